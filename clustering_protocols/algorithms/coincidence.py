@@ -1,10 +1,10 @@
-"""Treat values as equal where only rounding would decide: centroids and degrees.
+"""Treat centroids and degrees as equal if only rounding separates them.
 
-In exact arithmetic fuzzy c-means moves centroids that coincide alike, so that they
-coincide for ever. Rounding pulls them apart, and updates may multiply the difference:
-which of them is nearest to a row then depends on the machine. Two rules make it the
+In exact arithmetic, fuzzy c-means moves coinciding centroids identically, so that they
+coincide for ever. Rounding separates them, and updates may multiply the difference: which
+of them is nearest to a row then depends on the machine. Two rules make the result the
 same everywhere, on split and on pooled data: centroids that coincide are made equal in
-all bits, and of equals the lowest number gets the row.
+all bits, and among equal ones the row goes to the lowest number.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 COINCIDENCE: Final = 1e-11
 """Coordinates that differ by no more, in the unit of their feature, are equal.
 
-A thousand times what rounding does to a mean in one update, and far below what any
-result is read to.
+This is a thousand times the rounding of a mean in one update, and far below the precision
+to which anybody reads a result.
 """
 
 
 def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
     """Return centroids with coordinates that coincide made equal in all bits.
 
-    Of each feature, coordinates whose neighbours by size lie within ``COINCIDENCE``
-    units form a run, and all of a run take the coordinate of its lowest cluster. Each
-    feature is looked at for itself, so the outcome does not depend on who holds which.
+    In each feature, sorted coordinates whose gaps are at most ``COINCIDENCE`` units form
+    a run, and all coordinates of a run become that of its lowest cluster. Features are
+    handled separately, so the outcome does not depend on which party holds which.
 
     V: float64 (k, m).
     unit: float64 (m,); the scale of differences in each feature: its spread, or its
@@ -47,15 +47,15 @@ def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
 
 
 def n_coinciding(V: FloatArray) -> int:
-    """Return how many centroids (k, m) equal one of a lower number.
+    """Count centroids (k, m) that equal a lower-numbered one in all bits.
 
-    After :func:`equalise_coordinates`: equal in all bits.
+    Call :func:`equalise_coordinates` before.
     """
     return len(V) - len(np.unique(V, axis=0))
 
 
 def strongest(degrees: FloatArray, tie: float) -> IntArray:
-    """Return the cluster (n,) of each row's largest degree; of equals the lowest.
+    """Return the cluster (n,) of each row's largest degree; ties go to the lowest.
 
     degrees: float64 (n, k); none below 0.
     tie: degrees that differ by at most this share of the larger count as equal, because
@@ -67,9 +67,9 @@ def strongest(degrees: FloatArray, tie: float) -> IntArray:
 
 
 def n_alike(degrees: FloatArray, tie: float) -> int:
-    """Return how many clusters have the degrees (n, k) of one of a lower number.
+    """Count clusters whose degrees equal those of a lower-numbered cluster in every row.
 
-    For every row; ``tie`` as for :func:`strongest`.
+    degrees, tie: as for :func:`strongest`.
     """
     distinct: list[FloatArray] = []
     for column in degrees.T:

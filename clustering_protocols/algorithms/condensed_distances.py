@@ -1,7 +1,7 @@
-"""Condensed distances: the pairs i < j of n rows, row by row, as scipy's ``pdist``.
+"""Condensed distances: the pairs i < j of n rows, row by row, as in scipy's ``pdist``.
 
-Half the bytes of a square. A row's distances to earlier rows lie scattered, and are
-gathered one row at a time.
+They take half the memory of a square matrix. A row's distances to earlier rows are not
+contiguous, so they are copied into a buffer, one row at a time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 
 def n_rows(condensed: FloatArray) -> int:
-    """Return n of n (n - 1) / 2 distances."""
+    """Return the number of rows n whose pairs have these n (n - 1) / 2 distances."""
     return (1 + isqrt(1 + 8 * len(condensed))) // 2
 
 
 @in_c("row")
 def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
-    """Fill ``row`` (n,) with the distances of row i; 0 to itself."""
+    """Fill ``row`` (n,) with the distances of row i, including 0 to itself."""
     rows = np.arange(i)
     row[:i] = condensed[rows * n - rows * (rows + 1) // 2 - rows - 1 + i]
     row[i] = 0.0
@@ -44,7 +44,7 @@ def square(condensed: FloatArray) -> FloatArray:
 def nearest(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return row numbers and distances (n, count) of each row's nearest rows.
 
-    A row comes first among its own; equal distances go to the lower number.
+    The first is the row itself; of equal distances the lower row number comes first.
     """
     n = n_rows(condensed)
     rows: IntArray = np.empty((n, count), dtype=np.int64)
@@ -67,8 +67,9 @@ def _fill_nearest(
 
 
 def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
-    """Return rows inside and outside of a mask (n,) that lie nearest, and how far.
+    """Return the closest pair of a row inside a mask (n,) and one outside.
 
+    The third number is their distance.
     Among equal distances the lowest row inside wins, then the lowest outside.
     """
     pair: IntArray = np.full(2, -1, dtype=np.int64)

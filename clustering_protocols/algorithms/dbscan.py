@@ -1,9 +1,9 @@
 """DBSCAN on condensed distances and on rows, and HDBSCAN on rows.
 
 On condensed distances, labels are those of scikit-learn's DBSCAN: clusters are numbered by
-their first core row, a border row goes to the lowest number, noise is -1. Lists of
-neighbours, which scikit-learn keeps, can outgrow the distances; here there is one flag per
-row. On rows, scikit-learn takes memory that grows with the rows.
+their first core row, a border row goes to the lowest number, noise is -1. scikit-learn
+itself keeps lists of neighbours, which can outgrow the distances; the loop here needs one
+flag per row. On rows, scikit-learn's own DBSCAN and HDBSCAN run.
 
 M. Ester et al., "A density-based algorithm for discovering clusters", 1996; R. Campello
 et al., "Density-based clustering based on hierarchical density estimates", 2013.
@@ -24,11 +24,11 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
-    """Return labels (n,).
+    """Return labels (n,); noise is -1.
 
     condensed: float64 (n (n - 1) / 2,); distances.
     eps: rows within this distance are neighbours.
-    min_samples: neighbours of a core row, itself among them.
+    min_samples: fewest neighbours of a core row, the row itself included.
     """
     n = n_rows(condensed)
     labels: IntArray = np.empty(n, dtype=np.int64)
@@ -39,7 +39,7 @@ def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
 def knee(condensed: FloatArray, min_samples: int) -> float:
     """Return an eps: the knee of the sorted distances to the k-th nearest row.
 
-    k is ``min_samples``, the row itself among them. The knee is where the curve is
+    k is ``min_samples``, the row itself included. The knee is where the curve is
     farthest below the line from its first to its last point (V. Satopaa et al.,
     "Finding a kneedle in a haystack", 2011, without smoothing); eps lies half way to
     the next larger value, so that no pair is exactly at eps.
@@ -49,7 +49,7 @@ def knee(condensed: FloatArray, min_samples: int) -> float:
 
 
 def knee_of(distances: FloatArray) -> float:
-    """Return the same eps from the distances (n,) to the k-th nearest row."""
+    """Return the eps of :func:`knee` from the distances (n,) to the k-th nearest row."""
     curve = np.sort(distances)
     rise = curve[-1] - curve[0]
     if rise == 0:
@@ -84,7 +84,7 @@ def _label_rows(
 
 
 _EQUAL: Final = 1e-9
-"""Of the widest column: what rows that are equal differ by in rounding."""
+"""By how much rounding may separate equal rows, as a share of the widest column's range."""
 
 
 def dbscan_of_rows(
@@ -93,10 +93,10 @@ def dbscan_of_rows(
     """Return labels (n,) of rows X (n, width); noise is -1.
 
     eps: rows within this distance are neighbours.
-    min_samples: neighbours of a core row, itself among them.
-    most_pairs: of neighbours that may be listed.
+    min_samples: fewest neighbours of a core row, the row itself included.
+    most_pairs: largest number of pairs of neighbours that memory can hold.
 
-    Raises ProtocolFailed if the lists of neighbours would be longer.
+    Raises ProtocolFailed if there are more.
     """
     counts = cKDTree(X).query_ball_point(X, eps, return_length=True, workers=-1)
     pairs = int(np.sum(counts))
@@ -105,7 +105,7 @@ def dbscan_of_rows(
             f"Within eps = {eps:g} lie {pairs} pairs of rows; there is room for "
             f"{most_pairs}. Choose a smaller eps."
         )
-    # by a tree: the other way loses digits where distances are small
+    # brute force would lose digits of small distances
     model = DBSCAN(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X)
     labels: IntArray = model.labels_.astype(np.int64)
     return labels
@@ -121,11 +121,11 @@ def knee_of_rows(X: FloatArray, min_samples: int) -> float:
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     """Return labels (n,) of rows X (n, width); noise is -1.
 
-    Ties may part equal rows: they get the label that most of them have.
+    HDBSCAN may give equal rows different labels; here they all get the most frequent one.
 
-    min_cluster_size: fewer rows are no cluster.
-    min_samples: neighbours by whose distance density is measured, the row itself among
-        them.
+    min_cluster_size: fewest rows of a cluster.
+    min_samples: the distance to the neighbour of this rank measures density; the row
+        itself has rank 1.
     """
     model = HDBSCAN(
         min_cluster_size=min_cluster_size,

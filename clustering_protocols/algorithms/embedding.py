@@ -1,4 +1,4 @@
-"""Classical scaling: rows whose distances are the given ones.
+"""Classical scaling: rows that have given distances.
 
 W. S. Torgerson, "Multidimensional scaling", 1952. Distances between points of a
 d-dimensional space give a Gram matrix of rank d, so a pivoted Cholesky factor of it is
@@ -13,7 +13,7 @@ import numpy as np
 from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
 from clustering_protocols.records.arrays import FloatArray
 
-_ROUNDING = 1e-13  # of the largest squared distance: the rounding of the differences
+_ROUNDING = 1e-13  # rounding of differences, as a share of the largest squared distance
 
 
 def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
@@ -45,5 +45,5 @@ def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
     if not rank:
         return np.zeros((n, 1))
     _, axes = np.linalg.eigh(centred.T @ centred)
-    turned: FloatArray = centred @ axes[:, ::-1]
-    return turned
+    rotated: FloatArray = centred @ axes[:, ::-1]
+    return rotated

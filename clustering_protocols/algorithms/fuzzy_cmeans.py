@@ -1,11 +1,10 @@
-"""Fuzzy c-means with starts that can be repeated elsewhere.
+"""Fuzzy c-means from given starts, which pooled data can repeat.
 
-J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. One
-pass over the rows per iteration; nothing of the size of rows × clusters is kept before
-the end.
+J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. Each
+iteration is one pass over the rows; no array of rows × clusters is kept before the end.
 
-In many dimensions centroids may fall into one (with m = 2 usually they all do): that is
-the method's own limit, and a smaller m the way out.
+In many dimensions centroids may converge to one point (with m = 2 they usually all do).
+This is a limit of the method; a smaller m helps.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
-TIE: Final = 1e-4  # of a membership: a run ends before centroids have quite met
-ALIKE: Final = 1e-6  # of the objective: runs that differ by no more came to one place
+TOLERANCE: Final = 1e-9  # largest movement at convergence, as a share of the spread
+TIE: Final = 1e-4  # share of a membership; a run ends before centroids meet exactly
+ALIKE: Final = 1e-6  # share of the objective; such runs reached the same optimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,23 +38,23 @@ class FuzzyClustering:
 
     @property
     def labels(self) -> IntArray:
-        """Return the cluster of largest membership; equal ones go to the lower."""
+        """Return the cluster of each row's largest membership; ties go to the lowest."""
         return strongest(self.memberships, TIE)
 
     @property
     def n_coinciding(self) -> int:
-        """Return how many clusters have the memberships of one of a lower number."""
+        """Count clusters whose memberships equal those of a lower-numbered cluster."""
         return n_alike(self.memberships, TIE)
 
 
 def fuzzy_cmeans(
     X: FloatArray, starts: IntArray, fuzziness: float, max_iter: int
 ) -> FuzzyClustering:
-    """Iterate from the rows that each row of starts names; return the best run.
+    """Run from the rows that each row of starts numbers; return the best run.
 
-    If several runs reach the same optimum, the first one is taken: rounding would
-    decide between them, and each numbers the clusters differently. A run ends when no
-    centroid moves by more than ``TOLERANCE`` of the data's spread.
+    If several runs reach the same optimum, the first one is returned: otherwise rounding
+    would choose between them, and each numbers the clusters differently. A run ends when
+    no centroid moves by more than ``TOLERANCE`` times the data's spread.
 
     X: float64 (n, width).
     starts: int64 (n_init, n_clusters); row numbers of X.
@@ -98,8 +97,10 @@ def _degrees(
 ) -> tuple[FloatArray, FloatArray]:
     """Return squared distances and memberships (n, k).
 
-    Computed from ratios to the smallest distance, so that no power overflows. A row on
-    centroids belongs to these in equal parts.
+    They are computed from ratios to the smallest distance, so that no power overflows.
+    A row that lies on centroids belongs to these in equal parts.
+
+    columns: float64 (width, k); the transposed centroids.
     """
     squared = np.zeros((len(X), columns.shape[1]))
     for f, column in enumerate(columns):

@@ -1,12 +1,12 @@
-"""Parts of a graph of neighbours, where there are more of them than clusters.
+"""Join components of a graph of neighbours if there are more of them than clusters.
 
-Rows of different parts share no edge, so parts are joined by distances, not by the
-graph. Parts are the nodes of a tree of the shortest ways between them, each of affinity
-1 / distance, and the two join whose separation costs the normalised cut most (J. Shi,
-J. Malik, "Normalized cuts and image segmentation", 2000): of parts of a and b rows (1/a
-+ 1/b) / distance. So neither far cliques keep clusters of their own, as if only
-distances counted, nor small groups lose theirs, as if only sizes did (decision record
-50).
+Rows of different components share no edge, so distances, not the graph, decide which
+components join into one part. Components are the nodes of a minimum spanning tree whose
+edges have the affinity 1 / distance, and the two parts join whose separation has the
+largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image segmentation", 2000):
+(1/a + 1/b) / distance for parts of a and b rows. With distances alone, far cliques would
+keep clusters of their own; with sizes alone, small groups would lose theirs (decision
+record 50).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .neighbors import Neighbors
 
 
 def join(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
-    """Return part numbers (n,) below so many, from those of components (n,).
+    """Return part numbers (n,) below ``max_parts`` from component numbers (n,).
 
-    No part is cut. The order of rows decides only where distances or costs are equal.
+    No component is cut. The order of rows matters only if distances or costs are equal.
     """
     sizes = np.bincount(part)
     if len(sizes) <= max_parts:
@@ -41,10 +41,10 @@ def join(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
 
 
 def _spanning_tree(part: IntArray, neighbors: Neighbors) -> tuple[IntArray, FloatArray]:
-    """Return the parts (2, m) and lengths (m,) of the shortest edges that join all parts.
+    """Return the components (2, m) and lengths (m,) of the edges of the spanning tree.
 
-    The shortest edge that leaves a set of rows is one of them, whichever the set. The
-    smallest set is searched next, which costs least.
+    The shortest edge that leaves any set of rows belongs to the tree. The smallest set is
+    searched next, because that costs least.
     """
     original, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
     ends, distances = [], []

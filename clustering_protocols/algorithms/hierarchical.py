@@ -15,7 +15,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
     """Return labels (n,) from the tree of merges, cut at n_clusters clusters.
 
-    Equal rows stay together: of fewer different rows there are fewer clusters.
+    Equal rows stay together, so there are at most as many clusters as different rows.
 
     condensed: float64 (n (n - 1) / 2,); distances (not squared, for ward too); copied
         once.
@@ -25,7 +25,7 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     and Python", 2013.
     """
     n = n_rows(condensed)
-    # it copies on entry whatever is asked; False spares a second copy
+    # fastcluster always copies its input; preserve_input=False spares a second copy
     merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
     n_equal = np.count_nonzero(merges[:, 2] == 0)
     joins = merges[: max(n - n_clusters, n_equal), :2].astype(np.int64)

@@ -1,8 +1,8 @@
-"""k-means with starts that can be repeated elsewhere.
+"""k-means from given starts.
 
-Starts are row numbers, so that the same clustering can start from the same rows of
-pooled data. Lloyd's iteration (:mod:`.lloyd`) is scikit-learn's but for rounding, and
-gives the same bits on any number of processors.
+Starts are row numbers, so that a clustering of pooled data can start from the same rows.
+Lloyd's iteration (:mod:`.lloyd`) equals scikit-learn's except for rounding, and gives the
+same bits on any number of processors.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from . import oversampling
 from .lloyd import ScaledRows, lloyd
 
 MOST_TRIALS: Final = 32
-"""Rows that are tried for each centre, where there are as many clusters."""
+"""Largest default number of rows that k-means++ tries for each centre."""
 RACE_ROWS: Final = 1 << 15
-"""Starts are told apart by as many rows; the winner goes on with all."""
+"""Rows of the sample on which starts compete; only the best one continues on all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,13 +57,14 @@ def draw_starts(
     *,
     trials: int | None = None,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters) drawn by k-means++, of many rows k-means‖.
+    """Return row numbers (n_init, n_clusters), drawn by k-means++ or k-means‖.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
-    2007. Each of its passes draws some rows and keeps the one that leaves the least
-    squared distances. The passes of k-means‖ are few, however many clusters.
+    2007. For each centre it passes over the rows, draws some, and keeps the row that
+    leaves the smallest sum of squared distances. Many rows are drawn by k-means‖
+    (:mod:`.oversampling`), which makes few passes for any number of clusters.
 
-    trials: rows that a pass draws; by default as many as clusters, at most 32.
+    trials: rows drawn for each centre; by default as many as clusters, at most 32.
         scikit-learn draws 2 + ln k, which needs more starts for many clusters.
     """
     blocks = row_blocks.of(X)
@@ -92,13 +93,13 @@ def kmeans(
 ) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
-    With at least twice ``RACE_ROWS`` rows, starts race on that many evenly spaced rows,
-    and only the best continues with all rows.
+    With at least twice ``RACE_ROWS`` rows, all starts run on that many evenly spaced
+    rows, and only the best continues with all rows.
 
     Each run continues until no label changes (or ``max_iter``): with a tolerance, runs
     on differently scaled copies of the same data would stop at different iterations.
-    The same bits on any engine, and for an array or blocks. It takes the memory of some
-    blocks, of the labels and of the rows of a race.
+    Any engine gives the same bits, and so do an array and blocks. Memory holds some
+    blocks, the labels and the sample of rows.
 
     X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
     starts: int64 (n_init, n_clusters); row numbers of X.
@@ -107,10 +108,10 @@ def kmeans(
     Raises ValueError if a row holds NaN or an infinite number.
     """
     rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
-    begins = [rows.take(start) for start in starts]
+    centroids = [rows.take(start) for start in starts]
     if len(starts) > 1 and rows.n_rows >= 2 * RACE_ROWS:
-        begins = [_win_race(rows, begins, max_iter)]
-    runs = [lloyd(rows, begin, max_iter) for begin in begins]
+        centroids = [_best_on_sample(rows, centroids, max_iter)]
+    runs = [lloyd(rows, V, max_iter) for V in centroids]
     limit = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
     best = next(run for run in runs if run.inertia <= limit)  # the first of equals
     labels = np.empty(rows.n_rows, dtype=np.int64)
@@ -126,17 +127,18 @@ def kmeans(
     )
 
 
-def _win_race(rows: ScaledRows, begins: list[FloatArray], max_iter: int) -> FloatArray:
-    """Return the centroids of the best of all runs on a sample of the rows."""
+def _best_on_sample(
+    rows: ScaledRows, centroids: list[FloatArray], max_iter: int
+) -> FloatArray:
     numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
     sample = ScaledRows.scale(row_blocks.of(rows.source.take(numbers)), ONE_THREAD, 1)
     shift = rows.units.offset - sample.units.offset
-    runs = [lloyd(sample, begin + shift, max_iter) for begin in begins]
+    runs = [lloyd(sample, V + shift, max_iter) for V in centroids]
     return min(runs, key=lambda run: run.inertia).V - shift
 
 
 def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
-    """Return the number of the nearest centroid (k, width) of each row of X (n, width).
+    """Return for each row of X (n, width) the number of the nearest centroid (k, width).
 
     Exact ties go to the lowest number.
     """

@@ -1,8 +1,8 @@
 """k-medoids on condensed distances: FasterPAM.
 
 E. Schubert and P. J. Rousseeuw, "Fast and eager k-medoids clustering", Information
-Systems 101, 2021: a candidate is swapped in as soon as some medoid's place gives a
-smaller sum of distances; one scan over a candidate's row finds the best of all k places.
+Systems 101, 2021: a candidate replaces a medoid as soon as that makes the sum of distances
+smaller; one scan over the candidate's distances finds the best of all k medoids to replace.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 class Medoids:
     """The best of several runs.
 
-    labels: int64 (n,); place of the nearest medoid in ``medoids``; equal distances go
-        to the lower.
+    labels: int64 (n,); index of the nearest medoid in ``medoids``; ties go to the lowest.
     medoids: int64 (n_clusters,); row numbers.
     loss: sum of distances to the nearest medoid.
     """
@@ -44,7 +43,7 @@ def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
 
     condensed: float64 (n (n - 1) / 2,); distances.
     starts: int64 (n_init, n_clusters); row numbers.
-    max_iter: most passes over all candidates.
+    max_iter: maximum number of passes over all candidates.
     """
     return min(
         (_run(condensed, start, max_iter) for start in starts), key=lambda run: run.loss
@@ -71,7 +70,7 @@ def _improve(
 ) -> None:
     n = rows.shape[1]
     row = np.empty(n)
-    far = 2.0 * condensed.max(initial=0.0) + 1.0  # where there is no second medoid
+    far = 2.0 * condensed.max(initial=0.0) + 1.0  # stands for a missing second medoid
     first, near, second, removal = _two_nearest(rows, far)
     unchanged = 0
     for step in range(max_iter * n):
@@ -84,7 +83,7 @@ def _improve(
         read_row(condensed, n, candidate, row)
         nearer, touched = row < near, row < second
         apart = np.where(nearer, near - second, row - second)
-        change = removal.copy()  # of the loss, if the candidate takes each place
+        change = removal.copy()  # of the loss, if the candidate replaces each medoid
         np.add.at(change, first[touched], apart[touched])
         change += add_in_order(0.0, (row - near)[nearer])
         index = int(change.argmin())
@@ -98,9 +97,9 @@ def _improve(
 def _two_nearest(
     rows: FloatArray, far: float
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Return each row's nearest medoid and two least distances (n,).
+    """Return each row's nearest medoid, smallest and second smallest distance (n,).
 
-    Also what the removal of each medoid would add to the loss (k,).
+    The last array (k,) is what the removal of each medoid would add to the loss.
     """
     first = rows.argmin(axis=0)
     near, second = np.sort(np.vstack([rows, np.full(rows.shape[1], far)]), axis=0)[:2]

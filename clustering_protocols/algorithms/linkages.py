@@ -1,4 +1,4 @@
-"""Names of linkages, for parameters: they say what :mod:`.hierarchical` can do."""
+"""Names of linkages, for parameters that must not import :mod:`.hierarchical`."""
 
 from typing import Literal
 

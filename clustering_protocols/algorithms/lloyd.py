@@ -1,13 +1,13 @@
-"""Lloyd's iteration in whole numbers: the same bits on any number of threads.
+"""Lloyd's iteration in integers: the same bits on any number of threads.
 
-The sums of blocks of rows are added up. Terms are whole multiples of a unit, so sums are
-exact, and neither blocks nor threads change a bit of labels, centroids or inertia. Each
-column has a power of two as its unit, such that the sum of all absolute values stays
-below 2^62: rounding takes at most 2^-63 of n² times the mean absolute value off a mean.
+The sums of blocks of rows are added up. Terms are rounded to multiples of a unit, so sums
+are exact, and neither blocks nor threads change a bit of labels, centroids or inertia. Each
+column has a power of two as its unit, chosen so that the sum of all absolute values stays
+below 2^62: rounding changes a mean by at most 2^-63 n² times the mean absolute value.
 
-Distances that are equal in exact arithmetic, as of rows of yes and no, must not differ by
+Distances that are equal in exact arithmetic, as between rows of 0 and 1, must not differ by
 their rounding, which differs between a session and the pooled rows. Distances that differ
-by less than a small share of the rows' spread are equal.
+by less than a small share of the rows' spread therefore count as equal.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
 
 WORTH_A_THREAD: Final = 10**7
-"""From how many rows × features × clusters on an engine's threads share an iteration.
+"""Fewest rows × features × clusters for which an engine's threads share an iteration.
 
-It takes one thread some milliseconds. Threads wait for each other at the end of each
-iteration: with less to do, and where processors are busy, they wait more than they work.
+One thread takes some milliseconds for as many. Threads wait for each other at the end of
+each iteration: with less to do, or on busy processors, they wait more than they work.
 """
 _BITS: Final = 62
-_TIE: Final = 1e-10  # squared distances, in those that rows have from their middle
-_SAMPLED: Final = 256  # rows that say where the middle is
-_COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each stay in the cache
+_TIE: Final = 1e-10  # of squared distances, in squared mean deviations of the rows
+_SAMPLED: Final = 256  # rows whose median is the offset
+_COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each fit in the cache
 
 
 class Nearest(NamedTuple):
     """The number of each row's nearest centroid (n,), and its squared distance (n,)."""
 
     labels: IntArray
-    away: FloatArray
+    squared: FloatArray
 
 
 class Units(NamedTuple):
-    """The units of sums, for a kernel beside its block.
+    """The units in which kernels add up a block.
 
-    offset: float64 (F,); about the middle of each column; sums are of x - offset.
-    of_sums: float64 (F,).
+    offset: float64 (F,); about the median of each column; sums are of x - offset.
+    of_sums: float64 (F,); factors that scale x - offset before it is rounded.
     of_inertia: float64 (2,); see
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
     tie: squared distances that differ by no more are equal.
@@ -64,7 +64,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LloydRun:
-    """The end of a run.
+    """The result of one start.
 
     V: float64 (k, F); centroids less the offset.
     """
@@ -85,21 +85,21 @@ class ScaledRows:
 
     @classmethod
     def scale(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
-        """Return rows with units that no sum of them exceeds.
+        """Return rows with the finest units in which their sums stay below 2^62.
 
-        The offset is a median of some rows, and the bound the sum of absolute values:
-        an outlier takes digits from the others only as far as it takes part in their
-        sum. Raises ValueError for values that are not finite.
+        The offset is the median of some rows, and the unit follows from the sum of
+        absolute values: an outlier costs the other rows precision only in proportion to
+        its part of that sum. Raises ValueError for values that are not finite.
         """
         n, n_features = rows.shape
         if n * n_features * n_clusters < WORTH_A_THREAD:
             engine = ONE_THREAD
-        if row_blocks.are_one_block(rows):  # nothing to share, nor to compute twice
+        if row_blocks.are_one_block(rows):  # then it is loaded once and not shared
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
-        reaches = engine.map(partial(_farthest, offset), rows.blocks())
-        farthest: FloatArray = np.max(list(reaches), axis=0)
+        block_maxima = engine.map(partial(_farthest, offset), rows.blocks())
+        farthest: FloatArray = np.max(list(block_maxima), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold NaN or an infinite number")
         coarse = units_below(n * farthest)
@@ -136,7 +136,7 @@ class ScaledRows:
         return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
-        """Yield the nearest of V for the rows of each block."""
+        """Yield the slice of each block, and the nearest centroids of its rows."""
         kernel = partial(_nearest, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 
@@ -147,10 +147,10 @@ class ScaledRows:
         return sum(block_counts, np.zeros(len(V), np.int64))
 
     def farthest(self, V: FloatArray, limit: int) -> FloatArray:
-        """Return row, label and squared distance of the rows farthest from all of V.
+        """Return row, label and squared distance (r, 3) of the rows farthest from all of V.
 
-        At most ``limit``, the farthest first, none that lies on one of V. Ties go to
-        the lowest numbers.
+        These are at most ``limit`` rows, the farthest first, none of which lies on a
+        centroid. Ties go to the lowest numbers.
         """
         far = np.empty((0, 3))
         kernel = partial(_farthest_from, self.units, V, limit)
@@ -166,7 +166,7 @@ def units_below(bounds: FloatArray) -> FloatArray:
     return np.where(bounds > 0, units, 1.0)
 
 
-# Kernels: what they are bound to is small, so that they may run elsewhere
+# Kernels. Their bound arguments are small, because they may run in other processes
 
 
 def _farthest(offset: FloatArray, block: RowBlock) -> FloatArray:
@@ -221,27 +221,27 @@ def _farthest_from(
 
 
 def _first(far: FloatArray, limit: int, tie: float) -> FloatArray:
-    away = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
-    return far[np.argsort(-away, kind="stable")[:limit]]
+    squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
+    return far[np.argsort(-squared, kind="stable")[:limit]]
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
     """Move centroids V (k, F) to the means of their rows until no row changes its centroid.
 
-    Sums and counts are whole numbers, equal then, and only then but for chance.
+    That is recognised by sums and counts, integers that otherwise repeat only by chance.
     """
-    before: IntArray | None = None
+    previous: IntArray | None = None
     for n_iter in range(1, max_iter + 1):
         sums, counts, inertia = rows.sums(V)
         if not counts.all():
             sums, counts = _relocate_empty_clusters(rows, V, sums, counts)
-        now = np.column_stack([counts, sums])
-        if before is not None and np.array_equal(now, before):
+        totals = np.column_stack([counts, sums])
+        if previous is not None and np.array_equal(totals, previous):
             return LloydRun(V=V, inertia=inertia, n_iter=n_iter, converged=True)
-        nonempty = counts > 0  # what no row is left for stays
+        nonempty = counts > 0  # a centroid without rows stays where it is
         V = V.copy()
         V[nonempty] = sums[nonempty] / counts[nonempty, np.newaxis] / rows.units.of_sums
-        before = now
+        previous = totals
     return LloydRun(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
 
 

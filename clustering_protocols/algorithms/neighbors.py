@@ -1,7 +1,7 @@
-"""The nearest rows of rows, from their coordinates or from their distances.
+"""Nearest neighbours of rows, from their coordinates or from their distances.
 
-One interface for graphs of neighbours and for joining their parts, so that the same
-clustering runs where only distances are known.
+Graphs of neighbours are built and joined through one interface, so that the same
+clustering runs if only distances are known.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 from . import condensed_distances
 
-_TREE_WIDTH: Final = 20  # beyond this a tree visits nearly everything
-_TREE_ROWS: Final = 500  # of more rows a tree would list all pairs to find one outside
+_TREE_WIDTH: Final = 20  # with more columns a tree visits nearly every row
+_TREE_ROWS: Final = 500  # of more rows a tree query would list too many pairs
 
 
 class Outside(NamedTuple):
-    """The row outside of a set of rows that is nearest to one inside, and how far."""
+    """The closest pair of a row inside a set and a row outside, and its distance."""
 
     inside: int
     row: int
@@ -30,24 +30,24 @@ class Outside(NamedTuple):
 
 
 class Neighbors(Protocol):
-    """Finds nearest rows among n."""
+    """Finds the nearest among n rows."""
 
     def nearest(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest, itself among them."""
+        """Return row numbers (n, count) of each row's nearest rows, itself included."""
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return the nearest row outside of a mask (n,) to the rows inside."""
+        """Return the closest pair of a row inside a mask (n,) and one outside."""
 
 
 class RowNeighbors:
-    """Neighbours among rows X (n, width), by a tree where it pays."""
+    """Neighbours among rows X (n, width), by a tree if there are few columns."""
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X
         self.tree = cKDTree(X) if X.shape[1] <= _TREE_WIDTH else None
 
     def nearest(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest, itself among them."""
+        """Return row numbers (n, count) of each row's nearest rows, itself included."""
         if self.tree is not None:
             _, nearest = self.tree.query(self.X, count, workers=-1)
             return np.reshape(nearest, (-1, count))
@@ -56,10 +56,10 @@ class RowNeighbors:
         return neighbors
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return the nearest row outside of a mask to the rows inside."""
+        """Return the closest pair of a row inside a mask (n,) and one outside."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
-            # of len(rows) + 1 rows one at least lies outside
+            # at least one of len(rows) + 1 neighbours lies outside
             distances, numbers = self.tree.query(self.X[rows], len(rows) + 1)
             distances = np.where(inside[numbers], np.inf, distances)
             first, column = np.unravel_index(distances.argmin(), distances.shape)
@@ -73,7 +73,7 @@ class RowNeighbors:
         return Outside(int(rows[first]), int(row), float(distance))
 
     def _subtract_mean(self, mask: MaskArray) -> FloatArray:
-        """Return rows without their mean, whose square would drown distances."""
+        """Return some rows less the mean of all, whose square would swamp distances."""
         rows: FloatArray = self.X[mask]
         rows -= self.X.mean(axis=0)
         return rows
@@ -86,10 +86,10 @@ class DistanceNeighbors:
         self.distances = distances
 
     def nearest(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest, itself among them."""
+        """Return row numbers (n, count) of each row's nearest rows, itself included."""
         rows, _ = condensed_distances.nearest(self.distances, count)
         return rows
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return the nearest row outside of a mask to the rows inside."""
+        """Return the closest pair of a row inside a mask (n,) and one outside."""
         return Outside(*condensed_distances.nearest_outside(self.distances, inside))

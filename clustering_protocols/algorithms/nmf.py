@@ -14,12 +14,12 @@ def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArra
     """Return W (n, n_components), where A ≈ W H and neither has negative numbers.
 
     A: float64 (n, width); non-negative.
-    n_components: where there are more than rows or columns, the factors start at random
-        numbers: no decomposition has so many parts.
+    n_components: with more than rows or columns, the factors start from random numbers,
+        because a singular value decomposition has too few components.
     """
     init = "nndsvda" if n_components <= min(A.shape) else "random"
     model = NMF(n_components, init=init, max_iter=max_iter, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the caller's
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the caller chose max_iter
         W: FloatArray = model.fit_transform(A)
     return W

@@ -1,14 +1,14 @@
-"""Starts of k-means of many rows: k-means‖.
+"""Starts of k-means on many rows: k-means‖.
 
 B. Bahmani, B. Moseley, A. Vattani, R. Kumar, S. Vassilvitskii, "Scalable k-means++",
-2012. A few passes draw some rows each, independently, with a probability that grows with
-the squared distance to what was drawn before; starts are then drawn among these by
-k-means++, each with the number of rows that are nearest to it as its weight.
+2012. Each of a few passes draws rows independently, with probabilities proportional to
+their squared distances from the rows drawn before; k-means++ then draws starts among these
+candidates, each weighted by the number of rows that are nearest to it.
 
 Whether a row is drawn in a pass follows from the key, the pass and the row's number
-alone, by a generator that counts (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror,
-D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), and the sum of squared
-distances is one of whole numbers: neither blocks nor threads change what is drawn.
+alone, by a counter-based generator (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror,
+D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), and the squared distances
+are added up as integers: neither blocks nor threads change which rows are drawn.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from .lloyd import ScaledRows, units_below
 
 _PASSES: Final = 5
-_OVERSAMPLING: Final = 2  # rows per pass and cluster to expect, as in the paper
-_WORDS: Final = 4  # that Philox gives per count
-_AT_ONCE: Final = 1 << 16
+_OVERSAMPLING: Final = 2  # expected rows per pass and cluster, as in the paper
+_WORDS: Final = 4  # words that Philox generates per counter value
+_SPAN_ROWS: Final = 1 << 16
 
 
 def draw(
@@ -35,11 +35,11 @@ def draw(
     rng: np.random.Generator,
     trials: int,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters), with ``trials`` rows for each centre.
+    """Return row numbers (n_init, n_clusters), trying ``trials`` rows for each centre.
 
-    All starts are drawn from one oversampling. If it has fewer different rows than
-    clusters, each start is these and any others: equal centroids then give way to the
-    farthest rows, or stay empty.
+    All starts are drawn from the same candidates. If there are fewer candidates than
+    clusters, each start consists of all candidates and random other rows; of centroids
+    that are then equal, Lloyd's iteration moves all but one to the farthest rows, if any.
     """
     from sklearn.cluster import kmeans_plusplus  # no party draws starts
 
@@ -71,15 +71,15 @@ def _candidates(
     key = rng.integers(2**64, size=2, dtype=np.uint64)
     numbers = rng.integers(n, size=1)
     distances = np.full(n, np.inf)
-    first = 0
+    n_measured = 0
     for pass_number in range(_PASSES):
-        if len(numbers) > first:
-            for block, nearest in rows.nearest(rows.take(numbers[first:])):
-                np.minimum(distances[block], nearest.away, out=distances[block])
+        if len(numbers) > n_measured:
+            for block, nearest in rows.nearest(rows.take(numbers[n_measured:])):
+                np.minimum(distances[block], nearest.squared, out=distances[block])
         total = _total(distances)
         if total == 0:
             break
-        first = len(numbers)
+        n_measured = len(numbers)
         share = _OVERSAMPLING * n_clusters / total
         draws = [
             begin
@@ -104,12 +104,12 @@ def _total(distances: FloatArray) -> float:
 
 
 def _spans(n: int) -> Iterator[tuple[int, int]]:
-    for begin in range(0, n, _AT_ONCE):
-        yield begin, min(begin + _AT_ONCE, n)
+    for begin in range(0, n, _SPAN_ROWS):
+        yield begin, min(begin + _SPAN_ROWS, n)
 
 
 def uniform(key: WordArray, pass_number: int, begin: int, end: int) -> FloatArray:
-    """Return the uniform numbers of [0, 1) of rows begin … end-1 in a pass."""
+    """Return the uniform numbers in [0, 1) of rows begin … end-1 in a pass."""
     skipped = begin % _WORDS
     counter = np.array([begin // _WORDS, 0, pass_number, 0], dtype=np.uint64)
     generator = np.random.Generator(np.random.Philox(key=key, counter=counter))

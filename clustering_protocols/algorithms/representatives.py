@@ -1,9 +1,9 @@
-"""Centres of small groups that stand for their rows: spectral clustering of many rows.
+"""Representatives of groups of rows, so that spectral clustering can take many rows.
 
-Rows are drawn uniformly, every row joins the nearest of them, and the mean of each
-group stands for it: one pass over the rows, a block at a time. D. Yan, L. Huang, M. I.
-Jordan, "Fast approximate spectral clustering", 2009 (KASP), after one update of
-k-means, which removes most of the noise of a drawn row.
+Rows are drawn uniformly, every row joins the group of the nearest drawn row, and the mean
+of each group represents its rows: one pass over the rows, a block at a time. This is KASP
+(D. Yan, L. Huang, M. I. Jordan, "Fast approximate spectral clustering", 2009) with one
+update of k-means, which removes most of the noise of a drawn row.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .row_kernels import add_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Representatives:
-    """The centres of groups of rows.
+    """The means of groups of rows.
 
     drawn: int64 (m,); the numbers of the drawn rows, ascending.
-    V: float64 (m, F); the mean of each group; of an empty one the drawn row.
+    V: float64 (m, F); the mean of each group; the drawn row if the group is empty.
     nearest: int32 (n,); the group of each row; ties go to the lowest.
     """
 
@@ -45,10 +45,10 @@ class Representatives:
         rng: np.random.Generator,
         engine: Engine = ONE_THREAD,
     ) -> Representatives:
-        """Draw at most ``limit`` rows, and find the group of each.
+        """Draw at most ``limit`` rows, and assign every row to the nearest of them.
 
-        Takes the memory of these, of some blocks, and four bytes a row. The same bits
-        on any engine and in any blocks.
+        Memory holds the drawn rows, some blocks, and four bytes per row. Any engine and
+        any blocks give the same bits.
         """
         n = blocks.shape[0]
         numbers = np.sort(rng.choice(n, min(limit, n), replace=False, shuffle=False))
@@ -61,12 +61,12 @@ class Representatives:
             nearest[span] = labels
             total += sums
             sizes += counts
-        nonempty = sizes > 0  # of rows that are equal, all join the first
+        nonempty = sizes > 0  # a drawn row that equals an earlier one has no group
         V[nonempty] = total[nonempty] / sizes[nonempty, np.newaxis] / rows.units.of_sums
         return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
     def spread(self, clustering: Clustering) -> Clustering:
-        """Return a clustering of the groups as one of all rows."""
+        """Return a clustering of all rows from one of the groups."""
         return replace(
             clustering,
             labels=clustering.labels[self.nearest],
@@ -74,13 +74,13 @@ class Representatives:
         )
 
     def repeat(self, Z: RowSubset) -> RepeatedRows:
-        """Return rows Z (m, width) of the groups as rows of all."""
+        """Return (n, width) rows: for each row the row of Z (m, width) of its group."""
         return RepeatedRows(Z, self.nearest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedRows:
-    """Rows of groups, repeated for each of their rows."""
+    """One row per group, repeated for each member of the group."""
 
     rows: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)
@@ -98,7 +98,7 @@ class RepeatedRows:
 def _assign_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, NDArray[np.int32], IntArray, IntArray]:
-    """Return which rows these are, their labels, and the sums and counts of each label."""
+    """Return the slice of a block, its labels, and the sums and counts by label."""
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_of(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)

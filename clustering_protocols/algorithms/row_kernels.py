@@ -1,12 +1,12 @@
-"""Passes over rows: squared distances, the nearest centroid, sums of whole numbers.
+"""Passes over rows: squared distances, the nearest centroid, sums of integers.
 
 Rows are handled in blocks that stay in the cache, features first, so that the inner
-loops run over rows and become vector instructions whatever k and F are. There is no
-matrix product, whose bits depend on how many rows it is given: a row's distances are
-added up in one order, by IEEE's arithmetic, and are the same bits in every block.
+loops run over rows and become vector instructions whatever k and F are. Distances are not
+computed by a matrix product, whose bits depend on the number of rows: they are added up in
+a fixed order of IEEE operations, so that a row's distances have the same bits in any block.
 
-Sums are of terms that were rounded to whole units before: whole numbers add up exactly
-in any order, so that sums depend neither on blocks nor on threads.
+Terms are rounded to whole units before they are added: integers add up exactly in any
+order, so that sums depend neither on blocks nor on threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def blocks(
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Yield rows, (x - offset) · inverse (F, size), and squared distances to V (k, size).
 
-    Four features a turn: bits depend on it.
+    Features are added four at a time, as in C, because the order decides the last bits.
     """
     whole = V.shape[1] - V.shape[1] % 4
     for begin in range(0, len(X), _BLOCK):
@@ -96,8 +96,8 @@ def nearest_sums(
     units: float64 (F,).
     sums: int64 (k, F), added to.
     counts: int64 (k,), added to.
-    inertia_units: float64 (2,); the inertia in whole units, and its remainder in finer
-        units. Zeros where nobody asks.
+    inertia_units: float64 (2,); the unit of the inertia, and a finer unit of its
+        remainder. Zeros if the inertia is not needed.
     inertia: int64 (2,), added to.
     tie: see :func:`nearest_of_block`.
     """
@@ -141,7 +141,7 @@ def bring_nearer(
     smallest: FloatArray,
     tie: float,
 ) -> None:
-    """Update the number and squared distance of the nearest centroid.
+    """Update each row's nearest centroid and its squared distance with further centroids.
 
     X, offset, inverse, V: as in :func:`nearest_sums`.
     first: number of the first centroid; ties go to earlier ones.
@@ -171,7 +171,7 @@ def absolute_sums(
 
 @in_c("largest")
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
-    """Write max |x - offset| of each column where it exceeds the current value; NaN stays.
+    """Raise ``largest`` to the maximum of |x - offset| in each column; NaN is kept.
 
     X: float64 (n, F), C-contiguous.
     offset: float64 (F,).

@@ -3,16 +3,16 @@
 The form is scikit-learn's (``SpectralClustering(affinity="nearest_neighbors")``): the
 graph joins each row with its nearest rows, itself among them; it is symmetrised; the
 embedding holds the first eigenvectors of the symmetric normalised Laplacian, divided by
-the square roots of the degrees. The way there is ours, because the general one takes
-most of its time for two things that are known beforehand:
+the square roots of the degrees. The algorithm is our own, because it saves most of the
+general one's time by two facts:
 
-- The graph's connected components give one eigenvector each, for the eigenvalue 0,
-  without any iteration. If there are as many as clusters, they are the clusters. Where
-  they are more, that eigenvalue leaves open which vectors are taken: those of a union
-  of components each, as `graph_parts` joins them.
-- The other eigenvectors are the largest of the normalised affinity on each component,
-  where Lanczos converges in a few hundred products, instead of the smallest of the
-  Laplacian, where it needs a factorisation or thousands.
+- Each connected component of the graph gives one eigenvector of the eigenvalue 0, without
+  any iteration. If there are as many components as clusters, they are the clusters. If
+  there are more, the eigenvectors to take are not unique: `graph_parts` joins components,
+  and each union gives one vector.
+- The other eigenvectors belong to the largest eigenvalues of the normalised affinity, for
+  which Lanczos converges in a few hundred products. For the smallest of the Laplacian it
+  needs a factorisation or thousands of products.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def spectral_embedding(
     """Return the embedding (n, n_components) of rows X (n, width).
 
     X: float64 (n, width).
-    n_components: how many eigenvectors, the constant one included; the number of
+    n_components: number of eigenvectors, the constant one included: the number of
         clusters.
-    rng: of the iteration's start.
+    rng: draws the first vector of the iteration.
     """
     return embed_neighbors(RowNeighbors(X), len(X), n_components, rng)
 
@@ -49,7 +49,7 @@ def spectral_embedding(
 def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the embedding of n rows, given a search for their neighbours."""
+    """Return the embedding (n, n_components) of n rows from a search for neighbours."""
     graph = _build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)
@@ -62,26 +62,26 @@ def embed_graph(
     n_components: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the same from affinities (n, n) and part numbers (n,).
+    """Return the embedding (n, n_components) from affinities (n, n) and part numbers (n,).
 
-    A part is a connected component, or several; there are no more than n_components.
+    A part is one or several connected components; there are at most n_components parts.
     """
     normalised, root_degree = _normalise(affinity)
-    # D^1/2 1 on each part, normalised: of components, eigenvalue 1 exactly
-    of_part = part[:, None] == np.arange(part.max() + 1)
-    part_vectors = np.where(of_part, root_degree[:, None], 0.0)
+    # D^1/2 1 on each part, normalised: the eigenvalue of components is exactly 1
+    is_in_part = part[:, None] == np.arange(part.max() + 1)
+    part_vectors = np.where(is_in_part, root_degree[:, None], 0.0)
     part_vectors /= np.linalg.norm(part_vectors, axis=0)
     vectors = _leading_vectors(normalised, part_vectors, n_components, rng)
     vectors /= root_degree[:, None]
-    # an eigenvector may point either way: its largest entry becomes positive
+    # the sign of an eigenvector is arbitrary: its largest entry is made positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
     return vectors * np.where(signs == 0, 1.0, signs)
 
 
 def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
-    """Return the symmetrised connectivity: 1 for mutual neighbours, 1/2 for others.
+    """Return the affinities (n, n): 1 for mutual neighbours, 1/2 if one lists the other.
 
-    A row counts among its own neighbours, as in scikit-learn.
+    Each row is one of its own neighbours, as in scikit-learn.
     """
     return _build_affinity(RowNeighbors(X).nearest(n_neighbors))
 
@@ -116,14 +116,13 @@ def _leading_vectors(
 ) -> FloatArray:
     """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues.
 
-    The known ones (n, at most n_components) come first: all of eigenvalue 1, or as many
-    as are asked for.
+    part_vectors: float64 (n, at most n_components); come first in the result.
     """
     n, n_further = len(part_vectors), n_components - part_vectors.shape[1]
     if n_further == 0:
         return part_vectors
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
-        # moves the part vectors to -1
+        # the part vectors get the eigenvalue -1, so that they are not found again
         deflated = normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
         vectors = np.linalg.eigh(deflated)[1][:, ::-1][:, :n_further]
         return np.hstack([part_vectors, vectors])

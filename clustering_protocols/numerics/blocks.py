@@ -1,7 +1,7 @@
-"""A kernel over many blocks, with the results in the order of the blocks.
+"""Engines, which run a kernel over many blocks and yield results in the blocks' order.
 
-The caller of a role hands it an engine, which runs its kernels. Results are put
-together in order, so that every engine gives the same bits.
+Whoever calls a role passes it an engine. Results are combined in the blocks' order, so
+that every engine gives the same bits.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Engine(Protocol):
         """Yield the results of a kernel, in the order of the blocks.
 
         Few blocks are held at a time. A kernel has no side effects: it may run twice,
-        and at the same time as others. At the analyst it is a function of a module,
-        bound to little, and a block holds views of received arrays: both may go to
-        another process.
+        and at the same time as others. At the analyst, kernel and block may be pickled
+        for another process: the kernel is a function of a module, bound to small
+        arguments, and the block holds views of received arrays.
         """
         ...
 
@@ -34,7 +34,7 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs kernels in this process.
 
-    n_threads: of blocks at once. Only compiled kernels run side by side.
+    n_threads: blocks at once. Only compiled kernels, which need no GIL, gain from it.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -49,48 +49,48 @@ class LocalEngine:
         pending = deque(islice(runs, self.n_threads + 1))
         try:
             while pending:
-                while not pending[0].is_done and any(run.take() for run in pending):
-                    pass  # one more was done here
+                while not pending[0].is_done and any(r.run_here() for r in pending):
+                    pass  # this thread computes pending blocks instead of waiting
                 result = pending.popleft().result()
                 pending.extend(islice(runs, 1))
                 yield result
         finally:
-            for run in pending:  # nobody asks for them any more
+            for run in pending:  # the caller has stopped early
                 run.cancel()
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        """Return the further threads, which cost as much to start as a block."""
+        """Return the other threads, kept because they cost as much to start as a block."""
         return ThreadPoolExecutor(self.n_threads - 1)
 
 
 class _BlockRun(Generic[B, R]):
-    """A kernel over one block: in a thread of the pool, or in the one that waits for it."""
+    """A kernel over one block: in a thread of the pool, or in the thread that waits."""
 
     def __init__(
         self, pool: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
     ) -> None:
         self._run = partial(kernel, block)
         self._future: Future[R] = pool.submit(self._run)
-        self._taken: list[R] = []
+        self._own_results: list[R] = []
 
     @property
     def is_done(self) -> bool:
-        return bool(self._taken) or self._future.done()
+        return bool(self._own_results) or self._future.done()
 
-    def take(self) -> bool:
+    def run_here(self) -> bool:
         """Run the block here if no thread has begun it; return whether it ran."""
-        if self._taken or not self._future.cancel():
+        if self._own_results or not self._future.cancel():
             return False
-        self._taken.append(self._run())
+        self._own_results.append(self._run())
         return True
 
     def cancel(self) -> None:
         self._future.cancel()
 
     def result(self) -> R:
-        return self._taken[0] if self._taken else self._future.result()
+        return self._own_results[0] if self._own_results else self._future.result()
 
 
 ONE_THREAD: Final[Engine] = LocalEngine()
-"""The default of all roles."""
+"""The default engine of all roles."""

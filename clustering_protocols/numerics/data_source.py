@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-# SciPy is imported where a matrix is sparse: few processes ever hold one
+# SciPy is imported only for sparse matrices, which few processes hold
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -37,9 +37,9 @@ class DataSource(Protocol):
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return one id per row, or None if rows are known by position alone.
+        """Return one id per row, or None if only positions identify rows.
 
-        Two rows may have one id; the session's terms say what follows.
+        Several rows may have one id; the session's terms say how they are handled.
         """
         ...
 
@@ -58,10 +58,9 @@ class RandomAccess(DataSource, Protocol):
 
 
 def original_of(source: DataSource) -> DataSource:
-    """Return rows as a party's own table has them, before any cell was changed.
+    """Return the rows with the names and cells of the party's own table.
 
-    A source with changed cells has an ``original``: the same rows with the names and
-    cells of the table.
+    They are the ``original`` of a source whose cells were changed, else the source itself.
     """
     return getattr(source, "original", source)
 
@@ -72,7 +71,7 @@ class MatrixSource:
     X: array-like of shape (n_rows, n_columns); finite numbers; converted to float64.
     columns: names; ``x0 … `` by default.
     ids: one id per row.
-    gaps: whether NaN means a missing value, which needs a preparation.
+    gaps: whether NaN is accepted as a missing value.
 
     Raises InvalidData if X is not a finite matrix with rows and columns, or names or
         ids do not fit.
@@ -125,14 +124,17 @@ def check_width(new: DataSource, width: int) -> None:
 def matrix(source: DataSource) -> FloatArray:
     """Return all rows as one (n_rows, n_columns) array."""
     X, begin = np.empty((source.n_rows, len(source.columns))), 0
-    for batch in source.batches():  # none is held: it may be a map of a file
+    for batch in source.batches():  # no batch is held: it may map a file into memory
         X[begin : begin + len(batch)] = batch
         begin += len(batch)
     return X
 
 
 def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield batches and which rows they are, small enough for k numbers of each row."""
+    """Yield slices of rows and their batches, of at most ``_BATCH_ITEMS / k`` rows each.
+
+    So an array of k numbers per row of a batch stays small.
+    """
     begin, size = 0, max(_BATCH_ITEMS // k, 1)
     for batch in data.batches():
         for first in range(0, len(batch), size):
@@ -182,7 +184,6 @@ class SparseSource:
 
 
 def _batch_rows(width: int) -> int:
-    """Return the rows of a batch of this width."""
     return max(1, min(BATCH_ROWS, _BATCH_NUMBERS // width))
 
 
@@ -235,7 +236,7 @@ class RowSelection:
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return the ids of the rows that are kept."""
+        """Return the ids of the selected rows."""
         return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
@@ -249,7 +250,7 @@ class RowSelection:
 
 
 def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
-    """Return the rows of a source with these numbers; a sparse one stays sparse.
+    """Return the rows of a source with these numbers; a sparse source stays sparse.
 
     rows: int64 (k,); ascending.
     """
@@ -269,7 +270,7 @@ class OrderedRows:
 
     @property
     def original(self) -> DataSource:
-        """Return the rows as the table has them, in the new order."""
+        """Return the rows of the party's own table, in the new order."""
         source = original_of(self._source)
         return self if source is self._source else order_rows(source, self._rows)
 
@@ -285,14 +286,14 @@ class OrderedRows:
             yield self._source.take(self._rows[begin : begin + size])
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, in the new order's count."""
+        """Return a copy of the rows at these positions of the new order."""
         return self._source.take(self._rows[rows])
 
 
 def order_rows(source: DataSource, rows: IntArray) -> DataSource:
     """Return the rows of a source with these numbers, in this order.
 
-    A sparse source stays sparse. One without random access is held in memory.
+    A sparse source stays sparse. A source without random access is read into memory.
 
     rows: int64 (k,); in any order, some or all.
     """
@@ -308,7 +309,7 @@ class ColumnSelection:
 
     def __init__(self, source: DataSource, numbers: IntArray) -> None:
         self._source = source
-        self._places = numbers
+        self._numbers = numbers
         self.n_rows = source.n_rows
         self.columns = tuple(source.columns[number] for number in numbers)
 
@@ -318,13 +319,13 @@ class ColumnSelection:
         return self._source.ids
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the kept columns of each batch of the source."""
+        """Yield the selected columns of each batch of the source."""
         for batch in self._source.batches():
-            yield batch[:, self._places]
+            yield batch[:, self._numbers]
 
 
 def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
-    """Return the columns of a source with these numbers; a sparse one stays sparse.
+    """Return the columns of a source with these numbers; a sparse source stays sparse.
 
     numbers: int64 (m,).
     """
@@ -343,6 +344,6 @@ def _take_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
     ids = source.ids
     if ids is None:
         return None
-    # where ids can be taken together, no Python text is made of each
+    # ids in an array have a `take`, which creates no Python string per id
     take: Callable[[IntArray], Sequence[str]] | None = getattr(ids, "take", None)
     return tuple(ids[row] for row in rows) if take is None else take(rows)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 SMALLEST, LARGEST = 1.1, 2.0
-"""Below, degrees are 0 and 1; above, they say less than the usual exponent."""
+"""Below 1.1, degrees are nearly 0 or 1; above 2, they are fuzzier than is usual."""
 
 
 def exponent_by_size(n_rows: int, n_columns: int) -> float:
-    """Return the exponent at which rows without clusters just show none, from 1.1 to 2.
+    """Return the least exponent at which rows without clusters show none, from 1.1 to 2.
 
     V. Schwämmle and O. N. Jensen, "A simple and fast method to determine the parameters
-    for fuzzy c-means cluster analysis", 2010, equation 5. For few columns it would
-    exceed the usual 2, which is then used.
+    for fuzzy c-means cluster analysis", 2010, equation 5. For few columns the equation
+    gives more than the usual 2, which is then used.
     """
     n, d = max(n_rows, 1), max(n_columns, 1)
     of_rows = (1418.0 / n + 22.05) / d**2

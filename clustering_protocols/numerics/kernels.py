@@ -1,8 +1,8 @@
-"""Loops in C where the library was built, else in numpy (decision record 12).
+"""Loops in C if the library was built, else in numpy (decision record 12).
 
-A kernel is a function in numpy and, of the same name, one in ``kernels.c``: the same
-bits, about ten times as fast. A wheel that was built with a C compiler contains the
-library. It is used only together with the source that it was compiled from.
+A kernel is a numpy function and a C function of the same name in ``kernels.c``, which gives
+the same bits about ten times as fast. A wheel that was built with a C compiler contains
+the library. It is used only together with the source that it was compiled from.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ IS_BUILT: Final = _LIBRARY is not None
 
 
 def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator that calls a function's namesake in C, without the GIL.
+    """Return a decorator that calls the C function of the same name, without the GIL.
 
-    Its arguments are as annotated: arrays of :mod:`clustering_protocols.records.arrays`
-    of one or two dimensions, int or float; positions alone.
+    Arguments are positional, and as annotated: int, float, or arrays of
+    :mod:`clustering_protocols.records.arrays` with one or two dimensions.
 
-    outputs: names of the arrays that are written, which must be contiguous and fit the
-        annotation, or TypeError is raised. Other arrays are copied if they do not fit.
+    outputs: names of the arrays that are written, which must be contiguous and of the
+        annotated dtype, or TypeError is raised. Other arrays are converted if needed.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -105,12 +105,12 @@ def _pass(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
         raise TypeError("a kernel writes only to contiguous arrays of its own dtype")
     n, m = array.shape if array.ndim == 2 else (array.size, 1)
     passed = _Array(array.ctypes.data, n, m)
-    passed.array = array  # which stays as long as its address is in use
+    passed.array = array  # keeps the memory while its address is in use
     return passed
 
 
 def add_in_order(start: Any, terms: FloatArray) -> Any:
-    """Return start plus terms (n, …), one after the other: the bits of a loop."""
+    """Return start plus terms (n, …), added one by one as in a loop, for the same bits."""
     return np.cumsum(np.concatenate([np.asarray(start)[None], terms]), axis=0)[-1]
 
 
@@ -118,5 +118,5 @@ _power: Final = np.frompyfunc(math.pow, 2, 1)
 
 
 def power(base: FloatArray, exponent: float) -> FloatArray:
-    """Return powers by the C library's ``pow``: numpy's last bits vary with processors."""
+    """Return powers by the C library's ``pow``: numpy's bits depend on the processor."""
     return np.asarray(_power(base, exponent), dtype=np.float64)

@@ -16,11 +16,14 @@ _WRITTEN_AS_NULL: Final = frozenset({
     "davies_bouldin", "partition_coefficient", "xie_beni", "criterion", "gap",
     "gap_error", "gap_of_one", "stability", "prediction_strength", "n_iter", "converged",
 })  # fmt: skip
-"""Figures of the first release. A record without a later figure keeps its bytes."""
+"""Figures of the first release, which wrote null for an absent one.
+
+Later figures are left out if absent, so that stored records keep their bytes.
+"""
 
 
 class Figures(Record):
-    """Intrinsic figures of one partition; None where one is not defined or not known.
+    """Intrinsic figures of one partition; None if a figure is undefined or unknown.
 
     n_clusters: clusters that have rows.
     inertia: sum of squared distances of rows to the mean of their cluster.
@@ -28,23 +31,26 @@ class Figures(Record):
         to the means of the own and of the nearest other cluster (E. R. Hruschka,
         L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering
         gene-expression data", 2004).
-    silhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).
+    silhouette: the same with mean distances to the rows of the clusters
+        (P. J. Rousseeuw, 1987).
     calinski_harabasz: T. Caliński and J. Harabasz, 1974.
     davies_bouldin: D. L. Davies and D. W. Bouldin, 1979.
     partition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
     xie_beni: X. L. Xie and G. Beni, 1991.
-    criterion: what the algorithm itself optimises, where that is not the inertia.
-    aic, bic, icl: of mixtures: information criteria by Akaike (1974), Schwarz (1978), and
+    criterion: the value that the algorithm itself optimises, if not the inertia.
+    aic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978), and
         Biernacki, Celeux and Govaert (2000).
-    entropy: of memberships of mixtures, over its largest, n log k: 0 where every row
-        belongs to one cluster.
+    entropy: entropy of the memberships of a mixture, divided by its largest possible
+        value n log k: 0 if every row belongs to one cluster.
     gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
-        that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.
-    stability: mean adjusted Rand index of clusterings of halves. Of several runs.
-    prediction_strength: least share of pairs of a cluster of half the rows that the other
-        half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.
-    n_iter: how many updates were made.
-    converged: whether they stopped before the last one that was allowed.
+        is the gap of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Only of
+        sessions with several runs.
+    stability: mean adjusted Rand index of clusterings of halves. Only of several runs.
+    prediction_strength: smallest share, over the clusters of half the rows, of pairs that
+        the other half keeps together (R. Tibshirani, G. Walther, 2005). Only of several
+        runs.
+    n_iter: number of updates.
+    converged: whether the iteration ended before its limit.
     """
 
     kind = "figures"
@@ -88,7 +94,7 @@ class Figures(Record):
         )
 
     def agrees(self, published: Figures) -> bool:
-        """Return whether published figures equal these but for rounding."""
+        """Return whether published figures equal these except for rounding."""
         pairs = zip(self.values.values(), published.values.values(), strict=True)
         return all(
             math.isclose(

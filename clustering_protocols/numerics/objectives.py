@@ -1,4 +1,4 @@
-"""A clustering beside the best of ten pooled starts: its objective and its labels."""
+"""A session's objective and labels, compared with the best of ten pooled starts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _ZERO: Final = 1e-12
 
 
 class Objectives(NamedTuple):
-    """Values of one objective, less is better, on the pooled rows.
+    """Values of one objective on the pooled rows; smaller is better.
 
-    own: of the session's result.
-    pooled: of the best of ten starts of the pooled method.
-    agreement: adjusted Rand index between the session's labels and those of that run.
-        Labels may differ where several clusterings are nearly as good, or a small
-        cluster was missed. None where clusters of that run coincide, whose labels say
-        nothing.
-    same_rules: of the best of ten pooled starts under the rules of the session
+    own: value of the session's result.
+    pooled: value of the best of ten starts of the pooled method.
+    agreement: adjusted Rand index between the session's labels and those of the best
+        pooled run. Labels may differ if several clusterings are nearly as good, or a
+        small cluster was missed. None if clusters of the pooled run coincide, because
+        its labels are then arbitrary.
+    same_rules: value of the best of ten pooled starts under the rules of the session
         (clusters of few rows that stay, dimensions that are left out); None if no rule
         applied.
     """
@@ -28,12 +28,12 @@ class Objectives(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return the ratio of the session's value to the pooled one, unless 0."""
+        """Return the session's value over the pooled one; None if only that is 0."""
         return _divide(self.own, self.pooled)
 
     @property
     def ratio_same_rules(self) -> float | None:
-        """Return the session's value over the pooled one under the same rules, if any."""
+        """Return the session's value over the pooled one, under the same rules if any."""
         pooled = self.same_rules
         return self.ratio if pooled is None else _divide(self.own, pooled)
 

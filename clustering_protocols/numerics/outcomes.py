@@ -1,7 +1,7 @@
 """Intervals and tests of described variables, computed from a profile alone.
 
-Anyone who has the profile can compute the same. Clustered variables have no test, as the
-clusters were formed so that these differ.
+Anyone who has the profile can compute them. Clustered variables have no test, because the
+clusters were formed so that these variables differ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray
 
 CONFIDENCE: Final = 0.95
 _FEWEST_EXPECTED: Final = 5.0
-"""Of a cell of a table: below, the chi-squared distribution fits badly (Cochran 1954)."""
+"""Rows per cell of a table below which chi-squared fits badly (Cochran 1954)."""
 
 Bounds = tuple[float, float]
 
@@ -27,14 +27,17 @@ class Outcome(Value):
     """One described variable: intervals in each line of a profile, and one test.
 
     name, title, unit, is_date: as in the profile.
-    means: the interval of the mean of each line, in the variable's unit. Empty for one
-        of levels. None where the profile tells nothing, or of a single value.
-    shares: the intervals of the share of each level, in the profile's order of levels.
-    test: whether means differ between lines, or shares of levels.
+    means: the interval of the mean of each line, in the variable's unit; None for a
+        line of a single value, or whose mean the profile withholds. Empty for a
+        variable with levels.
+    shares: for each line, the interval of the share of each level, in the profile's
+        order of levels.
+    test: ``anova`` tests whether means differ between lines, ``chi-squared`` whether
+        shares of levels do.
     statistic: F of the analysis of variance, or Pearson's chi-squared without a
-        continuity correction. None where there is nothing to compare; ``p`` likewise.
-    degrees: its degrees of freedom: two of F, one of chi-squared.
-    p: the chance of so large a statistic in clusters that do not differ.
+        continuity correction; like ``p`` None if there is nothing to compare.
+    degrees: degrees of freedom of the statistic: two for F, one for chi-squared.
+    p: the probability of a statistic at least this large if clusters do not differ.
     n_small: cells of the table of counts in which fewer than five rows are expected.
     """
 
@@ -53,11 +56,11 @@ class Outcome(Value):
 
 
 class OutcomeTable(Value):
-    """The described variables of one profile, and how to read what is said of them.
+    """The outcomes of one profile's described variables, and how to read them.
 
     column, own, rounded, clusters, others: as in the profile.
     fields: in the profile's order.
-    notes: sentences.
+    notes: sentences for readers.
     """
 
     column: int = Field(ge=0)
@@ -79,9 +82,9 @@ class _Test(NamedTuple):
 def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable | None:
     """Return intervals and tests of a profile's described variables.
 
-    described: their names. Others get neither.
+    described: the names of the described variables.
 
-    Returns None where the profile has no such variable, or no lines to compare.
+    Returns None if the profile has no such variable, or no lines to compare.
     """
     times = {name for time in profile.survival for name in (time.name, time.event)}
     fields = [f for f in profile.fields if f.name in {*described} - times]
@@ -115,7 +118,7 @@ def _notes(profile: Profile) -> Iterator[str]:
         yield f"The clusters {clusters} are too small alone and count as one group."
     if profile.rounded:
         yield (
-            "All of it follows from rounded values. Shares are off by up to "
+            "All figures follow from rounded values. Shares are off by up to "
             f"{50 / SHARES:g} percentage points, means by up to "
             f"1/{2 * SHARES} of a standard deviation; p changes with them."
         )
@@ -165,14 +168,14 @@ def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
 
 
 def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
-    """Return the interval of 95 % of a mean, by Student's t.
+    """Return the 95 % interval of a mean by Student's t; None for fewer than two values.
 
     mean ± t(n - 1) · s / √n, where s² divides by n - 1 (Student 1908).
 
-    spread: a standard deviation that divides by n.
-    n: the number of values; None follows from fewer than two.
+    spread: the standard deviation that divides by n.
+    n: the number of values.
     """
-    # not above: SciPy is imported where a profile has described variables
+    # SciPy is imported only when a profile has described variables
     from scipy.special import stdtrit
 
     if n < 2:
@@ -182,7 +185,7 @@ def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
 
 
 def wilson_interval(share: float, n: float) -> Bounds:
-    """Return Wilson's score interval of 95 % of a share of n rows.
+    """Return Wilson's 95 % score interval of a share of n rows.
 
     Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
     """
@@ -194,7 +197,7 @@ def wilson_interval(share: float, n: float) -> Bounds:
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     root = (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     half = z * root / (1 + z * z / n)
-    # at the ends the interval begins there, whatever the last digits say
+    # rounding must not move an end of the interval off a share of exactly 0 or 1
     low = 0.0 if share == 0 else max(0.0, centre - half)
     return low, 1.0 if share == 1 else min(1.0, centre + half)
 
@@ -224,7 +227,7 @@ def _chi_squared(counts: FloatArray) -> _Test:
     """Return Pearson's test of whether lines and levels are independent.
 
     χ² = Σ (observed - expected)² / expected, without a continuity correction (Pearson
-    1900). A level that no line has is left out.
+    1900). Levels without rows are left out.
 
     counts: float64 (lines, levels).
     """
@@ -249,7 +252,7 @@ def outcome_tables(
 ) -> tuple[OutcomeTable, ...]:
     """Return the tables of all profiles that have described variables.
 
-    described: the names of each column group.
+    described: the names of the described variables of each column group.
     """
     tables = (
         outcome_table(profile, described[profile.column])

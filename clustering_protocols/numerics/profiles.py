@@ -19,35 +19,35 @@ from clustering_protocols.numerics.survival import Survival
 from clustering_protocols.records.record import ReadableTable
 
 SHARES: Final = 20
-"""What is told outside are multiples of one in so many."""
+"""Outsiders read shares, and means in standard deviations, in steps of 1 / SHARES."""
 
 NO_YES: Final = ("no", "yes")
-"""The levels of a yes or no."""
+"""The levels of a yes-or-no field."""
 
 _MOST_DAYS: Final = 100_000_000
-"""Days from 1970-01-01 of which NumPy writes the date, and more than any table has."""
+"""Days from 1970-01-01: more than any table has, and few enough for NumPy's dates."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def date_of(days: float) -> str:
-    """Return the date so many days after 1970-01-01, such as 2026-01-31."""
+    """Return the date a number of days after 1970-01-01, such as 2026-01-31."""
     return str(np.datetime64(round(days), "D"))
 
 
 class FieldProfile(Value):
-    """One field of the dictionary in each line of a profile; one entry a line.
+    """One field of the dictionary, with one entry for each line of a profile.
 
     name, title, unit: as in the dictionary.
-    n_rows: rows that have a value; None where too few have.
-    mean, spread: of the values; a spread divides by the number of rows. For yes or no
-        they are 1 and 0, for a date days since 1970-01-01. Empty for a field of levels.
+    n_rows: rows that have a value; None if too few have one.
+    mean, spread: mean and standard deviation (which divides by n) of the values. Yes and
+        no count as 1 and 0, a date as days since 1970-01-01. Empty for a field of levels.
     quartiles: first, second and third, on the profile's grid; None beyond it. Empty for
         a field of levels.
-    levels: each with its label; the last may combine rare ones.
+    levels: their labels; the last level may combine rare ones.
     shares: of the rows that have a value, in the order of ``levels``.
-    difference: the spread of the lines' means over the spread within them, from 0;
-        fields are ordered by it.
+    difference: the spread of the lines' means divided by the spread within lines, from
+        0; fields are ordered by it.
     """
 
     name: str
@@ -105,16 +105,16 @@ class FieldProfile(Value):
 
 
 class Profile(Value):
-    """The clusters over the fields of one column group.
+    """The clusters, described by the fields of one column group.
 
-    own: of the rows of one party alone; else of all parties that hold these fields.
-    clusters: the labels that have a line each, ascending.
+    own: whether the rows are those of one party, not of all that hold these fields.
+    clusters: the labels that have a line of their own, ascending.
     others: the labels of small clusters, which share the last line.
     n_rows: rows of each line.
     rounded: whether values were rounded for outsiders.
-    fields: those that differ most between clusters come first.
-    survival: times to events; not written if there are none.
-    is_description: whether nothing was clustered; written only if it is so.
+    fields: the fields that differ most between clusters come first.
+    survival: times to events; left out of the JSON if empty.
+    is_description: whether nothing was clustered; left out of the JSON if false.
     """
 
     column: int = Field(ge=0)
@@ -129,7 +129,7 @@ class Profile(Value):
 
     @property
     def line_names(self) -> tuple[str, ...]:
-        """Return the name of each line."""
+        """Return the name of each line, such as ``cluster 0`` or ``others``."""
         if self.is_description:
             return ("all rows",) * len(self.n_rows)
         clusters = (f"cluster {label}" for label in self.clusters)
@@ -172,6 +172,7 @@ class Profiles(Value):
     """Rounded profiles of the selected run's clusters, for everybody."""
 
     profiles: tuple[Profile, ...] = Field(
-        description="Of each column group that three parties or more hold; empty until "
-        "they are told, and where the terms do not release them to everybody."
+        description="One profile for each column group that three parties or more hold. "
+        "Empty until the parties have added them up, and if the terms do not release "
+        "them to everybody."
     )

@@ -1,9 +1,10 @@
-"""Chance as an argument: keyed streams, and seeded generators for the analyst alone.
+"""Random numbers from explicit keys and seeds: no function draws from global state.
 
 A :class:`KeyedStream` is ChaCha20 under a key derived by HKDF-SHA256. Every private
 draw of a party (keys, secrets, anchors, rotations, row orders) comes from one, so that
-a session can be repeated bit for bit from 32 bytes of entropy, and so that no draw
-rests on a generator that is not made for secrets.
+a session can be repeated bit for bit from 32 bytes of entropy, and so that no private
+draw depends on a generator that is not cryptographic. Seeded generators of numpy serve
+the analyst alone.
 """
 
 from __future__ import annotations
@@ -118,12 +119,12 @@ def _signed_q(matrix: FloatArray) -> FloatArray:
 
 
 def public_stream(seed: int, *labels: str | int) -> KeyedStream:
-    """Return the stream that everybody draws alike for one labelled use of a seed.
+    """Return a stream from which everybody draws the same for one labelled use of a seed.
 
-    Not for secrets: its key is HKDF of public numbers. Parties in any language draw the
-    same, which numpy promises of no generator.
+    Not for secrets: its key is HKDF of public numbers. It is the same in every language,
+    which numpy does not promise of its generators.
 
-    seed: 0 ≤ seed < 2^64, of the terms.
+    seed: 0 ≤ seed < 2^64, from the terms.
     """
     secret = seed.to_bytes(8, "big")
     return KeyedStream(derive_key(secret, "coterie/public-stream/1", *labels))
@@ -132,9 +133,9 @@ def public_stream(seed: int, *labels: str | int) -> KeyedStream:
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
     """Return the analyst's generator for one labelled use of a public seed.
 
-    Not for secrets, and for draws of the analyst alone: parties draw from
-    :func:`public_stream`. It depends on labels and not on call order, so that a
-    repeated step draws the same numbers on another machine.
+    Not for secrets, and only for the analyst: parties draw from :func:`public_stream`.
+    It depends on labels and not on the order of calls, so that a repeated step draws the
+    same numbers on another machine.
     """
     digest = hashlib.sha256(length_prefixed("coterie/generator/1", seed, *labels))
     return np.random.default_rng(int.from_bytes(digest.digest(), "big"))

@@ -1,7 +1,7 @@
 """Round numbers: 1, 2 and 5 times the powers of ten.
 
-Values that are disclosed in steps have round steps. A step that is computed from rows
-says as much of them as all its digits do, however coarse it is.
+Values that are disclosed in steps have round steps: however coarse a step is, its own
+digits would disclose something about the rows from which it was computed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _COARSEST_STEP: Final = 1 / 20
 _ROWS_HIDDEN: Final = 5
-"""Published means are as coarse as if so many rows of their cluster lay one spread off."""
+"""Published means are as coarse as if five rows of their cluster moved by one spread."""
 _LARGEST_POWER: Final = 300
 _ROUND: Final = np.array(
     [
@@ -26,26 +26,25 @@ _ROUND: Final = np.array(
 
 
 def round_up(numbers: FloatArray) -> FloatArray:
-    """Return the smallest round number that is no smaller than each; 0 of 0."""
+    """Return each number rounded up to the next round number; 0 stays 0."""
     index = np.minimum(np.searchsorted(_ROUND, numbers), _ROUND.size - 1)
     return np.where(numbers > 0, _ROUND[index], 0.0)
 
 
 def round_down(number: float) -> float:
-    """Round a positive number to nine digits, then down to a round number.
+    """Round a positive number down to a round number.
 
-    More digits differ between machines.
+    It is first rounded to nine digits, because further digits differ between machines.
     """
     index = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
     return float(_ROUND[index - 1])
 
 
 def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
-    """Return the steps (p, F) of means over so many rows (p,); 0 where no row differs.
+    """Return the round steps (p, F) in which means are published; 0 if no row differs.
 
-    They are round numbers: other digits would say what sizes and spreads are.
-
-    spreads: float64 (F,), of each feature.
+    sizes: int64 (p,); the rows of each mean.
+    spreads: float64 (F,); the standard deviation of each feature.
     """
     shares = np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))
     return round_up(shares[:, None] * spreads)

@@ -1,7 +1,7 @@
-"""Blocks of rows, each loaded where it is worked on.
+"""Blocks of rows, each loaded by the thread or process that works on it.
 
-A block describes its rows by views and what makes rows of them. It may go to another
-process before it is loaded. A pass over rows takes memory for the current blocks alone.
+A block holds views of received arrays and computes its rows from them when it is loaded,
+so that a pass over all rows takes memory for the current blocks alone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from clustering_protocols.common.limits import fit_in_one_array
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BLOCK_ITEMS: Final = 1 << 20
-"""How many numbers a block holds once it is loaded, about."""
+"""Approximate count of numbers in a loaded block."""
 
 
 class RowBlock(Protocol):
-    """Rows that follow each other."""
+    """Consecutive rows."""
 
     @property
     def first(self) -> int:
@@ -41,7 +41,7 @@ class RowBlock(Protocol):
 
 
 class RowSubset(Protocol):
-    """Rows of which some can be taken."""
+    """Rows that can be read by their numbers."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class RowSubset(Protocol):
         ...
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows (s, F) by their numbers (s,): as many as fit into memory."""
+        """Return the rows (s, F) with these numbers (s,), which must fit into memory."""
         ...
 
 
@@ -83,7 +83,7 @@ class ArrayBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayRows:
-    """Rows that are at hand in one array X (n, F)."""
+    """Rows in one array X (n, F)."""
 
     X: FloatArray = field(repr=False)
 
@@ -168,7 +168,7 @@ def span(block: RowBlock) -> slice:
 
 
 def whole(rows: RowBlocks) -> FloatArray:
-    """Return all rows (n, F) in one array: for callers who know that it is not large."""
+    """Return all rows (n, F) in one array, which must fit into memory."""
     if isinstance(rows, ArrayRows):
         return rows.X
     X = np.empty(rows.shape)
@@ -178,7 +178,7 @@ def whole(rows: RowBlocks) -> FloatArray:
 
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
-    """Return rows in one array if k-means++ can draw from one; the bits stay the same."""
+    """Return rows in one array if they are few enough for k-means++; the bits stay."""
     return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows
 
 

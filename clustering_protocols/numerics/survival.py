@@ -1,8 +1,8 @@
 """Survival in each line of a profile: Kaplan-Meier curves and the log-rank test.
 
-Times lie in bins that follow from the declared range; an event or a censoring counts at
-the end of its bin. The bins of events, and those of censorings, merge until each holds
-none or enough rows of its line: no bin, and no difference of two, shows a few people.
+Times lie in bins of the declared range; an event or a censoring counts at the end of its
+bin. Bins of events, and those of censorings, merge until each holds no rows or enough rows
+of its line, so that neither a bin nor the difference of two bins shows a few people.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _Z: Final = 1.959963984540054
 
 
 class BinnedRows(Value):
-    """Rows by the bin in which something happened to them.
+    """Numbers of rows by the bin of their time.
 
-    ends: where bins end, ascending, in the unit of time; the last is the end of the range.
-    n_rows: rows in each.
+    ends: ends of the bins, ascending, in the unit of time; the last ends the range.
+    n_rows: rows in each bin.
     """
 
     ends: tuple[float, ...] = Field(min_length=1, max_length=BINS)
@@ -41,28 +41,28 @@ class BinnedRows(Value):
         return self
 
     def before(self, times: FloatArray) -> FloatArray:
-        """Return how many rows have left before each time (m,)."""
-        return self._running[np.searchsorted(self.ends, times)]
+        """Return the number of rows (m,) in bins that end before each time (m,)."""
+        return self._cumulative[np.searchsorted(self.ends, times)]
 
     def within(self, ends: FloatArray) -> FloatArray:
-        """Return the rows in coarser bins, whose ends (m,) are among those of these."""
-        until = self._running[np.searchsorted(self.ends, ends, side="right")]
+        """Return the rows in coarser bins, each of whose ends (m,) must end a bin here."""
+        until = self._cumulative[np.searchsorted(self.ends, ends, side="right")]
         return np.diff(until, prepend=0.0)
 
     @property
-    def _running(self) -> FloatArray:
+    def _cumulative(self) -> FloatArray:
         return np.concatenate([[0.0], np.cumsum(self.n_rows)])
 
 
 class SurvivalLine(Value):
-    """The events of one line, and rows that were last seen without it."""
+    """The events of one line, and the rows that were last observed without the event."""
 
     events: BinnedRows
     censored: BinnedRows
 
     @property
     def shows_events(self) -> bool:
-        """Return whether events are counted: too few for the release count as none."""
+        """Return whether events are counted; too few to release are counted as none."""
         return any(self.events.n_rows)
 
     def at_risk(self, times: FloatArray) -> FloatArray:
@@ -74,9 +74,10 @@ class SurvivalLine(Value):
 class Survival(Value):
     """A time to an event in each line of a profile.
 
-    name, title, unit: of the time; event: the name of the yes or no.
+    name, title, unit: of the time.
+    event: name of the yes-or-no field that tells whether the event occurred.
     most: the end of the declared range.
-    lines: None where a line has too few rows.
+    lines: None if a line has too few rows.
     """
 
     name: str
@@ -88,7 +89,7 @@ class Survival(Value):
 
     @property
     def table(self) -> list[tuple[str | float, ...]]:
-        """Return a row for each line and bin of events, below the names of columns."""
+        """Return the names of the columns, then a row for each line and bin of events."""
         rows: list[tuple[str | float, ...]] = [
             ("line", "until", "at_risk", "events", "survival", "low", "high")
         ]
@@ -109,8 +110,8 @@ class Survival(Value):
 class Curve(NamedTuple):
     """A Kaplan-Meier curve; arrays are float64 (bins,).
 
-    ends: of the bins of events.
-    survival, low, high: the share without the event after each, and its 95 % interval.
+    ends: ends of the bins of events.
+    survival, low, high: share without the event after each end, and its 95 % interval.
     mean, deviation: the restricted mean survival up to the last end, and its standard
         error.
     """
@@ -124,7 +125,7 @@ class Curve(NamedTuple):
 
 
 class LogRank(NamedTuple):
-    """The log-rank test; None where nothing can be compared."""
+    """The log-rank test; None if there is nothing to compare."""
 
     statistic: float | None = None
     degrees: int = 0
@@ -134,12 +135,12 @@ class LogRank(NamedTuple):
 def count_rows(
     times: FloatArray, events: FloatArray, line: IntArray, end: float, k: int
 ) -> IntArray:
-    """Return how many rows had the event, and were censored, by line and bin.
+    """Count the rows with an event and the censored rows by line and bin.
 
     times, events: float64 (n,); from 0 to ``end``, and 0 or 1; NaN for no value.
     line: int64 (n,); from 0 to k - 1.
 
-    Returns int64 (k, 2, BINS): events first.
+    Returns int64 (k, 2, BINS); events come before censorings.
     """
     observed = ~np.isnan(times) & ~np.isnan(events)
     bins = np.ceil(times[observed] * BINS / end).astype(np.int64) - 1
@@ -156,8 +157,8 @@ def merge_line(
 
     counts: int64 (2, BINS).
     end: the end of the range.
-    rounded: whether running totals are multiples of ``smallest``: two such tables of any
-        sessions differ by none or so many rows.
+    rounded: whether running totals are rounded to multiples of ``smallest``, so that the
+        tables of two sessions never differ by fewer rows.
     """
     if counts.sum() < smallest:
         return None
@@ -177,14 +178,14 @@ def _merge(
             ends.append(end)
             totals.append(pending)
             pending = 0
-    if pending:  # too few behind the last bin: they are in it, up to the last of them
+    if pending:  # the last nonempty bin is extended to the end of the last such row
         while totals and totals[-1] == 0:
             ends.pop()
             totals.pop()
         last = int(np.flatnonzero(counts)[-1]) + 1 if totals else BINS
-        before = totals.pop() + pending if totals else 0
+        merged = totals.pop() + pending if totals else 0
         ends = [*ends[:-1], last, *range(last + 1, BINS + 1)]
-        totals = [*totals, before, *[0] * (BINS - last)]
+        totals = [*totals, merged, *[0] * (BINS - last)]
     if rounded:
         running = np.rint(np.cumsum(totals) / smallest).astype(np.int64) * smallest
         totals = np.diff(running, prepend=0).tolist()
@@ -199,7 +200,7 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
     S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ±
     z σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980). The
     restricted mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)), with
-    the area Aᵢ behind the i-th end.
+    the area Aᵢ after the i-th end.
     """
     ends = np.array(line.events.ends)
     d = np.array(line.events.n_rows, dtype=np.float64)
@@ -219,9 +220,10 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
 
 
 def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
-    """Return the test that all lines have the same hazard, over bins that all have.
+    """Test whether all lines have the same hazard.
 
-    Lines with too few events to show are not compared.
+    Bins merge until they end at times that end a bin of every line. Lines with too few
+    events to show are left out.
 
     χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel 1966;
     Peto and Peto 1972).

@@ -1,6 +1,6 @@
 """Internal quality measures of a partition, from sums and from rows.
 
 A new measure is a field in :mod:`clustering_protocols.numerics.metrics` and is computed
-here; CONTRIBUTING.md lists the rest. Figures come from the final labels, never from the
-last centroids of an algorithm: so they are scikit-learn's of the same labels.
+here; CONTRIBUTING.md lists the other steps. Figures are computed from the final labels,
+never from an algorithm's last centroids, so that they equal scikit-learn's for the labels.
 """

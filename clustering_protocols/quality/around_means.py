@@ -22,9 +22,9 @@ Labelled = tuple[RowBlock, IntArray]
 def of_clustering(
     X: FloatArray | RowBlocks, clustering: Clustering, engine: Engine = ONE_THREAD
 ) -> Figures:
-    """Return the figures of a clustering on rows X (n, F), those of an embedding too.
+    """Return the figures of a clustering on rows X (n, F).
 
-    Computed on X, even if an embedding of X was clustered.
+    They are computed on X even if an embedding of X was clustered.
     """
     sums = of(row_blocks.of(X), clustering.labels, engine)
     return formulas.of_sums(
@@ -37,7 +37,7 @@ def of(
 ) -> formulas.ClusterSums:
     """Return the sums of rows around the means of their clusters.
 
-    Blocks are added up in their order: the same bits on any engine.
+    Blocks are added up in their order, so that every engine gives the same bits.
 
     labels: int64 (n,); cluster numbers, none below 0.
     """
@@ -63,7 +63,8 @@ def of(
 
 
 def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
-    narrow = np.min_scalar_type(int(labels.max()))  # a label's eight bytes may travel
+    # small integers, because labels may be sent to other processes
+    narrow = np.min_scalar_type(int(labels.max()))
     for block in rows.blocks():
         yield block, labels[span(block)].astype(narrow)
 
@@ -72,7 +73,7 @@ def _by_label(k: int, labelled: Labelled) -> FloatArray:
     block, labels = labelled
     X = block.load()
     sums = np.zeros((k, X.shape[1]))
-    block_sums.add_by_label(X, *_as_they_are(X), labels.astype(np.int64), sums)
+    block_sums.add_by_label(X, *_identity(X), labels.astype(np.int64), sums)
     return sums
 
 
@@ -81,10 +82,8 @@ def _around(
 ) -> block_sums.BlockSums:
     block, labels = labelled
     X = block.load()
-    return block_sums.of_block(
-        X, _as_they_are(X), means, labels.astype(np.int64), counts
-    )
+    return block_sums.of_block(X, _identity(X), means, labels.astype(np.int64), counts)
 
 
-def _as_they_are(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _identity(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.zeros(X.shape[1]), np.ones(X.shape[1])

@@ -1,4 +1,4 @@
-"""Sums of labelled rows: each reads the rows once, O(block × k) of memory."""
+"""Sums of labelled rows, each in one pass over the rows with O(block × k) of memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def _check(labels: IntArray, k: int) -> None:
-    """Refuse labels of no cluster: C would read and write beside arrays."""
+    """Raise IndexError unless labels are in [0, k): C would write outside of arrays."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < k:
-        raise IndexError("a label is of no cluster")
+        raise IndexError(f"labels must be from 0 to {k - 1}")
 
 
 def add_by_label(
@@ -28,10 +28,8 @@ def add_by_label(
 
     X: float64 (n, F).
     offset, inverse: float64 (F,); a row counts as (x - offset) · inverse.
-    labels: int64 (n,); in [0, k).
+    labels: int64 (n,); in [0, k), or IndexError is raised.
     sums: float64 (k, F), added to.
-
-    Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(sums))
     _sum_by_label(X, offset, inverse, labels, sums)
@@ -58,18 +56,16 @@ def add_around(
     squares: FloatArray,
     lengths: FloatArray,
 ) -> float:
-    """Add distances of rows to the means of their clusters; return their silhouettes' sum.
+    """Add distances of rows to the means of their clusters; return the sum of silhouettes.
 
     The simplified silhouette of a row is (b - a) / max(a, b), with its distances a to the
-    mean of its own cluster and b to the nearest other that has rows; 0 in a cluster of
-    one row, where both are 0, or there is no other.
+    mean of its own cluster and b to the nearest mean of another cluster that has rows. It
+    is 0 in a cluster of one row, if a and b are 0, and if no other cluster has rows.
 
     X, offset, inverse, labels: as in :func:`add_by_label`.
-    means: float64 (k, F); rows of empty clusters are ignored.
-    counts: int64 (k,); n_c over all rows, these among them.
+    means: float64 (k, F); means of empty clusters are ignored.
+    counts: int64 (k,); n_c over all rows, not only these.
     squares, lengths: float64 (k,), added to; Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
-
-    Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(means))
     return _sum_around(X, offset, inverse, means, labels, counts, squares, lengths)

@@ -1,4 +1,4 @@
-"""Objectives of pooled clusterings from ten starts, and of a session's labels."""
+"""Objectives of a session's labels, and of pooled clusterings from ten starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 N_INIT: Final = 10
 _MAX_ITER: Final = 300
 _MOST_ROWS: Final = 5_000
-"""Of whose medoids all distances are computed."""
+"""With more rows k-medoids is not run: it needs all pairwise distances."""
 
 
 def inertia(Z: FloatArray, labels: IntArray) -> float:
@@ -37,17 +37,18 @@ def draw(Z: FloatArray, k: int) -> IntArray:
 
 
 def cluster(Z: FloatArray, k: int) -> Clustering:
-    """Return k-means of rows, the best of ten starts."""
+    """Return k-means of rows (n, m) with k clusters, the best of ten starts."""
     return kmeans(Z, draw(Z, k), _MAX_ITER)
 
 
 def of_kmeans(
     Z: FloatArray, labels: IntArray, k: int, reduced: FloatArray | None = None
 ) -> Objectives:
-    """Return the inertia of labels and of k-means.
+    """Return the inertia of labels (n,) and of k-means with k clusters.
 
     Z: float64 (n, m); rows in the units in which they are compared.
-    reduced: float64 (n, w); the same rows with dimensions left out, by the rules.
+    reduced: float64 (n, w); the same rows without the dimensions that the session's rules
+        leave out.
     """
     rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
     best = cluster(Z, k)
@@ -56,7 +57,7 @@ def of_kmeans(
 
 
 def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
-    """Return Σ μ^m d² around the weighted means, of memberships U (n, k)."""
+    """Return Σ μ^m d² of rows (n, F) around their means weighted by U (n, k)."""
     weights = U**fuzziness
     V = weights.T @ Z / np.maximum(weights.sum(axis=0), np.finfo(float).tiny)[:, None]
     return sum(
@@ -74,7 +75,10 @@ def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
 
 
 def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
-    """Return the sum of distances to the best row of each cluster, also of k-medoids."""
+    """Return the sum of distances to the medoids of labels (n,) and of k-medoids.
+
+    None for more than 5,000 rows.
+    """
     if len(Z) > _MOST_ROWS:
         return None
     starts = draw_medoids(len(Z), k, N_INIT, generator(0, "objective", "medoids"))

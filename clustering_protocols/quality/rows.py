@@ -16,7 +16,7 @@ from . import around_means, sums as formulas
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_ITEMS: Final = 1 << 22
-_PAIRS: Final = 1 << 16  # distances at once: little beside those of all rows
+_PAIRS: Final = 1 << 16  # distances held at once
 
 
 def of_rows(
@@ -30,10 +30,10 @@ def of_rows(
     """Return the figures of labels on rows, with O(block × k) of memory.
 
     X: float64 (n, F).
-    labels: int64 (n,); cluster numbers; rows of no cluster (-1) are left out.
-    memberships: float64 (n, k); for partition coefficient and Xie-Beni, the latter
+    labels: int64 (n,); cluster numbers; rows with label -1 are left out.
+    memberships: float64 (n, k); for the partition coefficient and Xie-Beni, the latter
         around the means of the rows with weights μ².
-    silhouette: whether to compute the exact silhouette: n² distances.
+    silhouette: whether to compute the exact silhouette, which takes n² distances.
     **run: ``n_iter`` and ``converged`` of the clustering.
 
     Raises ValueError if no row belongs to a cluster.

@@ -6,9 +6,9 @@ of rows drawn uniformly from the box around X along its principal axes (their va
 
     gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B).
 
-That of one cluster is always computed: it may be the answer. The paper's rule, the
-smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), says one of clusters whose pairs are no
-clusters; so one is compared with all other numbers here.
+The gap of one cluster is always computed, because one may be the right number. The paper
+chooses the smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), and so chooses one if clusters
+do not split well in two; here gap(1) is compared with that of every other number.
 
 Stability: halves are drawn without replacement, each is clustered by k-means, and all
 rows are labelled by the nearest centroid of each half: the mean adjusted Rand index of
@@ -19,9 +19,9 @@ clustering solutions", 2004).
 
 Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
 strength", 2005): rows are split in two, both halves are clustered, and rows of one half
-are labelled by the nearest centroid of the other as well. The strength is the least
-share, over clusters of one half, of pairs that the other half's clustering keeps
-together. Mean of splits and of both directions.
+are labelled by the nearest centroid of the other as well. The strength is the smallest
+share, over the clusters of one half, of pairs that the other half's clustering keeps
+together, averaged over splits and both directions.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def across(
     numbers: Sequence[int],
     runs: Sequence[Run],
 ) -> list[Run]:
-    """Return runs of k-means with the figures that compare them; one run stays as it is.
+    """Add the figures that compare runs of k-means to several runs.
 
-    From many rows a sample is drawn, because the cost grows with rows, runs and
-    references.
+    A single run is returned unchanged. Of many rows a sample is drawn, because the cost
+    grows with rows, runs and references.
 
     rows: float64 (n, width), or RowBlocks; what was clustered.
     numbers: the number of clusters of each run.
@@ -94,11 +94,11 @@ def across(
 
 
 REFERENCES: Final = 10
-"""B: how many sets of rows without clusters are drawn."""
+"""B: number of uniform reference sets, which have no clusters."""
 STABLE: Final = 0.95
-"""Clusterings of halves that agree so well, by Rand index, have found clusters."""
+"""Least stability, a mean adjusted Rand index, that is evidence of clusters."""
 _STARTS: Final = 2
-_MAX_ITER: Final = 30  # rows without clusters take long to rest, and move little
+_MAX_ITER: Final = 30  # rows without clusters converge slowly, by small movements
 _ROUNDING: Final = 1e-12
 
 
@@ -117,10 +117,10 @@ def gaps(
     rng: np.random.Generator,
     n_references: int = REFERENCES,
 ) -> list[Gap]:
-    """Return the gap statistics of k = 1 and of these k, by ascending k.
+    """Return the gap statistics of k = 1 and of the given k, by ascending k.
 
-    Numbers of clusters from the first one without inertia on are left out; the result
-    is empty if all rows are equal.
+    The first k with inertia 0 and all larger ones are left out, so the result is empty
+    if all rows are equal.
 
     X: float64 (n, width).
     numbers: numbers of clusters k, at least 1.
@@ -151,16 +151,17 @@ def gaps(
 def says_one(runs: Sequence[Figures]) -> bool | None:
     """Return whether the figures of several runs favour one cluster.
 
-    It is if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: the first
-    step alone would say so of clusters whose halves are no clusters. None where the
-    figures do not tell.
+    They do if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: a stable
+    clustering is evidence of clusters whatever the gaps. None if a figure is missing.
     """
-    more = [run for run in runs if run.gap is not None and run.n_clusters > 1]
-    if not more or (of_one := more[0].gap_of_one) is None:
+    compared = [run for run in runs if run.gap is not None and run.n_clusters > 1]
+    if not compared or (gap_of_one := compared[0].gap_of_one) is None:
         return None
-    if any(run.stability is not None and run.stability >= STABLE for run in more):
+    if any(run.stability is not None and run.stability >= STABLE for run in compared):
         return False
-    return all(of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in more)
+    return all(
+        gap_of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in compared
+    )
 
 
 def _inertias(
@@ -194,14 +195,13 @@ class _Box:
     @classmethod
     def around(cls, X: FloatArray) -> _Box:
         centred = X - X.mean(axis=0)
-        # of the columns' products: a few numbers, however many rows
         _, vectors = np.linalg.eigh(centred.T @ centred)
-        # an axis may point either way; the largest part says which, on every machine
+        # the sign of an axis is arbitrary: its largest entry is made positive
         largest = np.abs(vectors).argmax(axis=0)
         signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
         axes = (vectors * signs).T
-        turned = centred @ axes.T
-        return cls(axes=axes, least=turned.min(axis=0), most=turned.max(axis=0))
+        rotated = centred @ axes.T
+        return cls(axes=axes, least=rotated.min(axis=0), most=rotated.max(axis=0))
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return rows (n, width), uniform in the box; the mean is not added back."""
@@ -210,7 +210,7 @@ class _Box:
 
 
 HALVES: Final = 10
-"""B: how many halves are drawn."""
+"""Number of halves that are drawn."""
 SPLITS: Final = 5
 _HALF_STARTS: Final = 3
 _HALF_MAX_ITER: Final = 100
@@ -219,7 +219,7 @@ _HALF_MAX_ITER: Final = 100
 def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float | None:
     """Return the mean agreement of clusterings of halves: 1 if all are the same.
 
-    None for one cluster, or where some half has fewer different rows than clusters.
+    None for one cluster, or if a half has no more different rows than clusters.
 
     X: float64 (n, width).
     """
@@ -272,29 +272,31 @@ def _cluster(
 def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
     """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
 
-    The same as :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which looks
-    for the labels first: that takes fifty times as long on a few hundred rows, and a
-    session with several runs asks for hundreds.
+    The same as :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which must
+    first find the labels: that takes fifty times as long on a few hundred rows, and a
+    session with several runs needs hundreds of indices.
 
     first, second: int64 (n,); n ≥ 1, entries in [0, n_clusters).
     """
     table = np.bincount(first * n_clusters + second, minlength=n_clusters**2)
     table = table.reshape(n_clusters, n_clusters)
-    # pairs of rows that are together in both, in one, in the other, and all
+    # pairs of rows that are together in both labellings, in each alone, and all pairs
     both, in_first, in_second, pairs = (
         int((counts * (counts - 1)).sum())
         for counts in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
     )
-    if in_first == in_second == both:  # also where no rows are together, or all are
+    if in_first == in_second == both:  # equal labellings; expected may be 0 / 0
         return 1.0
     expected = in_first * in_second / pairs
     return (both - expected) / ((in_first + in_second) / 2 - expected)
 
 
 def strength(own: IntArray, predicted: IntArray) -> float:
-    """Return the least share of pairs in a cluster that are predicted together.
+    """Return the smallest share, over clusters, of pairs that are predicted together.
 
-    Clusters of one row have no pair and do not count.
+    Clusters of one row have no pairs and are left out.
+
+    own, predicted: int64 (n,); labels from 0.
     """
     table = np.zeros((int(own.max()) + 1, int(predicted.max()) + 1))
     np.add.at(table, (own, predicted), 1)

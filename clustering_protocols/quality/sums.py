@@ -1,7 +1,7 @@
-"""Figures from sums over rows, which need no row where they are put together.
+"""Figures computed from sums over rows, so that nobody needs all rows.
 
 Only the k' clusters that have rows count, as in scikit-learn; with k' < 2, or as many
-clusters as rows, comparisons of clusters are not defined (None).
+clusters as rows, comparisons of clusters are undefined (None).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _ALIKE: Final = 1e-3
-"""How little the mean squared membership exceeds that of rows in all clusters alike."""
+"""By how much k times the partition coefficient exceeds 1 if all memberships are equal."""
 _COINCIDING: Final = 1e6
-"""A Xie-Beni from which centroids lie nearer than a thousandth of the rows' deviation."""
+"""Xie-Beni of centroids a thousandth of the rows' deviation apart: they count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +38,9 @@ class ClusterSums:
 
 
 def of_sums(sums: ClusterSums, **figures: Any) -> Figures:
-    """Return the figures of labels; ``figures``: others that the caller knows by name.
+    """Return the figures of labels.
+
+    **figures: further fields of :class:`Figures`, computed by the caller.
 
     Raises ValueError if no cluster has rows.
     """
@@ -65,7 +67,7 @@ def of_sums(sums: ClusterSums, **figures: Any) -> Figures:
 
 
 def comparable(n_clusters: int, n_rows: float) -> bool:
-    """Return whether clusters can be compared: two at least, fewer than rows."""
+    """Return whether clusters can be compared: at least two, and fewer than rows."""
     return 2 <= n_clusters < n_rows
 
 
@@ -86,12 +88,12 @@ def spread_of_means(counts: FloatArray, squared: FloatArray) -> float:
 def calinski_harabasz(
     n_clusters: int, n_rows: float, between: float, within: float
 ) -> float | None:
-    """Return [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ Q_c / (n - k')].
+    """Return [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ q_c / (n - k')].
 
-    None also where all rows lie on the mean of their cluster: the ratio is infinite.
+    None also if all rows lie on the mean of their cluster: the ratio is infinite.
 
-    n_clusters: k', of clusters that have rows.
-    between, within: Σ n_c ‖m_c - m‖² and Σ Q_c.
+    n_clusters: k', the number of clusters that have rows.
+    between, within: Σ n_c ‖m_c - m‖² and Σ q_c.
     """
     if not comparable(n_clusters, n_rows) or not within > 0.0:
         return None
@@ -99,17 +101,17 @@ def calinski_harabasz(
 
 
 def davies_bouldin(scatter: FloatArray, squared: FloatArray) -> float | None:
-    """Return the mean over c of max_{l ≠ c} (S_c + S_l) / ‖m_c - m_l‖.
+    """Return the mean over c of max_{l ≠ c} (s_c + s_l) / ‖m_c - m_l‖.
 
-    None where two means coincide: the ratio is infinite.
+    None if two means coincide: the ratio is infinite.
 
     scatter: float64 (k,), k ≥ 2; s_c, mean distance of a cluster's rows to their mean.
     squared: float64 (k, k); squared distances between means.
     """
-    apart = np.sqrt(_off_diagonal(squared))
-    if not apart.min() > 0.0:
+    distances = np.sqrt(_off_diagonal(squared))
+    if not distances.min() > 0.0:
         return None
-    ratios = (scatter[:, None] + scatter[None, :]) / apart
+    ratios = (scatter[:, None] + scatter[None, :]) / distances
     return float(ratios.max(axis=1).mean())
 
 
@@ -117,7 +119,7 @@ def xie_beni(compactness: float, n_rows: float, squared: FloatArray) -> float | 
     """Return Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
 
     X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
-    cluster, or where two centroids coincide but for rounding.
+    cluster, or if two centroids coincide except for rounding.
 
     compactness: the numerator.
     squared: float64 (k, k); squared distances between centroids v.
@@ -134,13 +136,15 @@ def partition_coefficient(
 ) -> float | None:
     """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1].
 
-    None if clusters coincide: one has every largest membership, or all are equal.
+    None if clusters coincide: all memberships are equal, or the largest membership of
+    every row is in the same cluster.
 
+    squares: Σ_c Σ_i μ_ci².
     sizes: int64 (k,); number of rows whose largest membership is in each cluster.
     """
     value, k = min(squares / n_rows, 1.0), len(sizes)
-    alike = k > 1 and value * k < 1 + _ALIKE
-    return None if alike or np.count_nonzero(sizes) < 2 else value
+    coincide = k > 1 and value * k < 1 + _ALIKE
+    return None if coincide or np.count_nonzero(sizes) < 2 else value
 
 
 def mean_silhouette(total: float, n_rows: float) -> float:
@@ -151,12 +155,12 @@ def mean_silhouette(total: float, n_rows: float) -> float:
 def silhouettes(
     sums: FloatArray, labels: IntArray, counts: IntArray | FloatArray
 ) -> FloatArray:
-    """Return the silhouette of each row, given its distances added up by cluster.
+    """Return the silhouette of each row from sums of distances by cluster.
 
-    sums: float64 (n, k); of each row, the sum of its distances to the rows of each
+    sums: float64 (n, k); for each row, the sum of its distances to the rows of each
         cluster.
     labels: int64 (n,).
-    counts: (k,); n_c over all rows, these among them.
+    counts: (k,); n_c over all rows, not only these.
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)

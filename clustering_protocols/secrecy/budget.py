@@ -23,7 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 Mechanism = Literal["laplace", "gaussian"]
 
-_SCALES: Final = (0.05, 1e14)  # least and largest noise, in sensitivities
+_SCALES: Final = (0.05, 1e14)  # smallest and largest scale over the sensitivity
 
 
 class PrivacyCost(NamedTuple):
@@ -34,19 +34,19 @@ class PrivacyCost(NamedTuple):
 
 
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
-    """Return the least scale of noise on integers that keeps within a cost.
+    """Return the smallest noise scale whose releases stay within a privacy cost.
 
     Never below a twentieth of the sensitivity: less noise gives hardly any privacy.
 
     mechanism: {"laplace", "gaussian"}.
-    sensitivity: how much one person can move the number.
-    cost: ``delta`` counts for gaussian noise only.
+    sensitivity: by how much one person can change the released integer.
+    cost: ``delta`` is used for Gaussian noise only.
     """
-    _opendp()  # not cached: fails each time where the library is missing
+    _opendp()  # a cached scale must not hide that the library is missing
     return _least_scale(mechanism, sensitivity, cost)
 
 
-@lru_cache(maxsize=64)  # a search takes a second, and releases ask for few scales
+@lru_cache(maxsize=64)  # a search takes a second, and all releases share few scales
 def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
@@ -88,8 +88,8 @@ def _opendp() -> ModuleType:
 def exponential(stream: KeyedStream, size: int) -> FloatArray:
     """Return standard exponential numbers (size,), 52 bits at every magnitude.
 
-    -log of a uniform number with its exponent from one word and its digits from
-    another, so that the tail, down to 2^-64, is as precise as the middle.
+    Each is -log of a uniform number whose exponent comes from one word and whose digits
+    come from another, so that the tail, down to 2^-64, is as precise as the middle.
     """
     exponents = np.frexp(stream.words(size).astype(np.float64))[1]
     zeros = np.maximum(64 - exponents, 0)  # the largest words round up to 2^64
@@ -114,11 +114,11 @@ def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
     By rejection of discrete Laplace numbers (C. Canonne, G. Kamath, T. Steinke, "The
     discrete Gaussian for differential privacy", 2020, algorithm 3).
     """
-    wide = np.floor(scale) + 1.0
+    laplace_scale = np.floor(scale) + 1.0
     samples: IntArray = np.empty(0, dtype=np.int64)
     while len(samples) < size:
-        candidates = discrete_laplace(stream, wide, size)
-        excess = (np.abs(candidates) - scale**2 / wide) ** 2 / (2.0 * scale**2)
-        accepted = exponential(stream, size) > excess
+        candidates = discrete_laplace(stream, laplace_scale, size)
+        distances = np.abs(candidates) - scale**2 / laplace_scale
+        accepted = exponential(stream, size) > distances**2 / (2.0 * scale**2)
         samples = np.append(samples, candidates[accepted])
     return samples[:size]

@@ -69,7 +69,10 @@ def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> 
 def open_envelope(
     envelope: bytes, address: Binding, own: PartyKeys, peer: PublicKeys
 ) -> bytes:
-    """Return the content; :class:`EnvelopeRefused` if anything differs."""
+    """Return the content of an envelope.
+
+    Raises :class:`EnvelopeRefused` if content, signature, keys or address do not match.
+    """
     signature, sealed = envelope[:_SIGNATURE_BYTES], envelope[_SIGNATURE_BYTES:]
     try:
         peer.verifying_key.verify(signature, _build_signed_bytes(address, sealed))

@@ -56,7 +56,7 @@ def add_multiples(
     c: WordArray,
     d: WordArray,
 ) -> None:
-    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, which may end beyond [0, p).
+    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, which need not end reduced to [0, p).
 
     total: uint64 (size,); below p + 9 before and after.
     weights: uint64 (4,).
@@ -71,24 +71,24 @@ def add_multiples(
 
 @in_c("total")
 def add(total: WordArray, part: WordArray) -> None:
-    """Add part to total, in place; total may end beyond [0, p), below p + 9."""
+    """Add part to total, in place; total ends below p + 9, not reduced to [0, p)."""
     total[:] = fold(total + part)
 
 
 @in_c("total")
 def subtract(total: WordArray, part: WordArray) -> None:
-    """Subtract part in [0, p) from total, in place; it may end beyond [0, p)."""
+    """Subtract part, in [0, p), from total, in place; total ends below p + 9."""
     total[:] = fold(total + (_P - part))
 
 
 def to_real(total: WordArray, unit: float, out: FloatArray) -> None:
-    """Write unit times the residue of every word."""
+    """Write unit times the residue of every word of total to ``out``."""
     out[:] = unit * reduce(total).astype(np.float64)
 
 
 @in_c("total")
 def settle(total: WordArray) -> None:
-    """Bring every word into [0, p), in place."""
+    """Reduce every word to [0, p), in place."""
     total[:] = reduce(total)
 
 

@@ -43,10 +43,10 @@ class FixedPoint:
     def of(cls, bound: FloatArray | float, total_bits: int = RING_BITS) -> FixedPoint:
         """Return the finest encoding whose sums stay within a bound.
 
-        bound: largest absolute value of the sum over all parties, > 0; of each item.
-        total_bits: ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each
-            row is rounded and rows are added up in float64: then the sum does not
-            depend on how rows are cut into batches and parties.
+        bound: largest absolute value of the sum over all parties, > 0, per item.
+        total_bits: ``RING_BITS`` if each party rounds once. ``EXACT_BITS`` if each row
+            is rounded and rows are added up in float64: then the sum does not depend
+            on how rows are divided into batches and among parties.
         """
         bound = np.asarray(bound, dtype=np.float64)
         exponent = np.frexp(bound)[1]  # bound < 2^exponent
@@ -60,8 +60,8 @@ class FixedPoint:
     def encode_units(self, units: FloatArray) -> WordArray:
         """Return the ring elements of whole numbers of units.
 
-        Raises GuardRefused if one exceeds the bound of the sum: the text does not say
-            which number.
+        Raises GuardRefused if a number exceeds the bound of the sum. The message does
+            not contain the number, which is private.
         """
         fits = np.abs(units) <= self.bound * self.unit + _ROUNDINGS
         excess = int(np.count_nonzero(~fits))
@@ -72,7 +72,7 @@ class FixedPoint:
         return units.astype(np.int64).view(np.uint64)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether sums are within their bound; noise hardly ever is."""
+        """Return whether sums are within their bound; random words almost never are."""
         largest = self.bound * self.unit + _ROUNDINGS
         return bool((np.abs(words.view(np.int64).astype(np.float64)) <= largest).all())
 

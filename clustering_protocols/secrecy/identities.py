@@ -1,8 +1,8 @@
 """The identity of an institution in all of its sessions: a name and an Ed25519 key.
 
-Every signature covers a label of its purpose. Others know the public half from a *card*, a
-small file that they received outside the analyst, or from the terms of a session, in
-which the coordinator expects it at a slot.
+Every signed message begins with a label of its purpose. Other institutions learn the public
+key from a *card*, a small file that they receive without the analyst, or from the terms
+of a session, in which the coordinator names the key that must join at a slot.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Card(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> Card:
-        """Return the card in received bytes.
+        """Parse a card and check its signature.
 
-        Raises Malformed if it is none.
-        Raises KeyNotAuthentic if name or key were changed since it was signed.
+        Raises Malformed if the bytes are not a card.
+        Raises KeyNotAuthentic if name or key were changed after it was signed.
         """
         try:
             card = cls.model_validate_json(text)
@@ -76,13 +76,14 @@ class Institution:
     def derive(cls, entropy: bytes) -> Institution:
         """Return the nameless institution that follows from 32 bytes of entropy.
 
-        For runs that are repeated bit for bit; others make a key once and store it.
+        Only for runs that must repeat bit for bit: an institution otherwise generates
+        its key once and stores it.
         """
         return cls("", derive_key(entropy, "coterie/identity/1"))
 
     @classmethod
     def read(cls, text: bytes) -> Institution:
-        """Return the institution in the bytes of a file; :class:`Malformed` if none is."""
+        """Parse the file of an identity; raise :class:`Malformed` if it is not one."""
         try:
             stored = _StoredIdentity.model_validate_json(text)
         except ValidationError:
@@ -90,7 +91,7 @@ class Institution:
         return cls(stored.name, bytes.fromhex(stored.private_key))
 
     def to_bytes(self) -> bytes:
-        """Return the bytes to keep in a file that nobody else reads."""
+        """Return the content of the identity's file, which nobody else may read."""
         stored = _StoredIdentity(name=self.name, private_key=self.key_bytes.hex())
         return stored.model_dump_json().encode()
 
@@ -109,7 +110,7 @@ class Institution:
         )
 
     def sign(self, content: bytes) -> str:
-        """Return the signature (hex) under bytes that begin with their purpose."""
+        """Return the signature (hex) of bytes that begin with a label of their purpose."""
         return self._private.sign(content).hex()
 
     def __repr__(self) -> str:

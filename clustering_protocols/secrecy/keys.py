@@ -70,9 +70,9 @@ class PartyKeys:
         )
 
     def exchange(self, peer: PublicKeys) -> bytes:
-        """Return the 32 bytes that this party and a peer compute alike (X25519).
+        """Return the 32-byte X25519 secret that this party shares with a peer.
 
-        :class:`KeyNotAuthentic` for a public key of small order.
+        Raises :class:`KeyNotAuthentic` if the peer's key is of small order.
         """
         if peer.x25519 not in self._exchanged:
             try:
@@ -86,9 +86,9 @@ class PartyKeys:
         return "<PartyKeys>"
 
 
-@lru_cache(maxsize=512)  # of all parties of a simulation
+@lru_cache(maxsize=512)  # a simulation needs the keys of all its parties
 def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
-    """Return a party's keys, the same ones in every round."""
+    """Return a party's keys, which are the same in every round."""
     return PartyKeys(entropy, session, slot)
 
 
@@ -98,10 +98,10 @@ def mark(session_secret: bytes, line: bytes) -> str:
     return hmac.new(session_secret, content, sha256).hexdigest()
 
 
-def check_mark(session_secret: bytes, slot: str, line: bytes, marked: str) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the mark was made with this secret."""
+def check_mark(session_secret: bytes, slot: str, line: bytes, received: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless a line's mark was made with this secret."""
     expected = mark(session_secret, line)
-    if not hmac.compare_digest(expected.encode(), marked.encode()):
+    if not hmac.compare_digest(expected.encode(), received.encode()):
         raise KeyNotAuthentic(f"The line of slot {slot!r} carries a foreign mark.")
 
 

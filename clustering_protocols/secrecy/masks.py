@@ -1,6 +1,6 @@
 """Masks that hide each party's numbers and cancel in the sum over all of them.
 
-For every pair of members both draw the same stream; the earlier slot adds it, the later
+The two members of every pair draw the same stream; the earlier slot adds it, the later
 one subtracts it, modulo 2^64 (pairwise masks after Bonawitz et al., "Practical secure
 aggregation for privacy-preserving machine learning", 2017, without its key exchange and
 dropout rounds).
@@ -17,7 +17,7 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.prime import P
 
-_CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
+_CHUNK_WORDS: Final = 1 << 15  # few enough to stay in the cache between draw and sum
 
 
 def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
@@ -44,7 +44,7 @@ def add_tagged(parts: Iterable[WordArray]) -> WordArray:
 
 
 def add_all(parts: Iterable[WordArray]) -> WordArray:
-    """Return the sum of equally shaped arrays modulo 2^64, in one array of its own."""
+    """Return the sum of equally shaped arrays modulo 2^64, in a new array."""
     first, *further = parts
     total = np.array(first, dtype=np.uint64)
     for part in further:

@@ -1,4 +1,4 @@
-"""The prime of fields and tags, where no arithmetic is needed."""
+"""The prime of the field and of tags, for modules that need no field arithmetic."""
 
 from typing import Final
 

@@ -7,9 +7,9 @@ parties have an id in common if they have a value in common.
 
 The function is id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
 H maps a hash to a point of unknown logarithm; a blinded id is r · H(id), uniform among
-the points whatever the id is. Bytes that do not encode a point do not evaluate, and there
-is no point of small order. An asker cannot see whether all answers are of one key: a key
-holder that changes it loses matches and gains nothing.
+the points whatever the id is. Bytes that do not encode a point are refused, and there
+is no point of small order. An asker cannot see whether all answers use the same key: a
+key holder that changes its key loses matches and gains nothing.
 
 A joint mask multiplies points by the scalars of several parties, one after the other. A
 value that all parties have masked is k_1 · … · k_m · H(value): the same whichever party
@@ -46,9 +46,9 @@ def sodium() -> Any:
 
 
 class RistrettoKey:
-    """The holder of a scalar that a stream gives.
+    """A key holder, whose scalar is drawn from a stream.
 
-    context: the purpose; another context has another function.
+    context: the purpose; each context has a function of its own.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:
@@ -65,7 +65,7 @@ class RistrettoKey:
     def evaluate(self, blinded: ByteArray) -> ByteArray:
         """Return k · B for each point B, uint8 (n, 32).
 
-        Raises GuardRefused if one is no point.
+        Raises GuardRefused if 32 of the bytes do not encode a point.
         """
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
@@ -82,7 +82,7 @@ class RistrettoAsker:
         self._context = context
 
     def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
-        """Return r · H(id), uint8 (n, 32), another r of the stream for each."""
+        """Return r · H(id), uint8 (n, 32), with a new factor r from the stream per id."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
         points = _points(self._sodium, ids, self._context)
         return _rows(multiply(_scalar(self._sodium, stream), p) for p in points)
@@ -92,7 +92,7 @@ class RistrettoAsker:
     ) -> list[bytes]:
         """Return r^-1 · answer for each id, given the stream that blinded them.
 
-        Raises ProtocolFailed if an answer is no point.
+        Raises ProtocolFailed if an answer does not encode a point.
         """
         invert = self._sodium.crypto_core_ristretto255_scalar_invert
         multiply = self._sodium.crypto_scalarmult_ristretto255
@@ -111,17 +111,19 @@ def _scalar(library: Any, stream: KeyedStream) -> bytes:
 
 
 def _points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
-    """Yield H(id) in a context."""
     prefix = sha512(length_prefixed("coterie/ristretto/1", context))
     return map(library.crypto_core_ristretto255_from_hash, hash_each(prefix, ids))
 
 
 def hash_each(prefix: Any, texts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the digest of each text after a prefix, a hash object of hashlib."""
+    """Yield the digest of each text.
+
+    prefix: a hash object of hashlib that has read what precedes every text.
+    """
     for text in texts:
-        hashed = prefix.copy()
-        hashed.update(text)
-        yield hashed.digest()
+        text_hash = prefix.copy()
+        text_hash.update(text)
+        yield text_hash.digest()
 
 
 def _rows(elements: Iterable[bytes]) -> ByteArray:
@@ -134,9 +136,9 @@ _BLOCK: Final = 256
 
 
 class JointMask:
-    """One party's key, which its stream gives.
+    """One party's factor of a joint mask, drawn from its stream.
 
-    engine: runs over blocks of points; libsodium works on several at once.
+    engine: multiplies blocks of points, several at once if it has threads.
     """
 
     def __init__(self, stream: KeyedStream, engine: Engine) -> None:
@@ -146,9 +148,10 @@ class JointMask:
     def begin(
         self, values: Sequence[bytes | None], purpose: bytes, filler: KeyedStream
     ) -> ByteArray:
-        """Return k · H(value) of each value (n, 32), and a random point for None.
+        """Return k · H(value) for each value (n, 32); None gets a random point.
 
-        purpose: of the values; another purpose has other points.
+        purpose: of the values; equal values get other points for another purpose.
+        filler: draws the random points.
         """
         prefix = sha512(length_prefixed("coterie/joint-mask/1", purpose))
         hashes = [
@@ -160,7 +163,7 @@ class JointMask:
     def mask_again(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P (n, 32).
 
-        Raises GuardRefused if one is no point.
+        Raises GuardRefused if 32 of the bytes do not encode a point.
         """
         blocks = _blocks(list(map(bytes, points)))
         try:

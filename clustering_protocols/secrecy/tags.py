@@ -6,9 +6,9 @@ functions and their use in authentication and set equality", 1981). Tags add up 
 elements do, so the tag of a total is the total of the tags. A change of the total without
 ρ passes with a probability of (1 + m/1024) / p for m elements.
 
-Ring elements are known modulo 2^64, tags modulo p: a total is only checked together with
-its range. Two different totals within ±2^59 differ by less than p; with 62 bits p itself
-could be added unnoticed.
+Ring elements are residues modulo 2^64, tags modulo p, so a tag proves a total only if the
+total is also in its range. Two different totals within ±2^59 differ by less than p; with
+62 bits p itself could be added unnoticed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK: Final = 1024
 def tag(words: WordArray, stream: KeyedStream) -> int:
     """Return the tag of ring elements (m,), read as signed, under a group's stream.
 
-    Elements lie between -2^60 and 2^60; the stream serves this sum alone.
+    Elements lie between -2^60 and 2^60; no other sum may use the stream.
     """
     weights, base = field.draw(stream, _BLOCK), int(field.draw(stream, 1)[0])
     blocks = np.empty(-(-words.size // _BLOCK), dtype=np.uint64)

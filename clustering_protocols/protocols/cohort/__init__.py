@@ -1,8 +1,8 @@
 """Count the people whom parties have in common, without disclosing who they are.
 
-Lists of ids or match keys go round the parties of a row group, masked and shuffled by
-each, until nobody can follow a row. The analyst counts what agrees, and everybody reads
-the number rounded down to a step.
+Lists of ids or match keys go round the parties of a row group. Each party masks and
+shuffles them, so that nobody can follow a row. The analyst counts the matches, and
+everybody reads the number rounded down to a step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         alignment.check(params, layout)
 
     def figures(self, params: CohortSize, layout: Layout) -> frozenset[str]:
-        """Return none: there are no clusters to measure."""
+        """Return no figures: there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
@@ -58,17 +58,17 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         return (GUESSED_PEOPLE,)
 
     def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
-        """Return nothing: no value of a row is used."""
+        """Return no disclosures: no value of a row is used."""
         return frozenset()
 
     def personal_data(self, layout: Layout) -> str:
-        """Say that blinded ids leave."""
+        """State that blinded ids are sent."""
         return (
             "Ids are sent blinded; nobody learns which of them other parties have too."
         )
 
     def stages(self, params: CohortSize, layout: Layout) -> Sequence[Stage]:
-        """Return the one stage."""
+        """Return the only stage, the count."""
         from clustering_protocols.shared_stages.alignment import linkage
 
         from . import roles

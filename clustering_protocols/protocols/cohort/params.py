@@ -18,8 +18,8 @@ class CohortSize(AlignedParams):
     )
     step: Literal[5, 10, 20, 50, 100] = Field(
         default=10,
-        description="The number of linked rows is told in steps of so many, rounded "
-        "down: the fewest rows of a group that any later session tells of.",
+        description="The number of linked rows is rounded down to a multiple of this: "
+        "the fewest rows of any group that a later session discloses.",
     )
 
     @model_validator(mode="after")
@@ -30,5 +30,5 @@ class CohortSize(AlignedParams):
 
     @property
     def counts_linked(self) -> bool:
-        """Return True: rows are linked for their number alone."""
+        """Return True: rows are linked only to be counted."""
         return True

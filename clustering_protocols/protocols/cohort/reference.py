@@ -15,7 +15,7 @@ from .params import CohortSize
 
 
 def examples() -> Sequence[Example[CohortSize]]:
-    """Return three parties with exact ids, and two with match keys."""
+    """Return an example of three parties with ids, and one of two with match keys."""
     X = np.random.default_rng(0).normal(size=(60, 6))
     by_keys = CohortSize(alignment=BY_MATCH_KEYS, step=5)
     return [
@@ -25,7 +25,7 @@ def examples() -> Sequence[Example[CohortSize]]:
 
 
 def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray:
-    """Return -1 for each row: it is in no cluster."""
+    """Return the label -1 for each row: there are no clusters."""
     del params, trace
     return np.full(len(X), -1, dtype=np.int64)
 
@@ -33,4 +33,4 @@ def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray
 def objectives(
     params: CohortSize, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return nothing: a count minimises nothing."""
+    """Return None: a count has no objective."""

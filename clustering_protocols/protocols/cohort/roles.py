@@ -1,10 +1,9 @@
-"""Both roles of a count: lists go round as in linkage, shuffled, and are only counted.
+"""Both roles of a count: lists go round as in linkage, but shuffled, to be counted only.
 
-A list is masked, and put into another order, by every party of the ring: first by its
-own party, then by each that passes it on, the last of which hashes it into tokens. So
-only a coalition of all parties of the ring can find the place of a row among the
-tokens, with or without the analyst. Hiding the exact numbers from the analyst too would
-take other cryptography than masks.
+Every party of the ring masks and shuffles each list: first the party whose list it is, then
+each party that passes it on. The last party hashes it into tokens. So only a coalition of
+all parties of the ring can find the position of a row among the tokens, with or without the
+analyst. Hiding the exact numbers from the analyst too would need more than masks.
 
 Steps do not protect one person from an attacker with ``step - 1`` people who are known
 to be common: with that person the count is one step, otherwise 0.
@@ -39,7 +38,7 @@ from clustering_protocols.shared_stages.alignment.linkage import (
 class Counted(Record):
     """Result and summary: linked rows of each row group, rounded down to a step.
 
-    rows_in_common: by the first slot of each row group of two and more.
+    rows_in_common: numbers by the first slot of each row group of two or more slots.
     """
 
     kind = "counted-linked"
@@ -62,7 +61,7 @@ class CountingAnalyst(LinkageAnalyst):
         state: LinkageState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the next round; at the end the numbers, rounded down."""
+        """Return the next round, or at the end the rounded numbers."""
         if state.asked != "show-tokens":
             return super().step(session, state, contributions)
         linked = link_groups(session, contributions)
@@ -88,19 +87,19 @@ class CountingParty(LinkageParty):
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
-        """Return no label for any row, and the numbers for the operator.
+        """Return the label -1 for each row, and the numbers for the operator.
 
-        Raises ProtocolFailed if they cannot be numbers of the rows that were compared.
+        Raises ProtocolFailed if they cannot be counts of the parties' rows.
         """
         session, counts = context.session, Counted.narrow(result).rows_in_common
         groups = {group[0]: group for group in shared_groups(session.layout)}
         if set(counts) != set(groups):
-            raise ProtocolFailed("The analyst counts rows of other row groups.")
+            raise ProtocolFailed("The analyst reports counts of other row groups.")
         report = {}
         for first, group in groups.items():
             count, limit = counts[first], min(map(session.n_rows, group))
             if not 0 <= count <= limit or count % self.unit:
-                raise ProtocolFailed("The analyst reports a number that cannot be.")
+                raise ProtocolFailed("The analyst reports an impossible count.")
             number = f"{count} or more" if count else f"fewer than {self.unit}"
             report[f"rows that {', '.join(group)} have in common"] = number
         labels = np.full(session.n_rows(context.slot.name), -1, dtype=np.int64)

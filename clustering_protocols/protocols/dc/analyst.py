@@ -53,12 +53,12 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             {layout.slot(slot).column: contributions[slot] for slot in group}
             for group in layout.row_groups
         ]
-        # one thread per product and factor: how BLAS shares them out shows in last bits
+        # one thread, because the last bits depend on how BLAS divides work among threads
         with threadpool_limits(1, "blas"):
             widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
-        if session.params.algorithm == "kmeans":  # its passes are many
+        if session.params.algorithm == "kmeans":  # which makes many passes
             X_hat = row_blocks.load_if_small(X_hat)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
@@ -86,7 +86,7 @@ def _run(
 ) -> Run:
     """Return the run of one number of clusters in the common space X̂ (n, m̂).
 
-    representatives: the rows that are clustered for all; None where all are.
+    representatives: clustered instead of the rows; None if all rows are clustered.
     """
     Z: RowBlocks = X_hat
     if params.algorithm == "spectral":
@@ -110,10 +110,10 @@ def fit_maps(
     widths: Sequence[int],
     engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
-    """Return g_i of each row group.
+    """Return the map g_i of each row group.
 
-    row_groups: a row group may lack column groups.
-    widths: m_j of each column group.
+    row_groups: the projections of each row group, which may lack column groups.
+    widths: m_j, the number of columns of each column group.
     """
     affine = params.map == "affine"
     if params.target == "orthonormal":
@@ -136,9 +136,9 @@ def fit_maps(
 def _check_projections(
     session: DcSession, slot: str, projections: messages.Projections
 ) -> None:
-    """Refuse projections without columns, or of more than the party has features.
+    """Raise InvalidArray for projections with no columns, or more than the party's data.
 
-    A party decides how many columns it sends, so its message cannot declare a number.
+    The record does not fix the number of columns, because each party chooses it.
     """
     width, n_features = projections.rows.shape[1], session.member(slot).n_columns
     if width == 0:

@@ -1,4 +1,4 @@
-"""Anchor data X^anc of a column group: all its parties hold the same, nobody else does."""
+"""Anchor data X^anc of a column group, which all its parties and nobody else hold."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 _SMOTE_NEIGHBORS = 5
 
 LEAST_WIDTH = 2
-"""Columns of a party that leaves one dimension out: of one alone it could not."""
+"""Fewest columns of a party that leaves one dimension out."""
 
 
 def n_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return r for a number of features over all column groups."""
+    """Return r, the number of anchors, for all features of all column groups."""
     return params.anchor.n_rows or max(500, minimum_anchors(params, n_features))
 
 
 def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
     """Return the fewest anchors that determine the collaboration maps.
 
-    Anchors with orthogonal columns, beside the ones of an affine map, determine the maps
-    as infinitely many independent ones would. Columns of independent anchors, and those
-    of several column groups in one fit, are correlated by chance: of few such anchors
-    the maps fit the anchors and miss the data.
+    Anchors whose columns are orthogonal, also to the column of ones of an affine map,
+    determine the maps as well as infinitely many independent anchors. Columns of
+    independent anchors, and of several column groups in one fit, are correlated by
+    chance: maps fitted to few of them fit the anchors but not the data.
     """
     are_orthogonal = params.anchor.kind == "gaussian" and params.target == "isometric"
     return n_features + 1 if are_orthogonal else 2 * n_features
@@ -55,17 +55,17 @@ def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
 def draw(
     params: DataCollaboration, n_rows: int, moments: PooledMoments, stream: KeyedStream
 ) -> FloatArray:
-    """Return X^anc (n_rows, m) in the units of the data, by moments.
+    """Return X^anc (n_rows, m) in the units of the data, from pooled moments.
 
-    gaussian: normal numbers, made orthogonal: columns with exactly the pooled mean, and
-    without correlation (n_rows > m). Every rotation of them has the same distribution,
-    so that a blind source separation of their projections gains nothing.
-    rotated: standardised uniform numbers times a secret Haar-random rotation: no longer
-    independent in the direction of any feature.
+    gaussian: normal numbers, made orthogonal, so that columns have exactly the pooled
+    mean and no correlation (n_rows > m). Every rotation of them has the same
+    distribution, so that a blind source separation of their projections gains nothing.
+    rotated: standardised uniform numbers times a secret Haar-random rotation, so that
+    features are not the independent components.
 
-    The spread is equal in the units in which the private maps see the anchors. Were it
-    each feature's own under maps that only centre, the covariance of the projections
-    would show the direction of every feature.
+    All columns have equal spreads in the units in which the private maps see them. If
+    each had its feature's spread under maps that only centre, the covariance of the
+    projections would show the direction of every feature.
     """
     m = len(moments.mean)
     if params.anchor.kind == "rotated":
@@ -83,18 +83,19 @@ def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
 
 
 def equal_spread(params: DataCollaboration, spread: FloatArray) -> FloatArray:
-    """Return spreads (m,) of anchors that are equal after the parties' scaling."""
+    """Return the spreads (m,) of anchors that become equal by the parties' scaling."""
     if params.scaling in {"shared", "local"}:
         return spread
     return np.full_like(spread, np.sqrt(np.mean(np.square(spread))))
 
 
 def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Return draws from the low-rank Gaussian model of X.
+    """Return draws (n_rows, m) from a low-rank Gaussian model of X (n, m).
 
-    Half of the principal directions keep their variance, the others share the mean of the
-    residual: probabilistic principal components (Tipping and Bishop, 1999). Without a
-        remainder they get the others' least variance, to span all features.
+    Half of the principal directions keep their variance, and each of the others gets the
+    mean of their variances: probabilistic principal components (Tipping and Bishop,
+    1999). If that mean is 0, they get the smallest variance of the first half, so that
+    anchors span all features.
     """
     mean = X.mean(axis=0)
     m = X.shape[1]
@@ -109,12 +110,12 @@ def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
 
 
 def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Return points between a random row and one of its five nearest others.
+    """Return points (n_rows, m), each between a row of X (n, m) and a near neighbour.
 
-    N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002.
-    Neighbours are sought in standardised units.
+    N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002: rows are
+    drawn at random, and neighbours among the five nearest in standardised units.
     """
-    from scipy.spatial import cKDTree  # the stage's declaration imports this file too
+    from scipy.spatial import cKDTree  # whoever declares the stage imports this module
 
     spread = X.std(axis=0)
     Z = X / np.where(spread > 0, spread, 1.0)
@@ -128,7 +129,10 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
 
 
 def n_anchors_of(session: DcSession) -> int:
-    """Return r; :class:`ProtocolFailed` if it is too small for the features."""
+    """Return r, the number of anchors of a session.
+
+    Raises ProtocolFailed if it is too small for the features.
+    """
     n_features = sum(session.column_widths)
     r = n_anchors(session.params, n_features)
     minimum = minimum_anchors(session.params, n_features)
@@ -146,13 +150,13 @@ _WARNING = (
 
 
 class MakeAnchors(Record):
-    """Task."""
+    """Task: the leader of each column group synthesises anchors."""
 
     kind = "make-anchors"
 
 
 class AnchorsMade(Record):
-    """Contribution."""
+    """Contribution, empty: the leader has sent the anchors in envelopes."""
 
     kind = "anchors-made"
 
@@ -161,13 +165,13 @@ class AnchorRows(Record):
     """Envelope and memory: X^anc of the column group."""
 
     kind = "anchor-rows"
-    meaning = "Made-up rows near to yours, for the parties of your column group."
+    meaning = "Synthetic rows near to yours, for the parties of your column group."
 
     rows: Annotated[FloatArray, Spec("r", "m")]
 
 
 class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
-    """Makes anchors where it is the leader of its column group."""
+    """Synthesises anchors if it leads its column group."""
 
     def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
         """Synthesise anchors from own rows, and seal them for the other members."""
@@ -178,7 +182,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
             low_rank if context.session.params.anchor.kind == "low_rank" else smote
         )
         n_rows = n_anchors_of(context.session)
-        # New anchors for a new attempt would tell more about the same rows.
+        # New anchors in a repeated attempt would disclose more about the same rows.
         stream = context.lasting_stream("anchors")
         rows = AnchorRows(rows=synthesise(matrix(data), n_rows, stream))
         return Reply(
@@ -201,7 +205,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
 
 
 def anchor_stage() -> Stage:
-    """Return the stage."""
+    """Return the stage in which leaders synthesise anchors."""
     return Stage(
         name="anchors",
         analyst=lambda: Relay(MakeAnchors()),

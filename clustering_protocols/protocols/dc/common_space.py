@@ -4,8 +4,8 @@ Notation of the paper (Kawamata et al., "A new type of federated clustering"):
 X̃^anc_ij (r × m̃_ij) the anchor projections of party (i, j); G_i the map of row group i;
 m̂ the dimensions of the common space.
 
-The parties' rows are held as they were sent. With many rows a block of X̂ is computed in
-each pass anew, where it is worked on: that takes less time than to write X̂ and read it.
+The parties' rows are held as they were sent. With many rows, each pass computes the blocks
+of X̂ again where they are used, which is faster than writing X̂ and reading it.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def isometric_maps(
 ) -> list[CollaborationMap]:
     """Return the maps of one column group to T = U_1 Σ_1 of its anchor projections.
 
-    blocks: sequence of float64 arrays (r, m̃_ij); of the row groups that have this
+    blocks: sequence of float64 arrays (r, m̃_ij); one for each row group that has this
         column group.
     n_features: m_j, the largest dimension that this column group's anchors can span.
     affine: whether the maps may shift.
 
-    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' counts the c_j images of one
-    anchor once, so distances in T = W V_1 are those between anchors. With W = Q R both
-    the target, Q (R V_1), and the blocks, Q R_i, have small coefficients: U and T are
-    never formed, and each G_ij is a least-squares problem with the rows of R.
+    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' weights the c_j images of an anchor
+    as one, so that distances in T = W V_1 are those between anchors. With W = Q R, the
+    target is Q (R V_1) and the blocks are Q R_i: U and T are never formed, and each G_ij
+    solves a least-squares problem with the rows of R.
 
-    Column groups are aligned one by one. Their anchors are independent, so a fit
-    to several at once relates them only by chance; and a row group that lacks a column
-    group simply gets the anchors' mean there.
+    Column groups are aligned separately. Their anchors are independent, so a fit to
+    several at once would relate them only by chance; and a row group that lacks a column
+    group gets the anchors' mean there.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
@@ -79,11 +79,11 @@ def orthonormal_maps(
 ) -> list[CollaborationMap]:
     """Return the map of each row group to T = U_1 (equations 15 to 19).
 
-    For affine maps a column of ones stands beside each row group's projections; m̂ is
-    the smallest width. Least squares where the paper writes a pseudo-inverse, and both
-    sides in the coordinates of Q, as in :func:`isometric_maps`.
+    For affine maps a column of ones is appended to each row group's projections; m̂ is
+    the smallest width. The paper's pseudo-inverse is computed as a least-squares
+    solution, with both sides in the coordinates of Q as in :func:`isometric_maps`.
 
-    anchors: list over row groups of list over its column groups of (r, m̃_ij).
+    anchors: for each row group, the float64 arrays (r, m̃_ij) of its column groups.
     """
     widths = [sum(block.shape[1] for block in row_group) for row_group in anchors]
     ones, m_hat = int(affine), min(widths)
@@ -99,9 +99,9 @@ def orthonormal_maps(
 def side_by_side(
     maps: Mapping[int, CollaborationMap], dims: Sequence[int]
 ) -> CollaborationMap:
-    """Return one map of a row group from the maps of the column groups that it has.
+    """Return the block-diagonal map of a row group from the maps of its column groups.
 
-    dims: dimensions of every column group's part of the common space.
+    dims: dimensions of the part of the common space of every column group.
     """
     edges = np.concatenate([[0], np.cumsum(dims)])
     G = np.zeros((sum(len(m.G) for m in maps.values()), edges[-1]))
@@ -117,14 +117,14 @@ def side_by_side(
 
 
 def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
-    """Return the columns of R of each array."""
     return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
 def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
-    """Return R V_1 = U_1 Σ_1, of at most n_features real directions.
+    """Return R V_1 = U_1 Σ_1 of at most n_features directions above rounding.
 
-    A factor of R' has the same U and Σ, and no more columns than R has rows.
+    The singular value decomposition takes a triangular factor of R' instead, which has
+    the same U and Σ and no more columns than R has rows.
     """
     U, values, _ = np.linalg.svd(maths.qr_r(R.T).T, full_matrices=False)
     threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
@@ -138,11 +138,11 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
 def _fit(
     part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
 ) -> CollaborationMap:
-    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q; [X̃] alone if not affine."""
+    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q; without the ones if not affine."""
     if affine:
         G = maths.least_squares(part, target)
         return CollaborationMap(G=G, g=-mean @ G)
-    # Not centred, the projections have one more coordinate: along the ones.
+    # projections that are not centred have one more coordinate, along the ones
     A = np.vstack([part, np.sqrt(r) * mean])
     T = np.vstack([target, np.zeros(target.shape[1])])
     return CollaborationMap(G=maths.least_squares(A, T), g=np.zeros(target.shape[1]))
@@ -156,9 +156,9 @@ Cells = Mapping[int, messages.Projections]
 class RowPiece:
     """Rows of one row group, and the map to their images.
 
-    rows: tuple of float64 (b, width); a view of each column group's.
-    parts: of each column group, float64 (width, m) without columns of zeros, and the
-        first of the columns of X̂ that it adds to.
+    rows: for each column group a view, float64 (b, width).
+    parts: for each column group the map, float64 (width, m), without columns of zeros on
+        either side, and the number of the first column of X̂ to which it adds.
     shift: float64 (m̂,).
     """
 
@@ -173,7 +173,7 @@ class RowPiece:
             add_products(rows, G, first, image)
 
     def take(self, numbers: slice | IntArray) -> RowPiece:
-        """Return some of the rows by their numbers."""
+        """Return the rows with these numbers."""
         return RowPiece(
             rows=tuple(rows[numbers] for rows in self.rows),
             parts=self.parts,
@@ -186,7 +186,7 @@ class RowPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageBlock:
-    """Rows of X̂: those of one row group, or of some that follow each other."""
+    """Consecutive rows of X̂, of one or several row groups."""
 
     first: int
     pieces: tuple[RowPiece, ...] = field(repr=False)

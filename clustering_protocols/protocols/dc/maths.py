@@ -5,15 +5,15 @@ Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 
 ``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
 :mod:`.common_space`; eq. 12 :mod:`.analyst`.
 
-X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
-formed but the reduced rows.
+X (n, m) are one party's rows. Rows are read in batches; the only array of n rows is that
+of the reduced rows.
 
-A triangular factor R of QR is folded of blocks in their order. It has the singular values
-and right singular vectors of the whole; a Gram matrix would square the condition, and
-lose the rank of nearly dependent columns.
+The triangular factor R of a QR decomposition is combined from those of blocks, in their
+order. It has the singular values and right singular vectors of all rows; a Gram matrix
+would square the condition number and lose the rank of nearly dependent columns.
 
-Images of rows avoid matrix products, whose last bits depend on the number of rows and
-the machine: a row's image has the same bits in every block.
+Images of rows are not computed by matrix products, whose last bits depend on the number of
+rows and the machine: a row's image has the same bits in every block.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_PIVOT: Final = 1e-8
 
 
 def qr_r(matrix: FloatArray) -> FloatArray:
-    """Return the triangular factor alone, or a matrix without more rows than columns."""
+    """Return the factor R of a QR decomposition; a matrix that is not tall is returned."""
     if matrix.shape[0] <= matrix.shape[1]:
         return matrix
     return np.asarray(np.linalg.qr(matrix, mode="r"))
@@ -46,8 +46,8 @@ def qr_r(matrix: FloatArray) -> FloatArray:
 def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return the G of least norm that minimises the Frobenius norm of A G - B.
 
-    By one QR of A and B side by side; by the singular values of A where its columns are
-    nearly dependent.
+    It comes from one QR of [A, B], or from the singular value decomposition of A if its
+    columns are nearly dependent.
     """
     width = A.shape[1]
     R: FloatArray = np.asarray(np.linalg.qr(np.hstack([A, B]), mode="r"))
@@ -60,7 +60,7 @@ def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
-    """Return R of rows whose blocks have these factors (r_b, m): at least one."""
+    """Return R of all rows from the factors (r_b, m) of one or more blocks of rows."""
     remaining = iter(factors)
     R = next(remaining)
     for factor in remaining:
@@ -71,11 +71,10 @@ def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
 def factor_centred(
     columns: Sequence[FloatArray], means: Sequence[FloatArray], engine: Engine
 ) -> FloatArray:
-    """Return R of arrays (r, m_i) less their means (m_i,), side by side.
+    """Return R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
 
-    A block of their rows at a time: no array of all their rows is formed. A block's factor
-    depends on its rows alone, and the length of blocks on the width: the same bits on any
-    engine.
+    Rows are factored in blocks, so that the whole matrix is never formed. Blocks depend
+    only on its width, so that every engine gives the same bits.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
@@ -90,9 +89,11 @@ def factor_centred(
 def factor_groups(
     groups: Sequence[Sequence[FloatArray]], ones: int, engine: Engine
 ) -> FloatArray:
-    """Return R of groups of arrays (r, m_i), and of columns of ones behind each group.
+    """Return R of groups of arrays (r, m_i), each group followed by columns of ones.
 
-    In blocks, as :func:`factor_centred`.
+    Rows are factored in blocks, as in :func:`factor_centred`.
+
+    ones: number of columns of ones.
     """
     width = sum(column.shape[1] for group in groups for column in group)
     width += ones * len(groups)
@@ -118,7 +119,7 @@ def _factor_group_block(
 
 
 def _slices(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield blocks of many more rows than columns: a factor is as large as its columns."""
+    """Yield slices of many more rows than columns, so that factors are much smaller."""
     size = max(_LEAST_ROWS, 4 * width)
     for begin in range(0, n_rows, size):
         yield slice(begin, begin + size)
@@ -133,12 +134,12 @@ _EPOCHS = 500
 
 
 def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
-    """Return the axes that keep neighbouring rows near each other.
+    """Return the axes (m, width) that keep neighbouring rows near each other.
 
-    X. He and P. Niyogi, "Locality preserving projections", 2003: the smallest
-    generalised eigenvectors of Z'LZ a = λ Z'DZ a, with the graph of nearest neighbours
-    (weight 1), D its degrees and L its Laplacian. Directions in which the data do not
-    vary are left out first: there both sides are zero.
+    X. He and P. Niyogi, "Locality preserving projections", 2003: the eigenvectors of
+    Z'LZ a = λ Z'DZ a with the smallest λ, with D the degrees and L the Laplacian of the
+    graph of nearest neighbours (weight 1). Directions in which the data do not vary are
+    left out first, because both sides are zero there.
 
     Z: float64 (n, m); centred rows.
     width: at most the rank of Z.
@@ -162,10 +163,11 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
 
 
 def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
-    """Return the encoder of a network that was trained to reproduce its input.
+    """Return the encoder of a network that is trained to reproduce its input.
 
-    One hidden layer on either side of a layer of ``width`` units; hyperbolic tangent;
-    trained by Adam (scikit-learn's MLPRegressor) on one thread, so that a seed repeats.
+    It has a hidden layer on either side of a layer of ``width`` units, with hyperbolic
+    tangents, and is trained by Adam (scikit-learn's MLPRegressor) on one thread, so that
+    a seed gives the same network again.
 
     Z: float64 (n, m); scaled rows.
     """
@@ -181,7 +183,7 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
     )
     target = Z / spread
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are a budget
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are limited
         network.fit(Z / spread, target.ravel() if target.shape[1] == 1 else target)
     (W1, W2), (b1, b2) = network.coefs_[:2], network.intercepts_[:2]
 
@@ -217,7 +219,7 @@ class Affine:
 def triangular_factor(
     data: DataSource, mean: FloatArray, scale: FloatArray
 ) -> FloatArray:
-    """Return R (m × m) of a QR factorisation of (X - mean) / scale, batch by batch."""
+    """Return R (m, m) of a QR decomposition of (X - mean) / scale, read in batches."""
     m = len(mean)
     R: FloatArray = np.zeros((0, m))
     for batch in data.batches():
@@ -228,12 +230,12 @@ def triangular_factor(
 def principal_axes(
     R: FloatArray, n_rows: int, shift: float = 0.0
 ) -> tuple[FloatArray, int]:
-    """Return all right singular vectors (m × m) by falling value, and the rank.
+    """Return the right singular vectors (m, m) by descending singular value, and the rank.
 
-    R: float64 array; a triangular factor of the centred data.
-    n_rows: of the data, for the threshold below which a singular value counts as zero.
-    shift: norm of the mean, because x - mean is rounded relative to x. A dimension of
-        rounding errors does not count, or it would be the one left out.
+    R: float64 (m, m); a triangular factor of the centred data.
+    n_rows: rows of the data, for the threshold below which a singular value is zero.
+    shift: norm of the mean, because x - mean is rounded relative to x. Without it a
+        dimension of rounding errors would count, and would be the one that is left out.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)
@@ -243,21 +245,19 @@ def principal_axes(
 
 
 def reduced_width(rank: int, n_rows: int) -> int:
-    """Return m̃: one dimension less than the data have, at least one.
+    """Return m̃: one dimension less than the rank of the data, at least one.
 
-    A constant column adds no rank: one less than the number of columns would then leave
-    nothing out.
+    One less than the number of columns would leave nothing out if a column is constant.
     """
     return max(1, min(rank, n_rows) - 1)
 
 
 @in_c("image")
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
-    """Add X G to some columns of images.
+    """Add X G to the columns of ``image`` from ``first`` on.
 
     X: float64 (n, width).
     G: float64 (width, m), C-contiguous.
-    first: the first of the columns.
     image: float64 (n, m̂), C-contiguous, added to.
     """
     whole = X.shape[1] - X.shape[1] % 4

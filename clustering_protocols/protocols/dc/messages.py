@@ -15,14 +15,14 @@ class Project(Record):
 
 
 class Projections(Record):
-    """Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij, and nothing else.
+    """Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij.
 
-    width: no more than the party has features, which the analyst knows from the roster.
+    width: at most the number of the party's features, which is in the roster.
     """
 
     kind = "projections"
     meaning = (
-        "Your rows in fewer dimensions, turned by a secret map; the analyst reads "
+        "Your rows in fewer dimensions, rotated by a secret map; the analyst reads "
         "the distances between them."
     )
 
@@ -31,7 +31,7 @@ class Projections(Record):
 
 
 class Reduction(Record):
-    """Memory: notes of a party on f_ij for its operator."""
+    """Memory: width and rank of f_ij, for the party's operator."""
 
     kind = "reduction"
 
@@ -40,7 +40,7 @@ class Reduction(Record):
 
 
 class KeptMap(Record):
-    """Memory, where the terms let parties label new rows: the linear map f_ij."""
+    """Memory: the linear map f_ij, if the terms let parties label new rows."""
 
     kind = "kept-map"
 
@@ -59,7 +59,7 @@ class RowGroupLabels(Record):
 
 
 class RowGroupModel(RowGroupLabels):
-    """Result where the terms let out more than labels; what they keep is empty.
+    """Result if the terms disclose more than labels; fields they withhold are empty.
 
     coordinates: Z_i, the rows of the row group in the space that was clustered.
     centroids: θ, in the same space.
@@ -77,8 +77,8 @@ class RowGroupModel(RowGroupLabels):
 class Summary(Record):
     """The coordinator's summary.
 
-    ``starts`` are positions in the stacked row groups, in the order in which rows
-    travelled: anyone who holds pooled data in that order can start k-means alike.
+    starts: row numbers in the stacked row groups, in the order in which rows travelled.
+        Anyone who holds pooled data in that order can start k-means from the same rows.
     """
 
     kind = "summary"

@@ -25,7 +25,7 @@ from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
 
 WIDE: Final = 10
-"""Columns of a party from which leaving a dimension out cost nothing that we measured."""
+"""Fewest columns of a party at which leaving a dimension out had no measurable cost."""
 
 COST: Final = (
     "On drawn sets the objective was up to 89 times the pooled one where a party has two "
@@ -39,17 +39,17 @@ class Anchor(Params):
     kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
         default="gaussian",
         description="gaussian: normal with the pooled mean and standard deviation of "
-        "each feature, and without correlation. rotated: uniform, turned by a secret "
-        "rotation, then of that mean and standard deviation. uniform: within the range of each feature, as "
-        "in the paper; can be unmixed (a risk). low_rank, smote: synthesised from the "
-        "rows of the column group's leader (a risk to that party), from a low-rank "
-        "model or between neighbouring rows.",
+        "each feature, and without correlation. rotated: uniform, rotated secretly, with "
+        "the same means and standard deviations. uniform: within the range of each "
+        "feature, as in the paper; can be unmixed (a risk). low_rank, smote: synthesised "
+        "from the rows of the column group's leader (a risk to that party), from a "
+        "low-rank model or between neighbouring rows.",
     )
     n_rows: int | None = Field(
         default=None,
         ge=2,
         le=1_000_000,
-        description="r; at least one more than all features, or twice as many where "
+        description="r; at least one more than all features, or twice all features if "
         "anchors are not gaussian or the target is orthonormal. Default: the larger of "
         "500 and that number.",
     )
@@ -129,22 +129,22 @@ class DataCollaboration(AlignedParams):
     )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other units than those in which prepared columns are compared."""
+        """Refuse a scaling that does not suit prepared columns."""
         if self.scaling != "shared":
             raise InvalidParameters("preparation needs scaling 'shared'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges, where these are needed."""
+        """Refuse fields without ranges if anchors need them."""
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether some rows are clustered for all, of so many in all."""
+        """Return whether of this many rows only representatives are clustered."""
         return self.algorithm == "spectral" and graph_rows(n_rows) < n_rows
 
     @property
     def leaves_one_out(self) -> bool:
-        """Return whether parties send one dimension less than their rows have."""
+        """Return whether parties send one dimension less than the rank of their rows."""
         return self.dimensions == "all_but_one"
 
     @property

@@ -1,9 +1,9 @@
 """A party: its private map f_ij (equations 5 and 6), the self-check, and its upload.
 
-The self-check is the known-anchor attack: a colluding party of the column group hands its
-anchors to the analyst, which then holds input and output of f_ij, regresses one on the
-other and applies the regression to the reduced rows. The party runs it on its own upload
-before it is sent.
+The self-check is the known-anchor attack: a colluding party of the column group gives its
+anchors to the analyst, who then has input and output of f_ij, regresses one on the other
+and applies the regression to the reduced rows. Each party runs the attack on its own upload
+before it sends it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from .params import DataCollaboration, DcContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedMap:
-    """A private map, the dimensions that it sends and those that the data have.
+    """A private map f_ij.
 
-    ``scale`` (m,): the divisors of columns before they are reduced.
-    ``left_out``: share of the variance in dimensions that are not sent; None if the map
-    is not linear.
+    function: from rows (n, m) to images (n, width).
+    width: dimensions that are sent.
+    rank: dimensions of the data.
+    scale: float64 (m,); divisors of the columns before they are reduced.
+    left_out: share of the variance in dimensions that are not sent; None if the map is
+        not linear.
     """
 
     function: maths.RowFunction
@@ -53,9 +56,9 @@ class FittedMap:
 
 
 def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
-    """Return f_ij.
+    """Return the private map f_ij, fitted to a party's rows.
 
-    Raises GuardRefused if a dimension has to be left out and the data have one only, or
+    Raises GuardRefused if a dimension must be left out and the data have only one, or if
         the party's own transformer leaves none out or adds some.
     """
     own = measure(data, moments=True, ranges=False)
@@ -87,8 +90,8 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
             scale=scale,
         )
     if not params.leaves_one_out:
-        # Every reduction to all columns is a rotation. The rank alone would not do:
-        # anchors vary in all columns, and parties would lose different parts of them.
+        # All columns are rotated, even if the rank is smaller: anchors vary in all
+        # columns, and parties would otherwise lose different parts of them.
         axes = np.eye(width)
     elif params.reduction == "svd":
         R = maths.triangular_factor(data, offset, scale)
@@ -112,7 +115,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
 
 
 def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
-    """Return the party's own fitted transformer, which takes rows as they are."""
+    """Return the map of the party's own transformer, which takes unscaled rows."""
     transform = context.choices["transformer"].transform
 
     def images(X: FloatArray) -> FloatArray:
@@ -164,10 +167,10 @@ class Rebuilt:
 
     largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
         features that vary.
-    close_rows: share of rows whose distance from the truth is at most a tenth of their
-        distance from the mean, in standardised units.
-    close_values: share of rows whose value of one feature is within a tenth of that
-        feature's spread, for the feature of which most are.
+    close_rows: share of rows whose error is at most a tenth of their distance from the
+        mean, in standardised units.
+    close_values: share of rows whose error in one feature is at most a tenth of that
+        feature's spread, for the feature with the largest such share.
     """
 
     largest_r2: float
@@ -177,19 +180,19 @@ class Rebuilt:
 
     @property
     def worst(self) -> float:
-        """Return the larger share: a single feature may be the secret."""
+        """Return the larger of both shares, because a single feature may be the secret."""
         return max(self.close_rows, self.close_values)
 
     @property
     def sentence(self) -> str:
-        """Return the shares in words."""
+        """Return both shares as part of a sentence."""
         return (
             f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
             f"{self.close_values:.1%}"
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return the numbers as the operator reads them."""
+        """Return the figures with their titles, for the operator."""
         return {
             "self-check": "what an analyst with one party of your column group rebuilds",
             "  features, largest R²": self.largest_r2,
@@ -206,9 +209,9 @@ def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatA
     images: float64 (r, width); of the anchors, under the private map.
     rows: float64 (n, width); images of the rows.
     """
-    center, middle = images.mean(axis=0), anchors.mean(axis=0)
-    B = maths.least_squares(images - center, anchors - middle)
-    guess: FloatArray = middle + (rows - center) @ B
+    image_mean, anchor_mean = images.mean(axis=0), anchors.mean(axis=0)
+    B = maths.least_squares(images - image_mean, anchors - anchor_mean)
+    guess: FloatArray = anchor_mean + (rows - image_mean) @ B
     return guess
 
 
@@ -228,7 +231,7 @@ def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
     )
 
 
-_LIMIT: Final = 0.5  # above it an upload of all dimensions is asked about
+_LIMIT: Final = 0.5  # share above which the operator must confirm all dimensions
 
 
 def compare(
@@ -238,22 +241,22 @@ def compare(
     upload: FittedMap,
     rebuilt: Rebuilt,
 ) -> tuple[dict[str, str], str]:
-    """Compare this upload with the other setting of ``dimensions``.
+    """Compare this upload with one under the other setting of ``dimensions``.
 
-    Return notes for the operator, and the question to answer before the upload.
+    Return notes for the operator, and a question to answer before the upload, or "".
 
     X_anc: float64 (r, m); the anchors.
-    upload, rebuilt: the map of the upload that is about to be sent, and the attack on it.
+    upload, rebuilt: the map of this upload, and the result of the attack on it.
     """
     params = context.session.params
     if "transformer" in context.choices:
-        return {}, ""  # the party's own, whatever the terms say
+        return {}, ""  # the setting does not apply to the party's own transformer
     attack = (
         f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
     )
     if params.leaves_one_out:
         if upload.width >= upload.rank:
-            return {}, ""  # one dimension, which its party lets out
+            return {}, ""  # data of one dimension, whose upload the party has allowed
         share, linear = upload.left_out, params.reduction != "autoencoder"
         left_out = (
             "" if share is None else f", {share:.1%} of the variance of your rows"
@@ -271,8 +274,8 @@ def compare(
     if rebuilt.worst <= _LIMIT or "rebuild_limit" in context.choices:
         return notes, ""
     question = (
-        f"The terms leave no dimension out: {attack}; {other}. Nothing of this was sent. "
-        "Run again with --choice rebuild_limit=1 if it may leave."
+        f"The terms leave no dimension out: {attack}; {other}. Nothing was sent yet. "
+        "To send it, run again with --choice rebuild_limit=1."
     )
     return notes, question
 
@@ -280,7 +283,7 @@ def compare(
 def _rebuild_with_one_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> Rebuilt | None:
-    """Return the attack without one dimension; None if no dimension remains."""
+    """Attack an upload with one dimension less; return None if no dimension remains."""
     if len(data.columns) < anchors.LEAST_WIDTH:
         return None
     all_but_one = {"dimensions": "all_but_one"}
@@ -298,10 +301,10 @@ class Projector(
 ):
     """One round: X̃_ij and X̃^anc_ij out, labels back.
 
-    Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
-    own), ``allow_full_width`` and ``rebuild_limit``: the largest share of rows that the
-    self-check may rebuild within 10 %, wholly or in one feature. Without a limit the
-    operator is asked above a half under ``dimensions: all``.
+    The operator's choices are ``transformer`` (the party's own fitted scikit-learn
+    transformer), ``allow_full_width`` and ``rebuild_limit``: the largest share of rows
+    that the self-check may rebuild within 10 %, whole or in one feature. Without a limit
+    and with ``dimensions: all``, the operator must confirm a share above one half.
     """
 
     def reply(
@@ -311,8 +314,8 @@ class Projector(
         if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        # one thread per factor: two wait for each other longer than they compute, and
-        # how BLAS shares a factor out shows in last bits
+        # one thread, because the last bits depend on how BLAS divides work among threads,
+        # and because several wait for each other longer than they compute
         with threadpool_limits(1, "blas"):
             f_ij = fit(context, params, data)
             X_anc = _anchors(context, params)
@@ -378,7 +381,7 @@ class Projector(
 
 
 class _Predictor:
-    """Places new rows at home: f_ij, then g_i, then the distances to the centroids."""
+    """Labels new rows at the party: f_ij, then g_i, then distances to the centroids."""
 
     def __init__(self, f_ij: messages.KeptMap, model: messages.RowGroupModel) -> None:
         self._map = maths.Affine(offset=f_ij.offset, scale=f_ij.scale, F=f_ij.axes)
@@ -390,7 +393,7 @@ class _Predictor:
         model = self._model
         Z = maths.map_rows(self._map, data) @ model.map_matrix + model.map_offset
         squares = squared_distances(Z, model.centroids)
-        # of equals the centre of the lowest number, as in the session
+        # ties go to the centroid of the lowest number, as in the session
         return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
@@ -413,14 +416,14 @@ def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
     f = f_ij.function
     if not isinstance(f, maths.Affine):
         raise GuardRefused(
-            "The terms ask for a predictor, which needs a linear reduction; this party "
-            "brought a transformer of its own."
+            "The terms ask for a predictor, which needs a linear reduction, but this "
+            "party uses its own transformer."
         )
     return messages.KeptMap(offset=f.offset, scale=f.scale, axes=f.F)
 
 
 def _check_nearest(model: messages.RowGroupModel) -> None:
-    """Refuse labels that are not those of the nearest centroids."""
+    """Raise ProtocolFailed if a label is not that of the nearest centroid."""
     labels = nearest(model.coordinates, model.centroids)
     for row in np.flatnonzero(labels != model.labels):
         differences = model.coordinates[row] - model.centroids
@@ -444,8 +447,8 @@ def _report(context: DcContext) -> dict[str, object]:
     report |= _one_dimension(reduction.rank)
     if not context.session.layout.regular:
         report["ragged lattice"] = (
-            "Row groups that lack columns stand at the anchors' mean there: distances "
-            "between row groups with different columns are not kept."
+            "Row groups that lack columns get the anchors' mean there: distances between "
+            "row groups with different columns are not preserved."
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):

@@ -121,18 +121,18 @@ RISKS: Final[Mapping[str, Risk]] = {
 }
 
 
-_SPACE_COPIES = 3  # the common space, what k-means sorts, and a block's temporaries
-_ROW_WORDS = 6  # distances, labels, and those as results
-_GRAPH = 120  # words of ten neighbours, symmetrised and scaled, and Lanczos' vectors
+_SPACE_COPIES = 3  # the common space, a copy in k-means, and temporaries of blocks
+_ROW_WORDS = 6  # per row: distances, labels, and labels in results
+_GRAPH = 120  # words per row: ten neighbours, symmetrised and scaled; Lanczos vectors
 
 
 class DcSizes(Sizes[DataCollaboration]):
     """Limits and costs of data collaboration."""
 
     def upload_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the bytes of own rows and anchors after projection.
+        """Return the bytes of a party's projected rows and anchors.
 
-        Anchors that a party makes itself also go to the others of its column group.
+        A leader also sends synthesised anchors to the other parties of its column group.
         """
         from . import anchors
 
@@ -144,7 +144,7 @@ class DcSizes(Sizes[DataCollaboration]):
         return WORD * words
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the bytes of the common space, its maps, and a graph if there is one."""
+        """Return the bytes of the common space, the maps, and the graph if needed."""
         from . import anchors
 
         n, row_words = extent.rows, _SPACE_COPIES * extent.features
@@ -212,12 +212,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of the reduction.",
         "allow_full_width": (
-            "Let that transformer leave no dimension out, and data of one dimension go."
+            "Let that transformer leave no dimension out, and send data of one dimension."
         ),
         "rebuild_limit": (
-            "The largest share of rows that the self-check may find rebuilt within 10 %, "
-            "or of which it may so find the feature that comes out best. Where the terms "
-            "say dimensions 'all', a half unless you say otherwise."
+            "The largest share of rows that the self-check may rebuild within 10 %, as "
+            "whole rows or in the feature that is rebuilt best. If the terms say "
+            "dimensions 'all', you are asked above one half unless you set it."
         ),
     }
 
@@ -246,14 +246,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             raise InvalidParameters("predictor needs a linear reduction.")
 
     def may_label_new_rows(self, params: DataCollaboration) -> bool:
-        """Return whether parties get the map of their rows."""
+        """Return whether parties receive the map that places new rows."""
         return params.predictor
 
     def check_roster(self, session: DcSession) -> None:
-        """Refuse single columns, anchors or clusters that the roster does not fit.
+        """Refuse parties with one column, too few anchors, and too many clusters.
 
-        Of one column alone every map is that column, up to shift and scale. A risk code
-        names it if the terms let all dimensions out; otherwise nobody accepted it.
+        Every map of one column is that column up to shift and scale. With dimensions
+        'all' a risk code says so; otherwise nobody has accepted that risk.
         """
         from .anchors import LEAST_WIDTH, n_anchors_of
 
@@ -274,7 +274,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def cautions(
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say how much leaving a dimension out costs parties with few columns."""
+        """State how much leaving a dimension out costs parties with few columns."""
         narrow = sorted({width for width in widths if 2 <= width < WIDE})
         if not narrow or not params.leaves_one_out:
             return ()
@@ -311,16 +311,16 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ]
 
     def personal_data(self, layout: Layout) -> str:
-        """Say that the upload is of single people."""
+        """State that the upload has a line for each person."""
         return (
             "One line for each person is sent, reduced and rotated: data of single "
             "people, without names or ids."
         )
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a motion, outside; pooled moments to those who pool them."""
+        """Return rows up to a rigid motion for outsiders, pooled moments for parties."""
         disclosures = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-        if not params.leaves_one_out:  # coarse steps then show single features
+        if not params.leaves_one_out:  # rounded values then show single features
             disclosures |= to(Reader.OUTSIDE, Kind.VALUES)
         disclosures |= to(Reader.GROUP, Kind.LABELS)
         disclosures |= statistics.shows(layout, **_pooled_statistics(params))

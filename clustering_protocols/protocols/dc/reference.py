@@ -1,6 +1,6 @@
-"""Examples of `dc`, and the same clustering of pooled rows, which it is measured by.
+"""Examples of `dc`, and the same clustering of pooled rows as a reference.
 
-Examples are made data: three groups of rows, features of different units.
+Examples are synthetic data: three groups of rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cluster_pooled(
     Z, representatives = scale(params, X), None
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = None if summary is None else summary.starts
-    if params.samples_rows(len(X)):  # its own, among which no start of a trace is
+    if params.samples_rows(len(X)):  # starts of a trace are not among these rows
         rng = generator(0, "dc", "pooled", "representatives")
         representatives = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
         Z, starts = representatives.V, None
@@ -56,7 +56,8 @@ def cluster_pooled(
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Centring changes no distance. The pooled spread takes the place of the parties' own.
+    Rows are not centred for 'none' and 'center', as that changes no distance. 'local'
+    takes the pooled standard deviations instead of the parties' own.
     """
     if params.scaling in {"none", "center"}:
         return X
@@ -71,7 +72,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Return the inertia of k-means, also on rows less what the parties leave out."""
+    """Return the inertia of k-means, also without the dimensions that parties leave out."""
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)
@@ -82,7 +83,7 @@ def objectives(
 
 
 def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
-    """Return rows without each party's own direction of least variance."""
+    """Return rows (n, m) without each party's direction of least variance."""
     begin, reduced = 0, np.empty_like(Z)
     for group in session.layout.row_groups:
         end, first = begin + session.n_rows(group[0]), 0

@@ -1,8 +1,8 @@
 """Describe variables before a session: counts, means, quartiles and levels of all rows.
 
-Parties that hold the same variables add up the masked sums of a profile of clusters, with
-all rows in one cluster. Numbers have quartiles where the dictionary gives both
-ends of their range: the parts of the histogram follow from it, never from rows.
+Parties that hold the same variables add up the masked sums of a profile, with all rows in
+one cluster. A number has quartiles if the dictionary gives both ends of its range, because
+the bins of its histogram follow from that range and never from rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEARNS = {
 
 
 class DescribeProtocol(ClusteringProtocol[Describe]):
-    """Rows split; blind, checked sums; no clusters."""
+    """Rows split; masked, checked sums; no clusters."""
 
     title = "Look before you cluster"
     summary = (
@@ -59,19 +59,19 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             )
 
     def figures(self, params: Describe, layout: Layout) -> frozenset[str]:
-        """Return none: there are no clusters to measure."""
+        """Return no figures: there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: Describe, layout: Layout) -> Sequence[str]:
-        """Return none: the risks are those of the release of profiles."""
+        """Return no risk codes: the release of profiles brings the risks."""
         return ()
 
     def shows(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
-        """Return nothing: the release of profiles declares its disclosures."""
+        """Return no disclosures: the release of profiles declares them."""
         return frozenset()
 
     def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:
-        """Return secrets and the opening; the stage of profiles follows."""
+        """Return the stages before that of profiles: secrets and the opening."""
         from . import messages
 
         opening = Stage(

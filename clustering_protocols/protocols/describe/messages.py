@@ -1,4 +1,4 @@
-"""Records of a description; the sums themselves are those of profiles."""
+"""Records of a description; its sums are in the records of profiles."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from clustering_protocols.records.record import Record
 
 
 class Begin(Record):
-    """Task: say that you take part."""
+    """Task: confirm that you take part."""
 
     kind = "begin"
 
 
 class Present(Record):
-    """Contribution: nothing but that this party takes part."""
+    """Contribution: the confirmation that this party takes part."""
 
     kind = "present"
     reach = "agreement"

@@ -1,4 +1,4 @@
-"""Parameters of a description: there is nothing to choose."""
+"""Parameters of a description, which has no options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Describe(Params):
 
     @property
     def describes(self) -> bool:
-        """Return True: no row gets a cluster, and gaps stay gaps."""
+        """Return True: rows are not clustered, and missing values are not filled."""
         return True
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Accept every preparation: the terms are checked for gaps that stay."""
+        """Accept every preparation: the terms refuse those that fill missing values."""
 
 
 DescribeSession = SessionContext[Describe]

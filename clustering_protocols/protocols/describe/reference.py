@@ -31,7 +31,7 @@ SCHEMA = Schema(
 
 
 def examples() -> Sequence[Example[Describe]]:
-    """Return three parties whose tables have gaps, one variable without a range."""
+    """Return an example of three parties with gaps and a variable without a range."""
     rng = np.random.default_rng(0)
     X = np.column_stack(
         [
@@ -49,7 +49,7 @@ def examples() -> Sequence[Example[Describe]]:
 
 
 def cluster_pooled(params: Describe, X: FloatArray, trace: object) -> IntArray:
-    """Return the one cluster of all rows."""
+    """Return label 0 for each row."""
     del params, trace
     return np.zeros(len(X), dtype=np.int64)
 
@@ -57,4 +57,4 @@ def cluster_pooled(params: Describe, X: FloatArray, trace: object) -> IntArray:
 def objectives(
     params: Describe, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return nothing: a description minimises nothing."""
+    """Return None: a description has no objective."""

@@ -1,4 +1,4 @@
-"""Both roles of a description: all rows are one cluster, whose profile is added up."""
+"""Both roles of a description: all rows form one cluster, whose profile is added up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .params import Describe, DescribeContext, DescribeSession
 
 
 class Opener(AnalystRole[Describe, messages.Present]):
-    """Waits until all parties are there; the sums follow in the stage of profiles."""
+    """Waits for all parties; the sums follow in the stage of profiles."""
 
     def start(self, session: DescribeSession) -> Ask:
         """Ask everybody to take part."""
@@ -34,7 +34,7 @@ class Opener(AnalystRole[Describe, messages.Present]):
         state: Record,
         contributions: Mapping[str, messages.Present],
     ) -> Finish:
-        """Hand out the one cluster of all rows."""
+        """Return the result, which puts all rows into one cluster."""
         results = dict.fromkeys(session.slots, messages.Described())
         return Finish.with_results(
             results, summary=messages.Described(), labelled_at_home=True
@@ -47,7 +47,7 @@ class Describer(PartyRole[Describe, messages.Begin, Record, messages.Described])
     def reply(
         self, context: DescribeContext, task: messages.Begin, data: DataSource
     ) -> Reply:
-        """Say that this party takes part."""
+        """Confirm that this party takes part."""
         return Reply(contribution=messages.Present())
 
     def conclude(

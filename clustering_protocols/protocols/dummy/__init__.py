@@ -1,7 +1,7 @@
-"""A predictable protocol of two stages and three rounds, for tests of everything else.
+"""A predictable protocol of two stages and three rounds, for tests of the rest of Coterie.
 
-It has everything that a real protocol has: tasks, contributions, envelopes between
-parties, memory, a state, a result per row group. It fails and repeats on demand.
+It has all parts of a real protocol: tasks, contributions, envelopes between parties,
+memory, a state, a result per row group. It fails and repeats rounds on demand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,11 +55,11 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         return list(self.risks)
 
     def shows(self, params: Dummy, layout: Layout) -> frozenset[Disclosure]:
-        """Return nothing: labels in turn say nothing of rows."""
+        """Return no disclosures: labels do not depend on values."""
         return frozenset()
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
-        """Return greeting (one round) and count (two rounds)."""
+        """Return the greeting, of one round, and the count, of two."""
         from . import messages
 
         minimum = 0 if params.quorum else 1  # absent parties are not asked

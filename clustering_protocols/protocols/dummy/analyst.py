@@ -56,14 +56,16 @@ class Counter(
         state: messages.Counting,
         contributions: Mapping[str, messages.Counted | messages.Confirmed],
     ) -> Ask | Reopen | Finish:
-        """Return the count again, the confirmation round, then the labels."""
+        """Return the count again on demand, then the confirmation, then the labels."""
         if state.total:
             _fail(session, "confirm")
             return _finish(session, state.total)
         _fail(session, "count")
         if state.voided < session.params.void_attempts:
             voided = messages.Counting(voided=state.voided + 1, total=0)
-            return Reopen(state=voided, reason="The dummy was told to.")
+            return Reopen(
+                state=voided, reason="void_attempts asks for another attempt."
+            )
         total = sum(session.row_counts)
         return Ask.everybody(
             session,

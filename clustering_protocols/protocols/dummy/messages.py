@@ -21,7 +21,7 @@ class Greeted(Record):
 
 
 class Word(Record):
-    """Envelope of rounds 1 and 2: a word to the next slot, and its echo."""
+    """Envelope of rounds 1 and 2: a random word for the next slot, and its echo."""
 
     kind = "word"
     meaning = "A word for the next party."
@@ -38,7 +38,7 @@ class OwnWord(Record):
 
 
 class HeardWord(Record):
-    """Memory: the word that came, and from whom."""
+    """Memory: the word that this party received, and its sender."""
 
     kind = "heard-word"
 

@@ -10,7 +10,7 @@ from clustering_protocols.contract import Params, PartyContext, SessionContext
 
 
 class Dummy(Params):
-    """What the dummy does, and where it fails."""
+    """Parameters of `dummy`: the labels, and when it fails or repeats a round."""
 
     n_clusters: int = Field(default=2, ge=1, le=100, description="Labels in use.")
     fail_at: Literal["never", "start", "count", "confirm"] = Field(

@@ -35,7 +35,7 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
     def receive(
         self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]
     ) -> Sequence[Record]:
-        """Remember the word that came."""
+        """Remember the word that was received."""
         return [
             messages.HeardWord(
                 sender=envelope.peer,

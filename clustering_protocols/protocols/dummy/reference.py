@@ -1,4 +1,4 @@
-"""Examples of the dummy, and the same on pooled data."""
+"""Examples of the dummy, and its labels of pooled data."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ def cluster_pooled(params: Dummy, X: FloatArray, trace: object) -> IntArray:
 
 
 def objectives(params: Dummy, X: FloatArray, clustered: object, trace: object) -> None:
-    """Return nothing: the dummy minimises nothing."""
+    """Return None: the dummy has no objective."""

@@ -1,4 +1,4 @@
-"""The analyst role: adds up, hands totals back, until no start is under way.
+"""The analyst role: adds up shares and returns totals until no start is under way.
 
 | task → contribution |
 |---|
@@ -25,7 +25,7 @@ Contributions = Mapping[str, Record]
 
 
 class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
-    """Runs iterations that it cannot follow; the sites know when they are done."""
+    """Runs iterations whose numbers it cannot read; the sites decide when they end."""
 
     state = messages.SumsState
 
@@ -45,7 +45,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         state: messages.SumsState,
         contributions: Contributions,
     ) -> Ask | Finish:
-        """Return the next sums, the question for sizes, or the end."""
+        """Return the task for the next sums or for sizes, or the result."""
         if state.telling:
             return _finish_session(session, state, contributions)
         shares = all_of(messages.SiteShare, contributions)

@@ -3,9 +3,9 @@
 Honda, Oda, Tanaka, Notsu: eq. 1 is the criterion, eq. 2 the memberships u of objects,
 eq. 3 the memberships w of items. The paper numbers no others.
 
-Memberships have objects (items) as rows: U (n, C), W (m, C), so that both
-products are sparse matrix times dense matrix. Several starts stand side by side, C
-columns each: results of one do not depend on the others, bit for bit.
+Memberships have objects (items) as rows: U (n, C), W (m, C), so that both products are of a
+sparse and a dense matrix. Several starts are computed side by side, C columns each; the
+results of one have the same bits whatever the others are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def item_exponents(R: csr_array, U: FloatArray, lambda_w: float) -> FloatArray:
 
 
 def aggregation(R: csr_array, W: FloatArray) -> FloatArray:
-    """Return Σ_j w_cj r_ij (n, C), given weights (m, C) of the items."""
+    """Return Σ_j w_cj r_ij (n, C) from the items' weights W (m, C)."""
     sums: FloatArray = R @ W
     return sums
 
@@ -48,7 +48,7 @@ def object_memberships(sums: FloatArray, lambda_u: float) -> FloatArray:
 
 
 def item_memberships(exponents: FloatArray) -> FloatArray:
-    """Return w_cj (m, C), equation 3, where all items are at hand."""
+    """Return w_cj (m, C), equation 3, from the exponents of all items."""
     memberships: FloatArray = softmax(exponents, axis=0)
     return memberships
 
@@ -62,14 +62,14 @@ def criteria(
 ) -> FloatArray:
     """Return the criterion (equation 1) of each of L starts (L,), from totals alone.
 
-    Σ u s - λ_u Σ u log u - λ_w Σ w log w. No items are needed: log w_cj is an exponent
+    Σ u s - λ_u Σ u log u - λ_w Σ w log w. The last sum needs no w: log w_cj is an exponent
     of equation 3 less the logarithm of its normaliser, so that
     λ_w Σ_j w_cj log w_cj = Σ_i u'_ci s_ci - λ_w log Σ_j exp(λ_w^{-1} Σ_i u'_ci r_ij).
 
     sums: float64 (n, L, C); s_ci = Σ_j w_cj r_ij.
-    before, U: float64 (n, L, C); u' that gave w, and u that followed from s.
-    log_normalisers: float64 (L,); the logarithms of all normalisers, added up over
-        clusters (and sites).
+    before, U: float64 (n, L, C); u', from which w was computed, and u, computed from s.
+    log_normalisers: float64 (L,); logarithms of the normalisers, added up over clusters
+        (and sites).
     fuzziness: λ_u and λ_w.
     """
     lambda_u, lambda_w = fuzziness

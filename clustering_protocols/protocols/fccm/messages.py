@@ -11,19 +11,19 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, Word
 from clustering_protocols.records.record import Record
 
 UPDATES: Final = "updates"
-"""The name of the stage of updates; it binds masks too."""
+"""The name of the stage of updates, which is also part of what masks are bound to."""
 
 Lanes = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100)]
-"""Numbers of starts, in order: lane l is start l on its way through the rounds."""
+"""Numbers of starts, ascending: lane l is start l, which shares the rounds with others."""
 
 
 class Add(Record):
     """Task: add your share of the next sums, given the total of the round before.
 
-    lanes: those that are still under way by the leader's word; sums are asked of these.
-    overflowed: lanes whose share some site could not encode in that round; if there are
-        any, there is no total.
-    total: of the lanes that were under way in that round.
+    lanes: lanes that the leader says are still under way; the sums are of these.
+    overflowed: lanes whose share some site could not encode in the round before; if there
+        are any, the total is empty.
+    total: of the lanes that were under way in the round before.
     """
 
     kind = "add"
@@ -36,14 +36,15 @@ class Add(Record):
 
 
 class SiteShare(Record):
-    """Contribution: a site's masked share; the leader says how far it has come.
+    """Contribution: a site's masked share; the leader adds how far the starts have come.
 
     overflows: lanes whose share is too large for this site to encode; if there are any,
         its words are noise.
-    n_iterations, moved: of the leader; the largest change of an object membership in
-    the last iteration, over all lanes that took part in it, to two digits.
-    under_way: of the leader: the lanes that have not come to rest. Words of the others
-    leave the vector with the next sums; none left: the iteration before was the last.
+    n_iterations: from the leader; number of complete iterations.
+    moved: from the leader; the largest change of an object membership in the last
+        iteration, over all lanes that took part in it, to two digits.
+    under_way: from the leader; lanes that have not converged. The next sums have no words
+        of the others. If empty, the last complete iteration was the final one.
     """
 
     kind = "share"
@@ -59,9 +60,12 @@ class SiteShare(Record):
 
 
 class SumsState(Record):
-    """The analyst's state: the number of the sums under way, and what moved so far.
+    """The analyst's state.
 
-    lanes: those that the sums are of.
+    number: of the sums that were asked for last; 0 once sizes are asked for.
+    lanes: lanes of these sums.
+    telling: whether sizes are asked for.
+    tolerances: how far memberships moved in each iteration.
     """
 
     kind = "adding"
@@ -74,10 +78,9 @@ class SumsState(Record):
 
 
 class ReportSizes(Add):
-    """Task: say how the sizes of the clusters are.
+    """Task: report the sizes of the clusters.
 
-    The total itself is no longer needed; if it is noise, some site received another
-    total before.
+    The total is only checked: if it is noise, some site received another total before.
     """
 
     kind = "tell"
@@ -87,8 +90,8 @@ class PublishedResult(Record):
     """The part of a result that analyst and coordinator may read.
 
     clusters: numbers of the clusters that are large enough to publish.
-    sizes: number of objects whose largest membership is in each.
-    n_iterations: that the best start took.
+    sizes: for each of them, the objects whose largest membership is in it.
+    n_iterations: iterations of the best start.
     """
 
     kind = "published"
@@ -99,10 +102,11 @@ class PublishedResult(Record):
 
 
 class SizeReport(PublishedResult):
-    """Contribution: a mark of the best start and the sizes of all its clusters.
+    """Contribution: a digest of the best start and the sizes of all its clusters.
 
-    The leader says large ones, and the figures of that start to six digits. digest:
-    HMAC-SHA256 under the row group's secret; all sites say the same one.
+    Only the leader fills the published part, and the figures to six digits.
+
+    digest: HMAC-SHA256 under the row group's secret; equal at all sites.
     """
 
     kind = "told"
@@ -114,18 +118,19 @@ class SizeReport(PublishedResult):
 
 
 class Memberships(Record):
-    """Memory: where a site stands while sums are under way.
+    """Memory: the state of a site between its share of a sum and the total.
 
-    number, transcript: of these sums.
-    lanes: the A of all L lanes that the sums are of; the others have come to rest.
-    repeats: number of requests for this iteration's sums.
-    n_iterations, moved: of each lane's last iteration that is complete.
-    criteria: of each lane that may have come to rest (equation 1), else 0.
-    objects: U (n, L·C) of these iterations, in the order in which rows travel.
+    number, transcript: of this sum.
+    lanes: the A lanes, of L in all, that the sum is of; the others have converged.
+    repeats: how often this iteration's sum was asked for again.
+    n_iterations, moved: number of each lane's complete iterations, and how far
+        memberships moved in the last of them.
+    criteria: of each lane that may have converged (equation 1), else 0.
+    objects: U (n, L·C) after these iterations, in the order in which rows travel.
     items: W (m, L·C), of this site.
-    weights: e_cj = exp(exponent - shift) (m, A·C) from which the sums under way come.
-    shifts: (A·C,), the same at all sites; ``site``: the logarithms of this site's own
-    normalisers, so that ``weights`` are their W.
+    weights: e_cj = exp(exponent - shift) (m, A·C), which the sum adds up.
+    shifts: (A·C,), the same at all sites; with ``site`` the logarithms of this site's own
+        normalisers, so that ``weights`` are W.
     """
 
     kind = "memberships"
@@ -145,15 +150,16 @@ class Memberships(Record):
 
 
 class Done(Record):
-    """Result: a site knows everything already."""
+    """Result, empty: the sites have computed everything themselves."""
 
     kind = "done"
 
 
 class Summary(PublishedResult):
-    """The coordinator's summary; ``tolerances`` are the moves of each iteration.
+    """The coordinator's summary.
 
-    The largest of all starts that took part in it.
+    tolerances: how far memberships moved in each iteration, in the start in which they
+        moved farthest.
     """
 
     kind = "summary"

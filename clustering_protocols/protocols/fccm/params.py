@@ -1,8 +1,8 @@
-"""Parameters of collaborative fuzzy co-clustering, and how many rounds they may take.
+"""Parameters of collaborative fuzzy co-clustering, and a bound on the number of rounds.
 
-Less its own share, a site reads n_init·C totals of each object in each of T + 1 rounds. An
-item of others may be one bit, and a total holds as many bits as the ring, so equations
-count in bits.
+After subtracting its own share, a site reads n_init·C totals for each object in each of
+T + 1 rounds. An item of the others may be one bit, and a total has as many bits as a ring
+element, so equations and unknowns are counted in bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clustering_protocols.terms.schema import Schema
 
 
 class CoClustering(AlignedParams):
-    """Parameters of `fccm`; the defaults equal the pooled result and show least."""
+    """Parameters of `fccm`; the defaults give the pooled result and disclose least."""
 
     n_clusters: int = Field(ge=1, le=1000, description="C, the number of co-clusters.")
     lambda_u: float = Field(
@@ -62,8 +62,8 @@ class CoClustering(AlignedParams):
         ge=1,
         le=100,
         description="Starts, which go through the same rounds; the one with the largest "
-        "criterion is the result. Every start makes messages longer, and shows the other "
-        "sites together as many sums again.",
+        "criterion is the result. Every start makes messages longer, and shows as many "
+        "sums again to the other sites together.",
         json_schema_extra=STARTS,
     )
     max_iter: int = Field(
@@ -125,7 +125,7 @@ class CoClustering(AlignedParams):
 
     @property
     def fuzziness(self) -> tuple[float, float]:
-        """Return λ_u and λ_w in units of the data, so that these do not matter."""
+        """Return λ_u and λ_w in the units of the data."""
         return self.lambda_u * self.r_max, self.lambda_w * self.r_max
 
     @property
@@ -139,10 +139,10 @@ FccmContext = PartyContext[CoClustering]
 
 
 def rounds_excess(params: CoClustering, k: int, widths: Sequence[int]) -> str:
-    """Return why totals of so many rounds could be solved for the items; "" if not.
+    """Return why the totals of all rounds could be solved for the items; "" if not.
 
-    k: of all runs together.
-    widths: items of each site.
+    k: number of clusters of all runs together.
+    widths: number of items of each site.
     """
     if params.small_cohorts == "allow":
         return ""
@@ -161,17 +161,14 @@ def rounds_excess(params: CoClustering, k: int, widths: Sequence[int]) -> str:
 
 
 def check_weights(context: FccmContext, weights: FloatArray) -> None:
-    """Refuse weights (m, columns) that lie nearly all on few of a site's items.
-
-    Raises GuardRefused: with what would spread them.
-    """
+    """Raise GuardRefused if weights (m, columns) are concentrated on few of the items."""
     if context.session.params.small_cohorts == "allow":
         return
     shares = weights / weights.max(axis=0)
-    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)  # items of equal weight
+    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)  # effective items
     if spread.min(initial=np.inf) < 2 * RING_BITS:
         raise GuardRefused(
-            f"A total would be of the weight of {int(spread.min())} items here, and show "
-            f"them; at least {2 * RING_BITS} hide each other. Choose a larger lambda_w, or "
-            "accept the risk with small_cohorts 'allow'."
+            f"A total would depend on effectively {int(spread.min())} items of this site, "
+            f"and show them; at least {2 * RING_BITS} hide each other. Choose a larger "
+            "lambda_w, or accept the risk with small_cohorts 'allow'."
         )

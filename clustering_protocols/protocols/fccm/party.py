@@ -1,4 +1,4 @@
-"""The party role: one site's share of the sums; memberships from the totals."""
+"""The party role: a site adds to the sums, and computes memberships from the totals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .params import CoClustering, FccmContext, check_weights
 class FccmParty(
     PartyRole[CoClustering, messages.Add | messages.ReportSizes, Record, messages.Done]
 ):
-    """Adds its share of the sums, and follows the memberships by the totals."""
+    """Adds its share of the sums, and computes memberships from the totals."""
 
     def reply(
         self,
@@ -48,7 +48,7 @@ class FccmParty(
         return Reply(contribution=_share(context, state, R), remember=[state])
 
     def early_outcome(self, context: FccmContext) -> Outcome | None:
-        """Return labels and memberships once the run has its figures."""
+        """Return labels and memberships once this site has reported the run's figures."""
         if context.memory.get(Figures) is None:
             return None
         return self.conclude(context, messages.Done(), None)
@@ -84,7 +84,7 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
     state, params = context.recall(Memberships), context.session.params
     if task.lanes:
         raise ProtocolFailed("The analyst asks for sizes while starts are under way.")
-    # noise if another site was handed another total
+    # this total is noise if another site received a different total before
     site_state.check_total(context, task, state)
     best = site_state.best_lane(state)
     sizes = _sizes(site_state.lane_part(state.objects, [best], params.n_clusters))
@@ -103,7 +103,7 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
 
 
 def _figures(context: FccmContext, state: Memberships, best: int) -> Figures:
-    """Return the figures of the best start; no centroids, so no distances to them."""
+    """Return the figures of the best start that need no centroids."""
     params = context.session.params
     U = site_state.lane_part(state.objects, [best], params.n_clusters)
     sizes = _sizes(U)
@@ -133,7 +133,7 @@ def _share(
     sums = sum_encoding.encode(maths.aggregation(R, weights).reshape(-1))
     if params.is_global:
         normalisers = weights.sum(axis=0)
-    else:  # their logarithms
+    else:  # logarithms of this site's own normalisers
         normalisers = state.shifts.reshape(-1, params.n_clusters).sum(axis=1)
     words = np.concatenate([sums, encoding.encode(normalisers)])
     total = site_state.masked_sum(context, state.number, context.transcript)

@@ -57,29 +57,28 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="If all other sites collude, they subtract their shares and read your "
         "sums over items in every iteration.",
         remedy="More sites that you know; fewer starts (n_init) and iterations.",
-        detail="They read these in every iteration of every start (n_init), and each "
-        "start adds as many equations. With many iterations and known rows they can "
-        "rebuild your matrix. So can an analyst that colludes with a site: the two "
-        "read the totals, and can falsify them.",
+        detail="Each start (n_init) adds as many equations. With many iterations and "
+        "known rows they can rebuild your matrix. So can an analyst that colludes with a "
+        "site: the two read the totals, and can falsify them.",
     ),
 }
 
 
-_TOTALS = 6  # the total, shares on their way to it, and both as bytes
+_TOTALS = 6  # arrays as large as a total: the total, shares to add, and both as bytes
 
 
 class CoClusteringSizes(Sizes[CoClustering]):
     """Limits and costs of fuzzy co-clustering."""
 
     def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
-        """Return the bytes of all updates, if no start rests before the last."""
+        """Return the bytes of all updates if no start converges before the last one."""
         from . import site_state
 
         words = site_state.n_words(params, extent.rows, params.n_init)
         return WORD * words * (params.max_iter + 1)
 
     def memory_bytes(self, params: CoClustering, extent: Extent) -> int:
-        """Return the bytes of a total and the shares on their way to it."""
+        """Return the bytes of a total and of the shares that are added up."""
         from . import site_state
 
         return WORD * _TOTALS * site_state.n_words(params, extent.rows, params.n_init)
@@ -150,7 +149,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             raise ProtocolFailed(excess)
 
     def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
-        """Return those that need no centroids."""
+        """Return the figures that need no centroids."""
         return frozenset({"criterion", "partition_coefficient"})
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
@@ -176,14 +175,14 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         }
 
     def personal_data(self, layout: Layout) -> str:
-        """Say that the upload is of single people."""
+        """State that masked sums for each person are sent."""
         return (
             "Masked sums over your variables leave for each person; parties read "
             "the totals over all sites."
         )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums of items, which span the columns where nothing bounds the rounds."""
+        """Return sums over items; without a bound on rounds they show the columns too."""
         disclosures = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":
             disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)

@@ -1,6 +1,6 @@
-"""Examples of `fccm`, and the same on the pooled matrix, which it is measured by.
+"""Examples of `fccm`, and the same clustering of the pooled matrix as a reference.
 
-Examples are made data: three blocks of objects and items, with noise.
+Examples are synthetic data: three blocks of objects and items, with noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _N_INIT: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledCoclustering:
-    """The end of a pooled run: U (n, C), W (m, C), and equation 1."""
+    """The result of a pooled run: U (n, C), W (m, C), and the criterion of equation 1."""
 
     objects: FloatArray = field(repr=False)
     items: FloatArray = field(repr=False)
@@ -43,16 +43,16 @@ class PooledCoclustering:
 def cluster_pooled(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> IntArray:
-    """Return the clusters of the objects from the same U(0)."""
+    """Return the clusters of the objects (n,), from the same U(0) as the session."""
     return strongest(run(params, X, trace).objects, maths.TIE)
 
 
 def run(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> PooledCoclustering:
-    """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled.
+    """Run FCCM (equations 2 and 3) on X (n, m), in the order in which rows travelled.
 
-    Returns the start with the largest criterion, the first among equals.
+    Returns the start with the largest criterion, the first one among equals.
     """
     R = csr_array(X)
     runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
@@ -75,7 +75,7 @@ def starts(
 
 
 def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclustering:
-    """Return FCCM on R (n, m) from U(0) (n, C)."""
+    """Run FCCM on R (n, m) from U(0) (n, C)."""
     n_iterations, (lambda_u, lambda_w) = 0, params.fuzziness
     while n_iterations < params.max_iter:
         W = maths.item_memberships(maths.item_exponents(R, U, lambda_w))
@@ -97,10 +97,10 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[CoClustering],
 ) -> Objectives | None:
-    """Return the criterion of the session and of ten other starts.
+    """Compare the criterion of the session with that of the best of ten other starts.
 
-    It is maximised and above 0: own and pooled change places, so that a ratio above 1 is
-    the worse result here too.
+    The criterion is maximised and above 0, so ``own`` and ``pooled`` are exchanged: a
+    ratio above 1 means a worse session here too.
     """
     state = trace.memories[trace.session.slots[0]].get(messages.Memberships)
     if state is None or not params.is_global:
@@ -153,7 +153,7 @@ def _example(
 
 
 def _draw_degrees(rng: np.random.Generator, width: int) -> FloatArray:
-    """Return degrees of co-occurrence: no two alike, so that a row can be recognised."""
+    """Return degrees of co-occurrence (60, width), all different, so that rows differ."""
     objects, items = rng.integers(3, size=60), rng.integers(3, size=width)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)
     occurs = rng.random((60, width)) < likely

@@ -1,16 +1,17 @@
-"""A site between totals: memberships from the last, weights of the next sums, and shifts.
+"""The state of a site between totals: memberships, shifts, and weights of the next sums.
 
 Σ_j exp(exponent) over all sites is the normaliser of equation 3; it may be as large as
-e^1000. So all sites take the same shift B_c off the exponents of a cluster, chosen so
-that the sum lies between a coarse and an overflowing one. They all know U and the totals,
-so all choose alike; only lanes in which a site's own share would overflow are announced.
+e^1000. So all sites subtract the same shift B_c from the exponents of a cluster, chosen so
+that the sum neither overflows nor has too few bits. All sites know U and the totals, so
+they choose the same shifts; only lanes in which a site's own share would overflow are
+announced.
 
-Lanes are starts that share rounds and one masked vector, each in a block of C columns.
-Those under way go in step: an iteration of one is an iteration of all, and sums are
-repeated for all, with other shifts only for those that need them. A lane that has come to
-rest keeps its memberships, and its words leave the vector with the next sums. The leader
-says which lanes rest, since exp at other sites may differ in the last digit; each site
-checks it within a margin, and continues with no other lanes.
+Lanes are starts that share rounds and one masked vector, in which each has a block of C
+columns. Lanes under way iterate together, and a sum is repeated for all of them, with
+other shifts only for those that need them. A lane that has converged keeps its memberships,
+and the next sums have no words of it. The leader announces which lanes have converged,
+since exp may differ in the last digit at other sites; each site checks the announcement
+within a margin.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from .messages import Memberships
 from .params import CoClustering, FccmContext, FccmSession
 
 HEADROOM: Final = 512.0
-"""How much larger than before Σ exp may become without a repeat."""
+"""Factor by which Σ exp may grow from one sum to the next without a repeat."""
 
 FINE_BITS: Final = 40
-"""Σ exp has at least so many bits; a smaller one is asked for again."""
+"""Fewest bits of Σ exp; a sum with fewer is repeated with another shift."""
 
 MAX_REPEATS: Final = 64
 
@@ -51,7 +52,8 @@ def n_items(session: FccmSession) -> int:
 def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
     """Return the encodings of the sums over items, and of the normalisers.
 
-    ``site``: of their logarithms, added up over the clusters of a lane.
+    With normalisation 'site', the second is of the logarithms of normalisers, added up
+    over the clusters of a lane.
     """
     params = session.params
     if not params.is_global:  # weights of a site sum to 1, and no exponent is below 0
@@ -77,9 +79,10 @@ def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
 
 
 def exceeds_share(session: FccmSession, weights: FloatArray) -> Mask:
-    """Return the lanes (A,) in which weights (m_t, A·C) exceed a site's part of the bound.
+    """Return the lanes (A,) in which weights (m, A·C) exceed a site's part of the bound.
 
-    Its part is that of its items: with the safe shift no weight is above 1.
+    Each site's part is proportional to its m items. It suffices for the safe shifts, with
+    which no weight is above 1.
     """
     share = largest_normaliser(session) * len(weights) / n_items(session)
     fit = (weights.sum(axis=0) <= share).reshape(-1, session.params.n_clusters)
@@ -91,7 +94,7 @@ def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
     """Return the lanes (A,) whose normalisers (A·C,) have too few bits in some cluster."""
     params = session.params
     unit = float(encodings(session)[1].unit)
-    # bits with which memberships agree to 1e-6: sums are divided by lambda_u
+    # bits for memberships within 1e-6, since sums are divided by lambda_u
     bits = math.log2(1.0 / (1e-6 * params.lambda_u)) + 4
     finest = 2.0 ** min(max(FINE_BITS, bits), math.log2(unit) - 3)
     coarse: Mask = (Z * unit < finest).reshape(-1, params.n_clusters).any(axis=1)
@@ -99,9 +102,9 @@ def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
 
 
 def next_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return shifts that bring Σ exp to at most 1, from a coarse total Z.
+    """Return shifts that bring Σ exp to at most 1, from a total Z of too few bits.
 
-    Rounding may have lost half a unit of each item and site.
+    Rounding may have lost half a unit for each item and site.
     """
     unit = float(encodings(session)[1].unit)
     rounding = (n_items(session) + len(session.slots)) / unit
@@ -112,14 +115,14 @@ A = TypeVar("A", FloatArray, IntArray)
 
 
 class ItemTotals(NamedTuple):
-    """Sums over items (n, A·C), and normalisers (A·C,); ``site``: their logarithms (A,)."""
+    """Sums over items (n, A·C) and normalisers (A·C,); logarithms (A,) with 'site'."""
 
     sums: FloatArray
     normalisers: FloatArray
 
 
 def masked_sum(context: FccmContext, number: int, transcript: str) -> MaskedSum:
-    """Return the masked sum with a number."""
+    """Return the identity of the sum with a number, for its masks."""
     return MaskedSum(
         members=context.session.slots, name=f"sums-{number}", transcript=transcript
     )
@@ -154,7 +157,7 @@ def start(context: FccmContext, R: csr_array) -> Memberships:
 
 
 def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memberships:
-    """Return memberships after a total, with the weights of the next sums."""
+    """Return the state after a total, with the weights of the next sums."""
     session, params = context.session, context.session.params
     state = context.recall(Memberships)
     if task.number != state.number + 1 or not task.lanes:
@@ -186,10 +189,10 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
 def check_total(
     context: FccmContext, task: messages.Add, state: Memberships
 ) -> ItemTotals | None:
-    """Return the total of the sums that were under way; None where a share overflowed.
+    """Return the total in a task; None if a share overflowed.
 
-    Raises ProtocolFailed if it names other lanes than those under way, hides that a
-        share of this site overflowed, or is not the sum of the shares.
+    Raises ProtocolFailed if the task names lanes that are not under way, hides that a
+        share of this site overflowed, or the total is not the sum of the shares.
     """
     check_lanes(context, state, task.lanes)
     own = np.asarray(state.lanes)[overflows(context, state)]
@@ -252,7 +255,7 @@ def _select_lanes(
 def _iterate(
     context: FccmContext, state: Memberships, total: ItemTotals
 ) -> Memberships:
-    """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
+    """Return the state with U (equation 2) and W (equation 3) computed from a total."""
     params, lanes = context.session.params, state.lanes
     Z = total.normalisers if params.is_global else np.ones(len(state.shifts))
     shape = (len(state.objects), len(lanes), params.n_clusters)
@@ -299,7 +302,7 @@ def _prepare_sums(
     U = lane_part(state.objects, state.lanes, params.n_clusters)
     exponents = maths.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
-        with np.errstate(over="ignore"):  # a share that overflows is announced
+        with np.errstate(over="ignore"):  # an overflow is announced with the share
             weights = np.exp(exponents - shifts)
         weights = np.minimum(weights, 1e300)
     else:
@@ -326,14 +329,14 @@ def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:
 Mask = NDArray[np.bool_]
 
 _OTHER_MACHINE: Final = 1e-9
-"""By how much sites may differ in how far memberships moved: exp may round otherwise."""
+"""By how much sites may differ in how far memberships moved, as exp may round otherwise."""
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
     """Return the size of a share: its ring elements, and a tag.
 
-    Sums of each object and cluster; ``global``: a normaliser of each cluster. ``site``:
-    one number of each lane, which the criterion needs and no sums of others give.
+    It has a sum for each object and cluster. With normalisation 'global' a normaliser of
+    each cluster follows, with 'site' one number for each lane, which the criterion needs.
     """
     n_normalisers = params.n_clusters if params.is_global else 1
     return n_lanes * (n_rows * params.n_clusters + n_normalisers) + 1
@@ -346,10 +349,10 @@ def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
 
 
 def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
-    """Return the columns of lanes of an array (..., L·C): itself where these are all.
+    """Return the columns of lanes of an array (..., L·C), which is itself if all are.
 
-    In row-major order, from which sums take theirs: a lane has the same bits whichever
-    others are under way.
+    The result is in row-major order, so that sums over it have the same bits whichever
+    other lanes are under way.
     """
     if len(lanes) * n_clusters == array.shape[-1]:
         return array
@@ -357,16 +360,15 @@ def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> Float
 
 
 def lanes_under_way(context: FccmContext, state: Memberships) -> list[int]:
-    """Return the lanes that continue."""
+    """Return the lanes that have not converged."""
     resting = _resting_lanes(context.session.params, state)
     return [lane for lane, rests in zip(state.lanes, resting, strict=True) if not rests]
 
 
 def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) -> None:
-    """Refuse other lanes than those that are still under way.
+    """Raise ProtocolFailed unless these are the lanes that are still under way.
 
-    Raises ProtocolFailed if the list has a lane that rests or is unknown, or lacks one
-        that is under way: the leader accepts no list but its own.
+    The leader accepts only its own list; other sites allow for different rounding.
     """
     params = context.session.params
     leads = context.session.slots[0] == context.slot.name
@@ -391,7 +393,7 @@ def may_rest(
     moved: FloatArray,
     margin: float = _OTHER_MACHINE,
 ) -> Mask:
-    """Return which lanes (A,) a site with other rounding may see at rest."""
+    """Return which lanes (A,) have converged, or may have at sites that round otherwise."""
     last = (n_iterations >= params.max_iter) | (moved <= params.tol + margin)
     return last & (n_iterations > 0)
 
@@ -399,14 +401,14 @@ def may_rest(
 def _resting_lanes(
     params: CoClustering, state: Memberships, margin: float = 0.0
 ) -> Mask:
-    """Return the lanes (A,) under way whose last complete iteration was the last.
+    """Return which lanes (A,) of the last sum have converged.
 
-    None while sums are repeated: it was announced before.
+    No lane does while a sum is repeated: only a complete iteration can end a lane.
     """
     n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
     return may_rest(params, n_iterations, moved, margin) & (state.repeats == 0)
 
 
 def best_lane(state: Memberships) -> int:
-    """Return the lane with the largest criterion; of equals the lowest."""
+    """Return the lane with the largest criterion; ties go to the lowest."""
     return int(strongest(state.criteria[None], maths.TIE)[0])
