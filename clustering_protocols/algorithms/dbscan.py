@@ -51,17 +51,13 @@ def knee(condensed: FloatArray, min_samples: int) -> float:
 def knee_of(distances: FloatArray) -> float:
     """Return the eps of :func:`knee` from the distances (n,) to the k-th nearest row."""
     curve = np.sort(distances)
-    rise = curve[-1] - curve[0]
-    if rise == 0:
-        return float(curve[0]) * (1 + 1e-9)
+    rise = (curve[-1] - curve[0]) or 1.0
     height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
     knee_value = curve[int(np.argmax(height))]
     larger = curve[curve > knee_value]
-    return (
-        float((knee_value + larger[0]) / 2)
-        if len(larger)
-        else float(knee_value) * (1 + 1e-9)
-    )
+    if not len(larger):
+        return float(knee_value) * (1 + 1e-9)
+    return float((knee_value + larger[0]) / 2)
 
 
 @in_c("labels")
@@ -141,7 +137,6 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     )
     order = np.lexsort((counts, groups))
     majority = np.empty(len(X), dtype=np.int64)
-    majority[groups[order]] = group_labels[
-        order
-    ]  # the last of each group is the most frequent
+    # the last assignment to a group, which stays, is its most frequent label
+    majority[groups[order]] = group_labels[order]
     return majority[equal]

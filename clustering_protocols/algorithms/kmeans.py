@@ -76,13 +76,11 @@ def draw_starts(
 
     X = row_blocks.whole(blocks)
     seeds = rng.integers(2**31, size=n_init)
-    starts = [
-        kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)[
-            1
-        ]
+    draws = [
+        kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)
         for seed in seeds
     ]
-    return np.array(starts, dtype=np.int64)
+    return np.array([numbers for _, numbers in draws], dtype=np.int64)
 
 
 def kmeans(

@@ -94,7 +94,7 @@ class ScaledRows:
         n, n_features = rows.shape
         if n * n_features * n_clusters < WORTH_A_THREAD:
             engine = ONE_THREAD
-        if row_blocks.are_one_block(rows):  # then it is loaded once and not shared
+        if n <= row_blocks.rows_of_a_block(n_features):  # load the only block once
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)

@@ -13,11 +13,11 @@ are added up as integers: neither blocks nor threads change which rows are drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
+from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 from .lloyd import ScaledRows, units_below
@@ -82,11 +82,9 @@ def _candidates(
         n_measured = len(numbers)
         share = _OVERSAMPLING * n_clusters / total
         draws = [
-            begin
-            + np.flatnonzero(
-                uniform(key, pass_number, begin, end) < share * distances[begin:end]
-            )
-            for begin, end in _spans(n)
+            span.start
+            + np.flatnonzero(uniform(key, pass_number, span) < share * distances[span])
+            for span in slices(n, _SPAN_ROWS)
         ]
         numbers = np.concatenate([numbers, *draws])
     weights = rows.counts(rows.take(numbers))
@@ -98,19 +96,15 @@ def _total(distances: FloatArray) -> float:
     """Return the sum of squared distances (n,), the same whatever the blocks."""
     (unit,) = units_below(np.array([len(distances) * distances.max()]))
     return sum(
-        int(np.rint(distances[begin:end] * unit).astype(np.int64).sum())
-        for begin, end in _spans(len(distances))
+        int(np.rint(distances[span] * unit).astype(np.int64).sum())
+        for span in slices(len(distances), _SPAN_ROWS)
     ) / float(unit)
 
 
-def _spans(n: int) -> Iterator[tuple[int, int]]:
-    for begin in range(0, n, _SPAN_ROWS):
-        yield begin, min(begin + _SPAN_ROWS, n)
-
-
-def uniform(key: WordArray, pass_number: int, begin: int, end: int) -> FloatArray:
-    """Return the uniform numbers in [0, 1) of rows begin … end-1 in a pass."""
-    skipped = begin % _WORDS
-    counter = np.array([begin // _WORDS, 0, pass_number, 0], dtype=np.uint64)
+def uniform(key: WordArray, pass_number: int, span: slice) -> FloatArray:
+    """Return the uniform numbers in [0, 1) of the rows of a span in a pass."""
+    begin, skipped = divmod(span.start, _WORDS)
+    counter = np.array([begin, 0, pass_number, 0], dtype=np.uint64)
     generator = np.random.Generator(np.random.Philox(key=key, counter=counter))
-    return generator.random(end - begin + skipped)[skipped:]
+    numbers: FloatArray = generator.random(span.stop - span.start + skipped)
+    return numbers[skipped:]

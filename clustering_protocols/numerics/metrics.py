@@ -84,14 +84,11 @@ class Figures(Record):
 
     def round_values(self) -> Figures:
         """Return the figures to six significant digits, as they are published."""
-        return Figures.model_validate(
-            {
-                name: (
-                    float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-                )
-                for name, value in dict(self).items()
-            }
-        )
+        values = {
+            name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+            for name, value in dict(self).items()
+        }
+        return Figures.model_validate(values)
 
     def agrees(self, published: Figures) -> bool:
         """Return whether published figures equal these except for rounding."""

@@ -128,17 +128,12 @@ def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
     names = {"name": field.name, "title": field.title, "unit": field.unit}
     n = np.array([n_rows or 0 for n_rows in field.n_rows], dtype=np.float64)
     if field.levels:
+        lines = list(zip(field.shares, n, strict=True))
         shares = [
-            None
-            if shares_of_line is None
-            else tuple(wilson_interval(p, rows) for p in shares_of_line)
-            for shares_of_line, rows in zip(field.shares, n, strict=True)
+            None if p is None else tuple(wilson_interval(share, rows) for share in p)
+            for p, rows in lines
         ]
-        counts = [
-            np.array(shares_of_line) * rows
-            for shares_of_line, rows in zip(field.shares, n, strict=True)
-            if shares_of_line is not None
-        ]
+        counts = [np.array(p) * rows for p, rows in lines if p is not None]
         table = np.array(counts).reshape(len(counts), len(field.levels))
         result = _chi_squared(table if rounded else np.rint(table))
         return Outcome(
@@ -148,15 +143,14 @@ def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
             test="chi-squared",
             **result._asdict(),
         )
-    groups = [
-        (rows, mean, spread)
-        for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
-        if mean is not None and spread is not None
-    ]
-    means = [
-        None if mean is None or spread is None else t_interval(mean, spread, rows)
-        for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
-    ]
+    means: list[Bounds | None] = []
+    groups = []
+    for rows, mean, spread in zip(n, field.mean, field.spread, strict=True):
+        if mean is None or spread is None:
+            means.append(None)
+        else:
+            means.append(t_interval(mean, spread, rows))
+            groups.append((rows, mean, spread))
     result = _analyse_variance(*np.array(groups).reshape(-1, 3).T)
     return Outcome(
         **names,

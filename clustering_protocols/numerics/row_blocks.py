@@ -95,7 +95,7 @@ class ArrayRows:
 
     def blocks(self) -> Iterator[ArrayBlock]:
         """Yield all rows in their order, a block at a time."""
-        for rows in slices(*self.shape):
+        for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
             yield ArrayBlock(first=rows.start, rows=self.X[rows])
 
     def take(self, numbers: IntArray) -> FloatArray:
@@ -136,7 +136,7 @@ class SideBySide:
 
     def blocks(self) -> Iterator[SideBySideBlock]:
         """Yield all rows in their order, a block at a time."""
-        for rows in slices(*self.shape):
+        for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
             parts = tuple(array[rows] for array in self.columns)
             yield SideBySideBlock(first=rows.start, columns=parts)
 
@@ -150,11 +150,10 @@ def of(rows: FloatArray | RowBlocks) -> RowBlocks:
     return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
-def slices(n_rows: int, n_features: int) -> Iterator[slice]:
-    """Yield the slice of each block."""
-    size = rows_of_a_block(n_features)
-    for begin in range(0, n_rows, size):
-        yield slice(begin, min(begin + size, n_rows))
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most ``size`` out of n items."""
+    for begin in range(0, n, size):
+        yield slice(begin, min(begin + size, n))
 
 
 def rows_of_a_block(n_features: int) -> int:
@@ -180,9 +179,3 @@ def whole(rows: RowBlocks) -> FloatArray:
 def load_if_small(rows: RowBlocks) -> RowBlocks:
     """Return rows in one array if they are few enough for k-means++; the bits stay."""
     return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows
-
-
-def are_one_block(rows: RowBlocks) -> bool:
-    """Return whether all rows fit into one block."""
-    n, n_features = rows.shape
-    return n <= rows_of_a_block(n_features)

@@ -46,29 +46,35 @@ def _sum_by_label(
     np.add.at(sums, labels, (X - offset) * inverse)
 
 
-def add_around(
+class BlockSums(NamedTuple):
+    """The contribution of some rows to :class:`~.sums.ClusterSums`; fields as there."""
+
+    squares: FloatArray
+    distances: FloatArray
+    silhouettes: float
+
+
+def of_block(
     X: FloatArray,
-    offset: FloatArray,
-    inverse: FloatArray,
+    affine: tuple[FloatArray, FloatArray],
     means: FloatArray,
     labels: IntArray,
     counts: IntArray,
-    squares: FloatArray,
-    lengths: FloatArray,
-) -> float:
-    """Add distances of rows to the means of their clusters; return the sum of silhouettes.
+) -> BlockSums:
+    """Return the sums of a block of rows around the means of their clusters.
 
     The simplified silhouette of a row is (b - a) / max(a, b), with its distances a to the
     mean of its own cluster and b to the nearest mean of another cluster that has rows. It
     is 0 in a cluster of one row, if a and b are 0, and if no other cluster has rows.
 
-    X, offset, inverse, labels: as in :func:`add_by_label`.
+    affine: offset and inverse; these, X and labels are as in :func:`add_by_label`.
     means: float64 (k, F); means of empty clusters are ignored.
     counts: int64 (k,); n_c over all rows, not only these.
-    squares, lengths: float64 (k,), added to; Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
     """
     _check(labels, len(means))
-    return _sum_around(X, offset, inverse, means, labels, counts, squares, lengths)
+    squares, distances = np.zeros(len(means)), np.zeros(len(means))
+    fixed = (*affine, means, labels, counts)
+    return BlockSums(squares, distances, _sum_around(X, *fixed, squares, distances))
 
 
 @in_c("squares", "lengths")
@@ -97,28 +103,3 @@ def _sum_around(
         terms = (b[scored] - a[scored]) / larger[scored]
         silhouettes = float(add_in_order(silhouettes, terms))
     return silhouettes
-
-
-class BlockSums(NamedTuple):
-    """The contribution of some rows to :class:`~.sums.ClusterSums`; fields as there."""
-
-    squares: FloatArray
-    distances: FloatArray
-    silhouettes: float
-
-
-def of_block(
-    X: FloatArray,
-    affine: tuple[FloatArray, FloatArray],
-    means: FloatArray,
-    labels: IntArray,
-    counts: IntArray,
-) -> BlockSums:
-    """Return the sums of a block of rows around means; see :func:`add_around`.
-
-    affine: pair of float64 (F,); offset and inverse.
-    """
-    squares, distances = np.zeros(len(means)), np.zeros(len(means))
-    fixed = (*affine, means, labels, counts)
-    silhouettes = add_around(X, *fixed, squares, distances)
-    return BlockSums(squares, distances, silhouettes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.numerics.row_blocks import ArrayRows, slices
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import around_means, sums as formulas
@@ -59,13 +58,13 @@ def _of_memberships(
 ) -> dict[str, float | None]:
     n, k = U.shape
     total, weights = np.zeros((k, X.shape[1])), np.zeros(k)
-    for rows in _blocks(n, _BLOCK_ROWS):
+    for rows in slices(n, _BLOCK_ROWS):
         degrees = np.square(U[rows])
         total += degrees.T @ X[rows]
         weights += degrees.sum(axis=0)
     means = total / np.where(weights > 0, weights, 1.0)[:, None]
     compactness = 0.0
-    for rows in _blocks(n, max(_BLOCK_ITEMS // k, 1)):
+    for rows in slices(n, max(_BLOCK_ITEMS // k, 1)):
         D = cdist(X[rows], means, "sqeuclidean")
         compactness += float((np.square(U[rows]) * D).sum())
     nonempty = weights > 0
@@ -84,15 +83,10 @@ def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     nonempty = np.flatnonzero(counts)
     firsts = (np.cumsum(counts) - counts)[nonempty]
     sorted_rows, total = X[order], 0.0
-    for rows in _blocks(len(X), max(_PAIRS // len(X), 1)):
+    for rows in slices(len(X), max(_PAIRS // len(X), 1)):
         added = np.zeros((len(labels[rows]), len(counts)))
         added[:, nonempty] = np.add.reduceat(
             cdist(X[rows], sorted_rows), firsts, axis=1
         )
         total += float(formulas.silhouettes(added, labels[rows], counts).sum())
     return formulas.mean_silhouette(total, len(X))
-
-
-def _blocks(n: int, size: int) -> Iterator[slice]:
-    for begin in range(0, n, size):
-        yield slice(begin, begin + size)

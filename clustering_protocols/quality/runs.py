@@ -250,10 +250,8 @@ def prediction_strength(
         first, second = (_cluster(X, half, n_clusters, rng) for half in halves)
         if first is None or second is None:
             return None
-        for half, own, other in (
-            (halves[0], first, second),
-            (halves[1], second, first),
-        ):
+        trials = zip(halves, (first, second), (second, first), strict=True)
+        for half, own, other in trials:
             strengths.append(strength(own.labels, nearest(half, other.centroids)))
     return float(np.mean(strengths))
 

@@ -27,7 +27,7 @@ class ClusterSums:
     counts: int64 or float64 (k,); n_c; a cluster with 0 rows is ignored.
     squares, distances: float64 (k,); q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
     separations: float64 (k, k); ‖m_c - m_l‖²; see :func:`separations`.
-    silhouettes: sum of simplified silhouettes; see :func:`.block_sums.add_around`.
+    silhouettes: sum of simplified silhouettes; see :func:`.block_sums.of_block`.
     """
 
     counts: IntArray | FloatArray = field(repr=False)

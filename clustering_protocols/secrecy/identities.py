@@ -53,9 +53,8 @@ class Card(BaseModel):
             card = cls.model_validate_json(text)
         except ValidationError:
             raise Malformed("This is not the card of an institution.") from None
-        check_signature(
-            card.key, _build_card_bytes(card.name, card.key), card.signature
-        )
+        content = _build_card_bytes(card.name, card.key)
+        check_signature(card.key, content, card.signature)
         return card
 
 

@@ -22,17 +22,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha512
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import ByteArray
 
 N_BYTES: Final = 32
-_WIDE: Final = 64  # bytes reduced to a scalar, so that it is uniform but for 2^-256
+_WIDE: Final = 64  # bytes reduced to a scalar, so that its bias is about 2^-256
+_BLOCK: Final = 256  # points that a joint mask multiplies in one thread
 
 
 def sodium() -> Any:
@@ -130,11 +132,6 @@ def _rows(elements: Iterable[bytes]) -> ByteArray:
     return np.frombuffer(b"".join(elements), dtype=np.uint8).reshape(-1, N_BYTES)
 
 
-T = TypeVar("T")
-
-_BLOCK: Final = 256
-
-
 class JointMask:
     """One party's factor of a joint mask, drawn from its stream.
 
@@ -158,14 +155,16 @@ class JointMask:
             filler.take(_WIDE) if value is None else next(hash_each(prefix, [value]))
             for value in values
         ]
-        return _rows(self._engine.map(self._begin_block, _blocks(hashes)))
+        blocks = (hashes[block] for block in slices(len(hashes), _BLOCK))
+        return _rows(self._engine.map(self._begin_block, blocks))
 
     def mask_again(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P (n, 32).
 
         Raises GuardRefused if 32 of the bytes do not encode a point.
         """
-        blocks = _blocks(list(map(bytes, points)))
+        encoded = list(map(bytes, points))
+        blocks = (encoded[block] for block in slices(len(encoded), _BLOCK))
         try:
             return _rows(self._engine.map(self._mask_block, blocks))
         except (RuntimeError, ValueError):
@@ -178,8 +177,3 @@ class JointMask:
     def _mask_block(self, points: Sequence[bytes]) -> bytes:
         multiply = partial(self._sodium.crypto_scalarmult_ristretto255, self._key)
         return b"".join(map(multiply, points))
-
-
-def _blocks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for begin in range(0, len(items), _BLOCK):
-        yield items[begin : begin + _BLOCK]

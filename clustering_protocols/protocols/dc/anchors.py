@@ -73,20 +73,16 @@ def draw(
         standard = uniform @ stream.rotation(m)
     else:
         standard = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, m)
-    return moments.mean + equal_spread(params, moments.spread) * standard
+    spread = moments.spread
+    if params.scaling not in {"shared", "local"}:
+        spread = np.full_like(spread, np.sqrt(np.mean(np.square(spread))))
+    return moments.mean + spread * standard
 
 
 def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
     """Return X^anc (n_rows, m) within the range of each feature: the paper's choice."""
     span = ranges.high - ranges.low
     return ranges.low + span * stream.uniform(n_rows, len(span))
-
-
-def equal_spread(params: DataCollaboration, spread: FloatArray) -> FloatArray:
-    """Return the spreads (m,) of anchors that become equal by the parties' scaling."""
-    if params.scaling in {"shared", "local"}:
-        return spread
-    return np.full_like(spread, np.sqrt(np.mean(np.square(spread))))
 
 
 def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:

@@ -64,7 +64,7 @@ def isometric_maps(
     means = [block.mean(axis=0) for block in blocks]
     R = maths.factor_centred(blocks, means, engine)
     target = _leading_components(R, r, n_features) / np.sqrt(count)
-    parts = _parts(R, [block.shape[1] for block in blocks])
+    parts = np.split(R, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
     return [
         _fit(part, mean, target, r, affine=affine)
         for part, mean in zip(parts, means, strict=True)
@@ -89,7 +89,7 @@ def orthonormal_maps(
     ones, m_hat = int(affine), min(widths)
     R = maths.factor_groups(anchors, ones, engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
-    parts = _parts(R, [width + ones for width in widths])
+    parts = np.split(R, np.cumsum([width + ones for width in widths])[:-1], axis=1)
     solutions = [maths.least_squares(part, U[:, :m_hat]) for part in parts]
     if affine:
         return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solutions]
@@ -114,10 +114,6 @@ def side_by_side(
         g[part] = mapping.g
         begin = end
     return CollaborationMap(G=G, g=g)
-
-
-def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
-    return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
 def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:

@@ -19,7 +19,7 @@ rows and the machine: a row's image has the same bits in every block.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -30,9 +30,10 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.kernels import in_c
+from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import FloatArray
 
-_LEAST_ROWS: Final = 4096
+_LEAST_ROWS: Final = 4096  # of a block to factor
 _LEAST_PIVOT: Final = 1e-8
 
 
@@ -73,13 +74,14 @@ def factor_centred(
 ) -> FloatArray:
     """Return R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
 
-    Rows are factored in blocks, so that the whole matrix is never formed. Blocks depend
-    only on its width, so that every engine gives the same bits.
+    Rows are factored in blocks, so that the whole matrix is never formed. A block has many
+    more rows than columns, because its factor is as large as its columns; its size depends
+    only on the width, so that every engine gives the same bits.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
         tuple(column[rows] for column in columns)
-        for rows in _slices(len(columns[0]), width)
+        for rows in slices(len(columns[0]), max(_LEAST_ROWS, 4 * width))
     )
     return fold_factors(
         engine.map(partial(_factor_centred_block, tuple(means)), blocks)
@@ -99,7 +101,7 @@ def factor_groups(
     width += ones * len(groups)
     blocks = (
         tuple(tuple(column[rows] for column in group) for group in groups)
-        for rows in _slices(len(groups[0][0]), width)
+        for rows in slices(len(groups[0][0]), max(_LEAST_ROWS, 4 * width))
     )
     return fold_factors(engine.map(partial(_factor_group_block, ones), blocks))
 
@@ -116,13 +118,6 @@ def _factor_group_block(
 ) -> FloatArray:
     ones = np.ones((len(block[0][0]), n_ones))
     return qr_r(np.hstack([columns for group in block for columns in (*group, ones)]))
-
-
-def _slices(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield slices of many more rows than columns, so that factors are much smaller."""
-    size = max(_LEAST_ROWS, 4 * width)
-    for begin in range(0, n_rows, size):
-        yield slice(begin, begin + size)
 
 
 RowFunction = Callable[[FloatArray], FloatArray]

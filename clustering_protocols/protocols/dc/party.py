@@ -447,8 +447,8 @@ def _report(context: DcContext) -> dict[str, object]:
     report |= _one_dimension(reduction.rank)
     if not context.session.layout.regular:
         report["ragged lattice"] = (
-            "Row groups that lack columns get the anchors' mean there: distances between "
-            "row groups with different columns are not preserved."
+            "Row groups that lack columns stand at the anchors' mean there: distances "
+            "between row groups with different columns are not kept."
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):

@@ -126,7 +126,7 @@ def _share(
     context: FccmContext, state: Memberships, R: csr_array
 ) -> messages.SiteShare:
     check_weights(context, state.weights)
-    overflow = site_state.overflows(context, state)
+    overflow = site_state.overflows(context.session, state)
     weights = np.zeros_like(state.weights) if overflow.any() else state.weights
     params = context.session.params
     sum_encoding, encoding = site_state.encodings(context.session)

@@ -78,18 +78,6 @@ def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
-def exceeds_share(session: FccmSession, weights: FloatArray) -> Mask:
-    """Return the lanes (A,) in which weights (m, A·C) exceed a site's part of the bound.
-
-    Each site's part is proportional to its m items. It suffices for the safe shifts, with
-    which no weight is above 1.
-    """
-    share = largest_normaliser(session) * len(weights) / n_items(session)
-    fit = (weights.sum(axis=0) <= share).reshape(-1, session.params.n_clusters)
-    overflow: Mask = ~fit.all(axis=1)
-    return overflow
-
-
 def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
     """Return the lanes (A,) whose normalisers (A·C,) have too few bits in some cluster."""
     params = session.params
@@ -195,7 +183,7 @@ def check_total(
         share of this site overflowed, or the total is not the sum of the shares.
     """
     check_lanes(context, state, task.lanes)
-    own = np.asarray(state.lanes)[overflows(context, state)]
+    own = np.asarray(state.lanes)[overflows(context.session, state)]
     if not set(own.tolist()) <= set(task.overflowed) <= set(state.lanes):
         raise ProtocolFailed("The analyst reports that other sums overflowed.")
     if not task.overflowed:
@@ -204,11 +192,18 @@ def check_total(
     return None
 
 
-def overflows(context: FccmContext, state: Memberships) -> Mask:
-    """Return the lanes (A,) in which this site's own share cannot be encoded."""
-    if not context.session.params.is_global:  # weights sum to 1
+def overflows(session: FccmSession, state: Memberships) -> Mask:
+    """Return the lanes (A,) in which this site's own share cannot be encoded.
+
+    Each site has a part of the bound that is proportional to its items. It suffices for
+    the safe shifts, with which no weight is above 1.
+    """
+    if not session.params.is_global:  # weights sum to 1
         return np.zeros(len(state.lanes), dtype=bool)
-    return exceeds_share(context.session, state.weights)
+    part = largest_normaliser(session) * len(state.weights) / n_items(session)
+    fit = (state.weights.sum(axis=0) <= part).reshape(-1, session.params.n_clusters)
+    overflow: Mask = ~fit.all(axis=1)
+    return overflow
 
 
 def _read(context: FccmContext, task: messages.Add, state: Memberships) -> ItemTotals:

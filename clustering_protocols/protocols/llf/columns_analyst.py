@@ -1,16 +1,16 @@
 """The analyst of split columns: a start, and nearest clusters from summed distances.
 
-The stage of the start, without a row that the analyst can name:
+The stage of the start, in which the analyst cannot identify a row:
 
 | round | task → contribution |
 |---|---|
 | 1 | `measure-groups` → `group-distances` |
 | 2 | `start-from` → `confirmed` |
 
-The first rows that travel, in their secret order, are dealt out to groups. Parties measure
-these rows to the means of the groups, shifted alike in each row and masked as in every
-update. The analyst clusters the rows and announces the clusters; each starts from the
-mean of its rows, of which parties require five.
+The first rows in the secret order are assigned to groups in turn. Parties compute the
+squared distances of these rows to the means of the groups, add a secret shift to each row's
+distances, and mask them as in every update. The analyst clusters the rows and announces the
+clusters; each cluster starts from the mean of its rows, of which parties require five.
 
 The updates:
 
@@ -19,12 +19,12 @@ The updates:
 | `measure` → `distances`, at most T + 1 times |
 | `scatter` → `scattered`, where the last update changed no label |
 
-The analyst of split columns knows which rows a group has, and reads by how much each row
-is farther from the mean of a group than from that of the first. With B (n, g - 1), whose
-columns add up the rows of a group and subtract those of the first, both as means, the
-centred differences are -2 G B, where G = X X' holds the scalar products of centred rows.
-So F = G B and K = B'F are known, and Y = F K^(-1/2) has Y Y' = F K⁺ F', which is G where
-the groups' means span as many dimensions as there are columns (Nyström).
+The analyst knows which rows a group has, and reads by how much each row is farther from the
+mean of a group than from that of the first. Let B (n, g - 1) have a column for each other
+group, which averages its rows and subtracts the average of the first group's. The centred
+differences are -2 G B, where G = X X' holds the scalar products of centred rows. So F = G B
+and K = B'F are known, and Y = F K^(-1/2) has Y Y' = F K⁺ F', which is G if the groups'
+means span as many dimensions as there are columns (Nyström).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from .params import LlfSession, LosslessFederated
 
 
 class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
-    """Clusters some rows by differences of their distances."""
+    """Clusters a sample of rows by differences of their distances to group means."""
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the means of the groups."""
@@ -69,7 +69,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
     def step(
         self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
     ) -> Ask | Finish:
-        """Tell the clusters to start from, or finish."""
+        """Return the clusters of the sample to start from, or finish."""
         if isinstance(next(iter(contributions.values())), StartKept):
             return Finish()
         shares = all_of(messages.GroupDistances, contributions)
@@ -87,7 +87,7 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 
 
 class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsState]):
-    """Runs updates until labels (or distances) rest, then hands out labels."""
+    """Runs updates until labels (fuzzy: distances) converge, then returns labels."""
 
     state = messages.ColumnsState
 
@@ -109,7 +109,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         state: messages.ColumnsState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the next update, the question for the figures, or the labels."""
+        """Return the task for the next update or for the figures, or the labels."""
         if state.phase == "scatter":
             return _finish_scatter(session, state, contributions)
         shares = all_of(messages.Distances, contributions)
@@ -128,7 +128,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         rests = state.number > 1 and clusters.moved <= tol
         if not rests and state.number <= session.params.max_iter:
             return _ask(session, update)
-        # centroids that are exactly as far from every row as a lower one
+        # centroids whose distances to all rows equal those of a lower-numbered one
         n_coinciding = len(total.T) - len({column.tobytes() for column in total.T})
         end = {"phase": "scatter", "rests": rests, "n_coinciding": n_coinciding}
         update = update.model_copy(update=end)
@@ -137,13 +137,17 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
             announced, update.labels
         ):
             return _finish(session, update, _figures(update))
-        # the parties know these labels already
+        # the figures are only of labels that the parties already have
         task = messages.Scatter(labels=update.labels)
         return Ask.everybody(session, task, state=update)
 
 
 class _Clusters(NamedTuple):
-    """Clusters of all rows, and how much changed: rows, or roots of distances."""
+    """Clusters of all rows.
+
+    roots: square roots of the squared distances (n, k); empty for c-means.
+    moved: number of labels that changed; fuzzy: Frobenius norm of the change of roots.
+    """
 
     labels: IntArray
     memberships: FloatArray
@@ -154,7 +158,7 @@ class _Clusters(NamedTuple):
 def _nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> _Clusters:
-    """Return the nearest clusters from distances that are shifted alike in each row."""
+    """Return the nearest clusters from distances that have one shift in each row."""
     words = subtract_first(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
@@ -268,7 +272,7 @@ def _finish(
 
 
 _RANK: Final = 1e-9
-"""Directions of less of the largest variance are rounding."""
+"""Directions with a smaller share of the largest variance are rounding."""
 _ROUNDINGS: Final = 10.0
 _N_INIT: Final = 10
 _MAX_ITER: Final = 300
@@ -282,7 +286,7 @@ def rows_from_differences(
     differences: float64 (n, g); squared distances to the mean of each group less that to
         the mean of the first.
     groups: int64 (n,).
-    rounding: by how much a difference may be off.
+    rounding: largest rounding error of a difference.
     """
     F = (differences - differences.mean(axis=0))[:, 1:] / -2.0
     sums = np.zeros((differences.shape[1], F.shape[1]))
@@ -298,10 +302,9 @@ def rows_from_differences(
 
 
 def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """Return the clusters (n,) of rows by k-means, the best of ten starts by distance.
+    """Return the clusters (n,) of rows by k-means, the best of ten starts by inertia.
 
-    A cluster of fewer than :func:`least_rows` rows gets the nearest of others that have
-    more.
+    A cluster of fewer than :func:`least_rows` rows gets the nearest rows of larger ones.
     """
     clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
     labels, minimum = clustering.labels.copy(), least_rows(len(Y), k)

@@ -1,15 +1,15 @@
-"""A party of split columns: its start, distances out, clusters in, centroids stay home.
+"""A party of split columns: sends distances, receives clusters, keeps its centroids.
 
 For the figures the parties also add up how the final clusters scatter over their columns:
-rows around the mean m_c of their cluster, and the means around the mean m of all rows. The
-labels are those of the last update, and no others: for them the second sum follows from
-the differences of distances that the analyst read in that update,
+rows around the mean m_c of their cluster, and these means around the mean m of all rows.
+Parties accept only the labels of the last update. For them the second sum follows from the
+differences of distances that the analyst read in that update,
 
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
     Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
 
-and both together are Σ ‖x - m‖², whatever the labels are. So an analyst that sends labels
-of its choice learns no more by this round: how far all rows together scatter.
+and both sums together are Σ ‖x - m‖², whatever the labels are. So this round discloses
+only how far all rows together scatter.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _StartTask = messages.MeasureGroups | messages.StartFrom
 
 
 class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record]):
-    """Measures some rows to means of groups; keeps the means of clusters of them."""
+    """Sends distances of sampled rows to group means; keeps the means of their clusters."""
 
     def reply(self, context: LlfContext, task: _StartTask, data: DataSource) -> Reply:
-        """Return masked squared distances, or keep the start."""
+        """Return masked squared distances, or remember the start."""
         sample = sample_of_session(context.session)
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
@@ -93,7 +93,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
 def _check_first(
     context: LlfContext, data: DataSource, scale: Scaler
 ) -> dominance.DominanceQuestion:
-    """Refuse rows outside the ranges; return the question before any is measured."""
+    """Refuse rows outside the ranges; return the question before the first distances."""
     check_ranges(context, data)
     return dominance.check(context, data.columns, lambda: map(scale, data.batches()))
 
@@ -126,7 +126,7 @@ _Task = messages.MeasureDistances | messages.Scatter
 
 
 class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLabels]):
-    """Measures rows against its own coordinates of the centroids, and moves these."""
+    """Sends distances to its coordinates of the centroids, and moves the centroids."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Return masked squared distances, or how the final clusters scatter.
@@ -144,7 +144,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         question = dominance.DominanceQuestion({}, "")
         memory: Record
         if before is None:
-            if context.session.params.start != "careful":  # whose stage has asked
+            if context.session.params.start != "careful":  # else the start has checked
                 question = _check_first(context, data, scale)
             V = equalise_coordinates(_start(context, data, scale), scale.step)
             memory = StartCentroids(centroids=V)
@@ -222,7 +222,7 @@ def _move_centroids(
     for rows, batch in batches(data):
         sums += degrees[rows].T @ scale(batch)
         weights += degrees[rows].sum(axis=0)
-    # A public nudge would give the analyst known directions to measure every row by.
+    # By a public nudge the analyst would learn each row's position along a known direction.
     purpose = nudge_purpose(context.slot.column, before.number)
     nudge = draw_nudge(group_stream(context, "row", purpose), scale, k)
     return move(before.centroids, sums, weights, nudge, scale.step).centroids
@@ -265,16 +265,13 @@ def _distances(
 
 
 def digest_labels(labels: IntArray) -> messages.LabelsTold:
-    """Return the memory of the labels of an update."""
+    """Return the digest of an update's labels, to remember."""
     digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
     return messages.LabelsTold(digest=digest)
 
 
 def check_last_labels(context: LlfContext, labels: IntArray) -> None:
-    """Refuse labels other than those of the last update.
-
-    Raises ProtocolFailed.
-    """
+    """Raise ProtocolFailed for labels other than those of the last update."""
     last = context.memory.get(messages.LabelsTold)
     if last is None or last.digest != digest_labels(labels).digest:
         raise ProtocolFailed(

@@ -1,8 +1,8 @@
-"""The passes over rows: one read of the rows, O(block × k) of memory.
+"""Passes over rows, each of which reads the rows once, with O(block × k) of memory.
 
-Every term is rounded to whole units before it is added. Whole numbers below 2^53 add up
-exactly in float64, so a sum depends neither on batches nor on how rows are cut into
-parties; the caller's encoding sees to it that no sum is larger.
+Every term is rounded to whole units before it is added. Integers below 2^53 add up exactly
+in float64, so a sum depends neither on batches nor on how rows are divided among parties;
+the caller's encoding bounds the sums.
 
 Rows are handled in blocks that stay in the cache, features first, so that the inner
 loops run over rows and become vector instructions whatever k and F are. Arithmetic is
@@ -23,11 +23,12 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 
 def _memberships(D: FloatArray, smallest: FloatArray, exponent: float) -> FloatArray:
-    """Return memberships μ (k, size) of squared distances.
+    """Return memberships μ (k, size) from squared distances D (k, size).
 
-    Equation 6 of Corcuera Bárcena et al., from ratios to the smallest distance: nothing
-    overflows, and a row on h coincident centroids belongs 1/h to each.
-    ``exponent`` is 1/(λ-1).
+    Equation 6 of Corcuera Bárcena et al., computed from ratios to the smallest distance:
+    nothing overflows, and a row on h coinciding centroids belongs 1/h to each.
+
+    exponent: 1/(λ-1).
     """
     is_near = smallest == D
     ratio = np.divide(smallest, D, out=np.ones_like(D), where=~is_near)
@@ -49,8 +50,7 @@ def cmeans_sums(
 
     X, offset, inverse, V, units: as in
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    sums: float64 (k, F), added to; whole numbers below 2^53, as the caller's encoding
-        sees to.
+    sums: float64 (k, F), added to; integers below 2^53 by the caller's encoding.
     counts: float64 (k,), added to.
     """
     own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
@@ -128,7 +128,7 @@ def distance_units(
     """Write squared distances as ring elements, each row at its position.
 
     X, offset, inverse, V: as in :func:`cmeans_sums`.
-    positions: int64 (n,); at which each row of the batch travels.
+    positions: int64 (n,); position of each row of the batch in the secret order.
     words: uint64 (n_rows, k), written; 2^63 for larger values and NaN.
     """
     for rows, _, D in blocks(X, offset, inverse, V):

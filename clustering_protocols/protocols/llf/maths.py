@@ -5,9 +5,9 @@ Corcuera Bárcena et al.: eqs 1 and 2 are layouts of split rows and columns; eqs
 :func:`.kernels.fuzzy_sums`; eq. 7 :func:`move`; eqs 16 and 17
 :mod:`.columns_party`; eq. 18 :mod:`.columns_analyst`.
 
-The figures are those of the final labels, of the nearest final centroids: the same as
-computed from the labels and the pooled rows, however far the centroids still are from
-the means of their rows.
+The figures describe the final labels (nearest final centroids), and equal those computed
+from these labels and the pooled rows, even if the centroids are not the means of their
+rows yet.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from . import messages
 from .params import LlfSession, LosslessFederated
 
 NUDGE = 1e-3
-"""How far the centroid of an empty cluster is moved, in steps of each feature."""
+"""How far the centroid of an empty cluster is moved, in units of ``Scaler.step``."""
 
 _OTHER_MACHINE = 1e-9
-"""By how much parties may differ in how far centroids moved, over the tolerance."""
+"""By how much parties may differ in how far centroids moved, relative to the tolerance."""
 
 
 class MovedCentroids(NamedTuple):
@@ -59,8 +59,8 @@ class MovedCentroids(NamedTuple):
 class Encoding:
     """The encoding of sums and weights of one update as ring elements.
 
-    sums: per feature.
-    weights: counts are whole; degrees to the power λ are not.
+    sums: of each feature.
+    weights: of counts, which are integers, or of sums of degrees to the power λ.
     """
 
     sums: FixedPoint
@@ -95,11 +95,11 @@ class Encoding:
     def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums (k, F) and weights (k,) of a total.
 
-        Raises ProtocolFailed if the total cannot be one: its masks did not cancel.
+        Raises ProtocolFailed if the total exceeds its bound: its masks did not cancel.
         """
         if not self.fits(words):
             raise ProtocolFailed(
-                "A total is larger than it can be: the parties did not add up the same."
+                "A total exceeds its bound: the parties did not add up the same sum."
             )
         sums, weights = self._split(words)
         return self.sums.decode(sums), self.weights.decode(weights)
@@ -115,16 +115,14 @@ class Encoding:
 
 
 def count_encoding(n_rows: int) -> FixedPoint:
-    """Return the encoding of counts of n_rows in all."""
+    """Return the encoding of counts that add up to n_rows."""
     return FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
 
 
 def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> None:
-    """Refuse weights (k,) that the rows of the members cannot have.
+    """Raise ProtocolFailed for weights (k,) that n_rows rows cannot have.
 
-    counts: whether they are counts, not degrees.
-
-    Raises ProtocolFailed.
+    counts: whether weights are counts, not sums of degrees.
     """
     if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
         raise ProtocolFailed("A total counts more rows than the parties have.")
@@ -142,13 +140,14 @@ def move(
 ) -> MovedCentroids:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
 
-    Centroids that coincide are made equal. An empty cluster keeps its centroid, moved by
-    a nudge that does not count; one of fewer rows than ``minimum`` keeps it as it is.
+    Centroids that coincide are made equal. The centroid of an empty cluster moves by the
+    nudge, which does not count as movement; a cluster of fewer rows than ``minimum``
+    keeps its centroid.
 
     V, sums, nudge: float64 (k, F).
     weights: float64 (k,).
-    unit: float64 (F,); of each feature: :attr:`Scaler.step`.
-    minimum: :attr:`LosslessFederated.least_rows_moved`, where rows are split.
+    unit: float64 (F,); :attr:`Scaler.step`.
+    minimum: :attr:`LosslessFederated.least_rows_moved` if rows are split.
     """
     filled = weights > 0
     large = filled & ((minimum == 1) | (weights >= minimum))
@@ -161,32 +160,32 @@ def move(
 
 
 def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
-    """Return the small seeded steps (k, m) of an update, for a column group."""
+    """Return the public nudges (k, m) of an update of split rows."""
     stream = session.public_stream("llf", "nudge", column, number)
     return draw_nudge(stream, scale, session.params.n_clusters)
 
 
 def nudge_purpose(column: int, number: int) -> str:
-    """Return the purpose for which a row group draws the secret steps of an update."""
+    """Return the label under which a row group draws the secret nudges of an update."""
     return f"nudge/{column}/{number}"
 
 
 def draw_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
-    """Return small steps (k, m): secret with split columns, by a row group's stream.
+    """Return nudges (k, m): small uniform numbers from a stream.
 
-    Uniform: all parties have these numbers in the same bits, in any language. The last
-    bit of a normal number is a matter of the library.
+    Parties draw uniform numbers with the same bits in any language; the last bit of a
+    normal number depends on the library.
     """
     return NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
 
 
 def rows_of(session: LlfSession, slots: Sequence[str]) -> int:
-    """Return how many rows some parties hold together."""
+    """Return how many rows these slots hold together."""
     return sum(session.n_rows(slot) for slot in slots)
 
 
 def digest(V: FloatArray, number: int) -> bytes:
-    """Return a digest of the centroids after an update, bit for bit."""
+    """Return the SHA-256 of an update's number and the bits of its centroids."""
     return sha256(
         number.to_bytes(8, "big") + np.ascontiguousarray(V).tobytes()
     ).digest()
@@ -198,9 +197,9 @@ def stops(params: LosslessFederated, moved: float | None) -> bool:
 
 
 def may_stop(params: LosslessFederated, moved: float | None) -> bool:
-    """Return whether the leader may see the centroids at rest.
+    """Return whether the centroids may have converged for the leader.
 
-    All have the same centroids, but add up how far these moved in an order of their own.
+    All parties have the same centroids, but may add up their movements in another order.
     """
     return moved is not None and moved <= params.tol * (1.0 + _OTHER_MACHINE)
 
@@ -209,13 +208,13 @@ _NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Around:
-    """Sums of the final labels around the means m_c of their clusters.
+class FigureSums:
+    """Sums for the figures of the final labels, around the means m_c of their clusters.
 
     sizes, squares, distances: float64 (k,); n_c, Σ ‖x - m_c‖² and Σ ‖x - m_c‖, in
         scaled units.
-    silhouettes: of the simplified silhouette.
-    fuzzy: float64 (2,), or (0,) for c-means; σ_c Σ_i μ_ci² ‖x_i - v_c‖² around the
+    silhouettes: sum of simplified silhouettes.
+    fuzzy: float64 (2,), or (0,) for c-means; Σ_c Σ_i μ_ci² ‖x_i - v_c‖² around the
         centroids v_c, and Σ_c Σ_i μ_ci².
     """
 
@@ -227,8 +226,8 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AroundEncoding:
-    """The encoding of :class:`Around` as ring elements: sizes, then reals."""
+class FigureSumsEncoding:
+    """The encoding of :class:`FigureSums` as ring elements: sizes, then real numbers."""
 
     sizes: FixedPoint
     reals: FixedPoint
@@ -242,8 +241,8 @@ class AroundEncoding:
         V: FloatArray,
         means: FloatArray,
         n_rows: int,
-    ) -> AroundEncoding:
-        """Return the encoding around centroids and means, of n_rows in all."""
+    ) -> FigureSumsEncoding:
+        """Return the encoding for centroids V and means (k, F), and n_rows in all."""
         k, farthest = params.n_clusters, scale.farthest_from(means)
         ones = np.ones(k)
         bounds = [*(farthest * ones), *(np.sqrt(farthest) * ones), 1.0]
@@ -255,7 +254,7 @@ class AroundEncoding:
             n_clusters=k,
         )
 
-    def encode(self, share: Around) -> WordArray:
+    def encode(self, share: FigureSums) -> WordArray:
         """Return the ring elements of a party's share."""
         scalars = [share.silhouettes], share.fuzzy
         reals = np.concatenate([share.squares, share.distances, *scalars])
@@ -267,10 +266,10 @@ class AroundEncoding:
         k = self.n_clusters
         return self.sizes.fits(words[:k]) and self.reals.fits(words[k:])
 
-    def decode(self, words: WordArray, n_rows: int) -> Around:
+    def decode(self, words: WordArray, n_rows: int) -> FigureSums:
         """Return the total over members with n_rows together.
 
-        Raises ProtocolFailed if it cannot be one.
+        Raises ProtocolFailed if n_rows rows cannot have these sums.
         """
         k = self.n_clusters
         if not self.fits(words):
@@ -279,7 +278,7 @@ class AroundEncoding:
         negative = (sizes < 0).any() or (np.delete(reals, 2 * k) < 0).any()
         if negative or sizes.sum() != n_rows:
             raise ProtocolFailed(_NOT_THE_ROWS)
-        return Around(
+        return FigureSums(
             sizes=sizes,
             squares=reals[:k],
             distances=reals[k : 2 * k],
@@ -289,12 +288,12 @@ class AroundEncoding:
 
 
 def n_words_of_labels(params: LosslessFederated, width: int) -> int:
-    """Return the size of a share of sums of labels, with its tag."""
+    """Return the number of words of a share of sums by label, with its tag."""
     return params.n_clusters * (width + 1) + 1
 
 
-def n_words_around(params: LosslessFederated) -> int:
-    """Return the size of a share of the sums around the means, with its tag."""
+def n_words_of_figures(params: LosslessFederated) -> int:
+    """Return the number of words of a share of the sums for figures, with its tag."""
     return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
@@ -310,9 +309,9 @@ def closing_totals(
     params: LosslessFederated,
     state: messages.Centroids,
     means: FloatArray,
-    total: Around,
+    total: FigureSums,
 ) -> ClosingTotals:
-    """Return the clusters' sizes and figures from the sums."""
+    """Return the sizes and figures of the clusters with these means (k, F)."""
     figures: dict[str, Any] = {
         "n_iter": state.number,
         "converged": stops(params, state.moved),
@@ -349,8 +348,8 @@ def build_publication(
     """Return the published part of clusters that are large enough, rounded.
 
     Centroids are the means of the final labels (fuzzy: those of the last update), in
-    round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (of the
-    declared range, where that is the unit), and sizes to fives: the difference of two
+    round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (or declared
+    ranges, if these are the unit), and sizes in multiples of five: the difference of two
     sessions then discloses less of a single row than the mean of all rows does.
     """
     params = session.params
@@ -375,20 +374,20 @@ def build_publication(
 
 
 def members_of(session: LlfSession, cohort: ByteArray) -> list[str]:
-    """Return the slots that a cohort marks, in order."""
+    """Return the slots of a cohort, in slot order."""
     return [slot for slot, mark in zip(session.slots, cohort, strict=True) if mark]
 
 
-def draw_cohort(session: LlfSession, at_hand: ByteArray, number: int) -> ByteArray:
-    """Return the cohort of an update: a share γ of the slots at hand."""
-    params, candidates = session.params, np.flatnonzero(at_hand)
+def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteArray:
+    """Return the cohort of an update: a share γ of the available slots."""
+    params, candidates = session.params, np.flatnonzero(available)
     size = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
     )
     if size >= len(candidates):
-        return at_hand
+        return available
     order = session.public_stream("llf", "cohort", number).permutation(len(candidates))
-    cohort = np.zeros_like(at_hand)
+    cohort = np.zeros_like(available)
     cohort[candidates[order[:size]]] = 1
     return cohort
 
@@ -402,7 +401,7 @@ OTHER_INPUTS = (
 MOST_ROWS: Final = 20_000
 MOST_GROUPS: Final = 128
 LEAST_ROWS: Final = 5
-"""Of a group, and of a cluster to start from: no centre is a row."""
+"""Fewest rows of a group, and of a cluster to start from, so that no mean is a row."""
 _MOST_WORDS: Final = 1 << 21
 
 
@@ -419,10 +418,9 @@ def build_distance_encoding(session: LlfSession) -> FixedPoint:
 
 
 def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
-    """Return distances (n, k) that are shifted alike in each row, less the first.
+    """Return distances (n, k) less the first one of their row, which removes the shift.
 
-    Differences to the first are exact as signed numbers while none exceeds 2^62; the
-    shift falls out of them.
+    Read as signed numbers, the differences are exact as long as none exceeds 2^62.
 
     Raises ProtocolFailed if they are out of range.
     """
@@ -433,14 +431,14 @@ def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
 
 
 class Sample(NamedTuple):
-    """Numbers of joint rows to measure, and of groups whose means are the landmarks."""
+    """Numbers of sampled rows, and of groups to whose means their distances are sent."""
 
     n_rows: int
     n_groups: int
 
     @property
     def groups(self) -> IntArray:
-        """Return the group (n_rows,) of each row, by the place at which it travels."""
+        """Return the group (n_rows,) of each row, in the secret order."""
         return np.arange(self.n_rows, dtype=np.int64) % self.n_groups
 
 
@@ -452,12 +450,12 @@ def sample_of(n_rows: int, n_columns: int) -> Sample:
 
 
 def least_rows(n_rows: int, k: int) -> int:
-    """Return how many rows each of k clusters has at least, to start from their means."""
+    """Return the fewest rows from whose mean each of k clusters may start."""
     return max(1, min(LEAST_ROWS, n_rows // k))
 
 
 def hard_labels(task: messages.MeasureDistances) -> IntArray:
-    """Return the labels of an update's task, the largest membership's where fuzzy."""
+    """Return the labels in an update's task; fuzzy: those of the largest memberships."""
     if not len(task.memberships):
         return task.labels
     labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)
@@ -465,7 +463,7 @@ def hard_labels(task: messages.MeasureDistances) -> IntArray:
 
 
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:
-    """Return the encoding of both sums: no more than Σ ‖x‖²."""
+    """Return the encoding of the two sums of scatter, which are at most Σ ‖x‖²."""
     columns = range(session.layout.n_column_groups)
     limits = [scaler(session, column, None).square_limit for column in columns]
     return FixedPoint.of(np.concatenate(limits).sum())

@@ -19,7 +19,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 
 UPDATES: Final = "updates"
-"""The name of the stage of updates; it binds masks too."""
+"""The name of the stage of updates, which is also part of what masks are bound to."""
 
 
 class Totals(Record):
@@ -49,9 +49,11 @@ class Update(Totals):
 class Sums(Record):
     """Contribution to an update: the masked sums of one party.
 
-    ``round`` and ``attempt`` select the masks, which parties that were not asked need
-    too. The member that leads says how far the centroids moved in the update before (to
-    two digits), and whether that was no more than the tolerance. start: always empty.
+    round, attempt: select the masks; parties that did not take part need them later.
+    start: always empty.
+    moved: from the leader; how far the centroids moved in the update before, to two
+        digits.
+    stop: from the leader; whether that was within the tolerance.
     """
 
     kind = "sums"
@@ -89,11 +91,11 @@ class ClosingShare(Record):
 
 
 class LabelTotals(Totals):
-    """The totals by final label, with the shares that were missing before.
+    """The totals by final label, and totals of updates that a party has not seen yet.
 
-    closed_in: their round and attempt.
-    closed_by: who took part.
-    closing: ring elements.
+    closed_in: round and attempt of the sum by label.
+    closed_by: who took part, 0 or 1 for each slot.
+    closing: its total, as ring elements.
     """
 
     kind = "labelled"
@@ -104,7 +106,7 @@ class LabelTotals(Totals):
 
 
 class Gather(LabelTotals):
-    """Task: add up how your rows lie around the means of the final labels."""
+    """Task: add up the scatter of your rows around the means of the final labels."""
 
     kind = "gather"
 
@@ -112,7 +114,7 @@ class Gather(LabelTotals):
 
 
 class GatheredSizes(ClosingShare):
-    """Contribution: sizes, and sums for the figures of the labels."""
+    """Contribution: sizes, and sums for the figures of the final labels."""
 
     kind = "gathered"
     reach = "hidden"
@@ -122,7 +124,7 @@ class GatheredSizes(ClosingShare):
 
 
 class FinalTotals(LabelTotals):
-    """The totals around the means too; the rest as in `labelled`."""
+    """The totals of `labelled`, and the totals around the means."""
 
     kind = "closed"
 
@@ -143,9 +145,10 @@ class PublishedResult(Record):
     """The part of a result that analyst and coordinator may read.
 
     clusters: numbers of the clusters that are large enough to publish.
-    centroids: theirs, in the units of the data; empty unless the terms publish them.
-    sizes: theirs.
-    n_coinciding: how many of all centroids coincide with one of a lower number.
+    centroids: their centroids, in the units of the data; empty unless the terms publish
+        them.
+    sizes: their sizes.
+    n_coinciding: how many of all centroids coincide with a lower-numbered one.
     """
 
     kind = "published"
@@ -160,7 +163,7 @@ class PublishedResult(Record):
 class DigestReport(PublishedResult):
     """Contribution: the digest of the result, and the leader's published part.
 
-    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    digest: HMAC-SHA256 under the group's secret; equal at all parties.
     figures: of the labels, to six digits.
     """
 
@@ -182,7 +185,10 @@ class FinalSizes(Record):
 
 
 class Summary(PublishedResult):
-    """The coordinator's summary; ``tolerances`` are the moves of each update."""
+    """The coordinator's summary.
+
+    tolerances: how far the centroids moved in each update.
+    """
 
     kind = "summary"
 
@@ -194,9 +200,10 @@ class UpdateState(Record):
 
     cohort: who is asked, 0 or 1 for each slot.
     seen: the last update whose total each slot has got.
-    sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
-    many it missed in a row.
-    updates, cohorts, totals: as in `totals`, for anyone who has seen least.
+    sits_out, misses: for how many rounds a slot that missed deadlines is left out, and
+        how many it missed in a row.
+    updates, cohorts, totals: as in `totals`, from the first that some slot has not got.
+    tolerances: how far the centroids moved in each update.
     known: always empty.
     """
 
@@ -226,7 +233,7 @@ class Centroids(Record):
 
     asked: the number of the last update to which this party added its share.
     own: the weights of this share; empty before the first.
-    members, sums, weights: the total behind V; empty if none was read.
+    members, sums, weights: the total from which V was computed; empty for V(0).
     """
 
     kind = "centroids"
@@ -244,7 +251,7 @@ class Centroids(Record):
 
 
 class FinalRows(Record):
-    """Memory: clusters of this party's rows around the final centroids."""
+    """Memory: clusters of this party's rows by the final centroids."""
 
     kind = "final-rows"
 
@@ -253,7 +260,7 @@ class FinalRows(Record):
 
 
 class FinalMeans(Record):
-    """Memory: rows of each final cluster and their mean, in scaled units."""
+    """Memory: number of rows of each final cluster, and their mean in scaled units."""
 
     kind = "final-means"
 
@@ -262,7 +269,7 @@ class FinalMeans(Record):
 
 
 class MeasureGroups(Record):
-    """Task: measure the first rows that travel against the means of their groups."""
+    """Task: compute the distances of the first rows in the secret order to group means."""
 
     kind = "measure-groups"
 
@@ -280,7 +287,10 @@ class GroupDistances(Record):
 
 
 class StartFrom(Record):
-    """Task: start each cluster from the mean of these rows, the first that travel."""
+    """Task: start each cluster from the mean of its rows.
+
+    labels: clusters of the first rows in the secret order.
+    """
 
     kind = "start-from"
 
@@ -288,10 +298,12 @@ class StartFrom(Record):
 
 
 class MeasureDistances(Record):
-    """Task: measure all rows against your coordinates of the centroids.
+    """Task: compute the distances of all rows to your coordinates of the centroids.
 
-    labels, memberships: of the update before, in the order in which rows travel; the
-    one that the algorithm does not have stays empty, and both do at first.
+    labels: of the update before, in the secret order; empty at first and for fuzzy
+        c-means.
+    memberships: of the update before, in the secret order; empty at first and for
+        c-means.
     """
 
     kind = "measure"
@@ -314,7 +326,7 @@ class Distances(Record):
 
 
 class Scatter(Record):
-    """Task: say how your columns scatter within and between the final clusters.
+    """Task: send the scatter of your columns within and between the final clusters.
 
     labels: those of the last announced update; a party refuses any others.
     """
@@ -337,8 +349,10 @@ class ScatterShare(Record):
 class ColumnsState(Record):
     """The analyst's state between rounds of split columns.
 
-    roots: roots of the squared distances of the update before (fuzzy c-means).
-    rests, n_coinciding: of the end, once it asks how the final clusters scatter.
+    roots: square roots of the squared distances of the update before (fuzzy c-means).
+    rests, n_coinciding: whether the run has converged, and how many centroids coincide;
+        set after the last update.
+    tolerances: how much each update changed.
     """
 
     kind = "measuring"
@@ -396,7 +410,7 @@ class OwnCentroids(Record):
 
 
 class RacingStarts(Record):
-    """Memory: V(0) of each start as its update begins with it, until one is chosen."""
+    """Memory: V(0) of each start in the race, until one is chosen."""
 
     kind = "racing"
 

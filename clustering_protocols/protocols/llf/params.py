@@ -17,15 +17,18 @@ from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 LARGEST_TOL: Final = 0.1
-"""Of new sessions; with more, ``max_iter`` says nothing."""
+"""Largest tolerance of new sessions; with a larger one, a run may end after one update."""
 LEAST_FUZZIFIER: Final = 1.1
-"""Of new sessions over split rows; with less, degrees are those of c-means, unaudited."""
+"""Smallest fuzzifier of new sessions over split rows.
+
+With a smaller one degrees are nearly 0 or 1, as in c-means, but their sums are not audited.
+"""
 
 
 class LosslessFederated(AlignedParams):
     """Parameters of `llf`; the defaults disclose least.
 
-    They give the pooled result, if clusters of few rows keep their place there too.
+    They give the pooled result, if clusters of few rows do not move there either.
     """
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
@@ -81,9 +84,9 @@ class LosslessFederated(AlignedParams):
         default=1e-5,
         ge=0,
         json_schema_extra={**STARTS, "maximum": LARGEST_TOL},
-        description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the distances) "
-        "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
-        "moves at all.",
+        description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the "
+        "distances) move by no more, in the scaled units, as a Frobenius norm. 0: once "
+        "nothing moves at all.",
     )
     participation: float = Field(
         default=1.0,
@@ -114,16 +117,17 @@ class LosslessFederated(AlignedParams):
     small_cohorts: Literal["refuse", "allow"] = Field(
         default="refuse",
         description="Fuzzy c-means over split rows: every party reads the totals of all "
-        "rounds. refuse: no session where the others' rows are fewer than "
-        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. allow: continue (a "
-        "risk).",
+        "rounds. refuse: no session in which the others' rows are fewer than "
+        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. "
+        "allow: continue (a risk).",
         json_schema_extra=PUBLISHED,
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What they get of the result: final centroids and cluster sizes, "
-        "sizes alone, or only that it is done. Centroids are told in round "
-        "steps of at least max(1/20, 5/n) spreads of a cluster of n rows, sizes in fives.",
+        "sizes alone, or only that it exists. Centroids are published in round steps of "
+        "at least max(1/20, 5/n) standard deviations for a cluster of n rows, sizes in "
+        "multiples of five.",
         json_schema_extra=PUBLISHED,
     )
     output: Literal["labels", "memberships"] = Field(
@@ -134,11 +138,11 @@ class LosslessFederated(AlignedParams):
     )
 
     def check_retired(self) -> None:
-        """Refuse to draw parties, as the paper does: the result is not the pooled one."""
+        """Refuse updates by a random part of the parties, as in the paper."""
         if self.participation != 1:
             raise InvalidParameters(
-                f"{self.participation} is the paper's, and for simulations alone. Leave "
-                "it at 1; where parties may be late, set a quorum.",
+                f"{self.participation} is only for simulations of the paper. Leave it at "
+                "1; if parties may be late, set a quorum.",
                 field="participation",
             )
 
@@ -148,7 +152,7 @@ class LosslessFederated(AlignedParams):
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges, where units or the start follow from them."""
+        """Refuse fields without ranges if the scaling or the start needs them."""
         if self.scaling != "standard":
             check_bounded(dictionary, f"scaling {self.scaling!r}")
         if self.init == "bounds":
@@ -172,7 +176,7 @@ class LosslessFederated(AlignedParams):
         return self.fuzzifier
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters with λ by the numbers of rows and columns."""
+        """Return the parameters with λ computed from the numbers of rows and columns."""
         if not self.fuzzy or self.fuzzifier != "auto":
             return self
         fuzzifier = fuzziness.exponent_by_size(n_rows, n_columns)
@@ -185,7 +189,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def least_rows_moved(self) -> int:
-        """Return how many rows a cluster needs for its centroid to move: split rows.
+        """Return the fewest rows of a cluster whose centroid moves, if rows are split.
 
         A fuzzy centroid is a mean of all rows, however few are nearest to it.
         """

@@ -33,7 +33,7 @@ from clustering_protocols.terms.terms import Layout
 from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 
 FEW_ROWS: Final = 10
-"""A cluster that moves with fewer rows than these is a risk."""
+"""Moving the centroid of a cluster with fewer rows is a risk."""
 
 _OF_ROWS: Final = {
     "analyst": (
@@ -206,14 +206,14 @@ def _column_risks(params: LosslessFederated) -> Iterator[str]:
         yield "given-start-shows-rows"
 
 
-_UPDATE_COPIES = 6  # distances of all rows: summed, decoded, sent
+_UPDATE_COPIES = 6  # copies of all distances, from shares to results
 
 
 class LlfSizes(Sizes[LosslessFederated]):
     """Limits and costs of lossless federated clustering."""
 
     def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
-        """Return the bytes of sums, or of distances where columns are split."""
+        """Return the bytes of sums, or of distances if columns are split."""
         return WORD * params.max_iter * _words(params, extent)
 
     def memory_bytes(self, params: LosslessFederated, extent: Extent) -> int:
@@ -233,7 +233,7 @@ class LlfSizes(Sizes[LosslessFederated]):
 
 
 def _words(params: LosslessFederated, extent: Extent) -> int:
-    """Return the numbers that a party sends in one update."""
+    """Return how many numbers a party sends in one update."""
     if extent.layout.n_column_groups == 1:
         return params.n_clusters * (extent.features + 1)
     return extent.rows * params.n_clusters
@@ -255,7 +255,7 @@ def _method(
 _FUZZY: Final = {"algorithm": "fuzzy_cmeans"}
 METHODS = (
     _method("horizontal", "cmeans", "spherical"),
-    # over columns the memberships of the result are rows of others too
+    # over split columns, memberships in the result would disclose rows of others
     _method("horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"),
     _method("vertical", "cmeans", "spherical"),
     _method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
@@ -309,25 +309,24 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
     def may_label_new_rows(self, params: LosslessFederated) -> bool:
-        """Return True: over split rows parties have the centroids."""
+        """Return True: parties of split rows have the centroids."""
         return True
 
     def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
-        """Refuse a tolerance that ends at once, and degrees of 0 and 1."""
+        """Refuse a tolerance that ends a run at once, and a fuzzifier near 1."""
         if params.tol > LARGEST_TOL:
             raise InvalidParameters(
                 f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
                 "after one update of a start that may be chosen.",
                 field="tol",
             )
-        fuzzifier = params.fuzzifier
-        if fuzzifier == "auto":
+        if not params.fuzzy or not _rows_split(layout) or params.fuzzifier == "auto":
             return
-        if params.fuzzy and _rows_split(layout) and fuzzifier < LEAST_FUZZIFIER:
+        if params.fuzzifier < LEAST_FUZZIFIER:
             raise InvalidParameters(
-                f"fuzzifier: {fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
-                "degrees would be those of c-means, without its audit of sums. Take "
-                "algorithm 'cmeans'."
+                f"fuzzifier: {params.fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
+                "degrees would be nearly those of c-means, without its audit of sums. "
+                "Take algorithm 'cmeans'."
             )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
@@ -347,7 +346,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         starts.check_runs(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
-        """Return the usual figures; for split columns those that need no whole row."""
+        """Return the usual figures; for split columns, those that need no whole rows."""
         if not _rows_split(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()
@@ -362,7 +361,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Refuse a given start that is not as wide as the data, and too small cohorts."""
+        """Refuse a given start of another width than the data, and too few rows."""
         from clustering_protocols.shared_stages.scaling import check_widths
 
         from . import round_bound
@@ -373,22 +372,23 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def cautions(
         self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say how many rows of others are needed, if totals could be solved for them."""
+        """State how many rows of others the bound on rounds requires."""
         from . import round_bound
 
         if not _rows_split(layout) or not round_bound.applies(params):
             return ()
         n_rows = round_bound.rows_needed(params, params.n_clusters, widths[0])
         sentence = (
-            f"The session is refused unless each party has {n_rows} rows of others, for "
-            f"totals of up to {params.max_iter} rounds: a smaller max_iter takes fewer."
+            "The session is refused unless the others of each party hold "
+            f"{n_rows} rows together, because of the totals of up to {params.max_iter} "
+            "rounds: with a smaller max_iter fewer rows suffice."
         )
         return (sentence,)
 
     def cautions_of(
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """Say which clusters were too small to move, and too small to start from."""
+        """State which clusters were too small to move, or to start from."""
         from clustering_protocols.shared_stages import starts
 
         if layout.n_row_groups == 1:
@@ -420,11 +420,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         ]
 
     def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
-        """Return what each reader learns, by the split and the published part."""
+        """Return what each reader learns; it depends on the split and on ``publish``."""
         published = {
             "centroids": "rounded centroids and sizes",
             "sizes": "sizes",
-            "nothing": "that it is there",
+            "nothing": "that it exists",
         }[params.publish]
         if _rows_split(layout):
             analyst = (
@@ -460,7 +460,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def personal_data(self, layout: Layout) -> str:
-        """Return whether sums over people leave, or numbers of each of them."""
+        """State whether sums over people are sent, or numbers of each person."""
         if _rows_split(layout):
             return (
                 "Masked sums over several people are sent, and no single row. Labels "
@@ -472,9 +472,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums of rows to parties; or distances of columns to the analyst.
+        """Return sums of split rows to parties, or distances to the analyst.
 
-        Memberships over columns are the distances too, up to a factor of each row.
+        Fuzzy memberships of split columns go to all parties, and determine distances up
+        to a factor for each row.
         """
         disclosures = statistics.shows(layout, **_pooled_statistics(params))
         disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
@@ -502,7 +503,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
-        """Return whether the terms give the starts: clusters keep their numbers then."""
+        """Return whether the terms give the start, whose numbers the clusters keep."""
         return params.init == "given"
 
     def sizes(self) -> Sizes[LosslessFederated]:
@@ -534,7 +535,9 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
             each_run=True,
         )
     minimum = 0 if params.may_be_left_out else 1
-    own = tuple(messages.Totals.model_fields)  # a party that was away lacks more totals
+    own = tuple(
+        messages.Totals.model_fields
+    )  # a party that was absent gets more totals
     exchange = partial(Exchange, own=own)
     yield Stage(
         name=messages.UPDATES,

@@ -1,8 +1,8 @@
-"""Examples of `llf`, and the same clustering of pooled rows, which it is measured by.
+"""Examples of `llf`, and the same clustering of pooled rows as a reference.
 
-Examples are made data: three groups of rows, features of different units. The pooled
-run is plain numpy in float64, one matrix, no parties. It shares the start, the nudges
-of empty clusters and the rule of coinciding centroids with sessions, and no kernel.
+Examples are synthetic data: three groups of rows, features of different units. The pooled
+run is plain numpy in float64 on one matrix. It shares the start, the nudges of empty
+clusters and the rule of coinciding centroids with sessions, and no kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Trace = Trace[Llf]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledRun:
-    """The end of a pooled run; centroids in scaled units."""
+    """The result of a pooled run; centroids in scaled units."""
 
     labels: IntArray = field(repr=False)
     centroids: FloatArray = field(repr=False)
@@ -55,7 +55,7 @@ def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray
 
 
 def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
-    """Return the same clustering of X (n, m), columns by column group."""
+    """Run the same algorithm on X (n, m), with columns in the order of column groups."""
     params = params.resolve_sizes(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
@@ -70,7 +70,7 @@ def _centroids(
     trace: _Trace,
     kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
 ) -> FloatArray:
-    """Return centroids of a session in scaled units, columns by column group."""
+    """Return a session's centroids (k, m), scaled, in the order of column groups."""
     blocks = []
     for group in trace.session.layout.column_groups:
         block = trace.memories[group[0]].get(kind)
@@ -182,7 +182,10 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: _Trace,
 ) -> Objectives:
-    """Return the inertia, or Σ μ^λ d²; the rule keeps c-means clusters of few rows."""
+    """Return inertias, or Σ μ^λ d² for fuzzy c-means.
+
+    The session's rule is that clusters of few rows do not move.
+    """
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)
     if params.fuzzy:
@@ -201,7 +204,7 @@ def objectives(
         return Objectives(own, plain.inertia, agreement)
     inertias = []
     for lane in range(pooled_objectives.N_INIT):
-        # the start `careful` of one party that holds all rows
+        # the start 'careful' of a single party that holds all rows
         stream = KeyedStream(lane.to_bytes(32, "big"))
         party = clusters.local_centroids(Z, k, stream)
         V = clusters.merge(party.centroids, party.sizes.astype(np.float64), k, stream)
@@ -214,7 +217,7 @@ _WIDTH = 6
 
 
 def examples() -> Sequence[Example[Llf]]:
-    """Return both algorithms on split rows and columns, each alternative once."""
+    """Return examples of both algorithms and splits, and of each alternative."""
     X, centres = _draw_rows(np.random.default_rng(0))
     fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "output": "memberships"}
     bounds: dict[str, Any] = {"scaling": "minmax", "init": "bounds"}
@@ -260,7 +263,7 @@ def _example(
     sections: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Example[Llf]:
-    """Return an example of three clusters, with a dictionary where it needs one."""
+    """Return an example of three clusters, with a dictionary if it needs one."""
     params, layout = Llf(n_clusters=3, **values), Layout.lattice(*cells)
     sections = dict(sections or {})
     if params.scaling != "standard" or params.init == "bounds":

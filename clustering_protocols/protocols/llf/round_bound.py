@@ -1,13 +1,13 @@
-"""How many rounds of totals a party of fuzzy c-means over split rows may read.
+"""A bound on the rounds of totals that parties of fuzzy c-means over split rows read.
 
-It reads k·(F + 1) totals in each of T rounds, around centroids that it knows; as many
-where starts race, for each of them, and no more than as many in each of the two closing
-sums. With n rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown
-numbers; k is that of all runs together.
+A party reads k·(F + 1) totals in each of T rounds, around centroids that it knows. It reads
+as many for each start in a race, and at most as many in each of the two closing sums. With
+n rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown numbers; k is
+that of all runs together.
 
-Where columns repeat their values, as yes and no or scores do, rows are of few kinds, and
-non-negative least squares finds how many rows of others are of each. So each party counts
-the bits of its own columns.
+If columns repeat their values, as yes and no or scores do, there are few kinds of rows, and
+non-negative least squares finds how many rows of others are of each kind. So each party
+counts the bits of its own columns.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from clustering_protocols.secrecy.fixed_point import EXACT_BITS
 from .params import LlfContext, LlfSession, LosslessFederated
 
 _NEARLY_ALL = 0.95
-"""Of more different values, a column counts as real numbers."""
+"""With a larger share of different values, a column counts as real numbers."""
 
 
 def check(session: LlfSession) -> None:
-    """Refuse too many clusters and rounds for so few rows, before anybody works.
-
-    Raises ProtocolFailed: with the numbers that would fit.
-    """
+    """Raise ProtocolFailed, with numbers that fit, if rows are too few for all rounds."""
     params = session.params
     if not applies(params) or session.layout.n_column_groups > 1:
         return
@@ -49,9 +46,9 @@ def check(session: LlfSession) -> None:
 
 
 def check_values(context: LlfContext, data: DataSource) -> None:
-    """Refuse columns of so few values that totals show how many rows are of each kind.
+    """Raise GuardRefused if totals would show how many rows are of each kind.
 
-    Raises GuardRefused: with the number of updates that would fit.
+    The error has the number of updates that would fit.
     """
     session, params = context.session, context.session.params
     if not applies(params):
@@ -79,18 +76,18 @@ def check_values(context: LlfContext, data: DataSource) -> None:
 
 
 def applies(params: LosslessFederated) -> bool:
-    """Return whether sessions over split rows are held to the bound."""
+    """Return whether the bound applies to sessions over split rows."""
     return params.fuzzy and params.small_cohorts == "refuse"
 
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
-    """Return how many rows of others it takes; k of all runs."""
+    """Return how many rows of others are needed; k is that of all runs together."""
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     return math.ceil(equations / width)
 
 
 def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
-    # the race makes one start's first update again, two sums close
+    # further sums: those of the starts that lose the race, and two closing sums
     return RoundBound(
         per_round=k * (width + 1), further=n_init + 1, unknowns=n_rows * width
     )
@@ -99,7 +96,7 @@ def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
 def fewest_others(session: LlfSession) -> int:
     """Return the number of others' rows in the smallest total that a party may read.
 
-    The reader is taken to be the member with most rows.
+    The reader is assumed to be the member with most rows.
     """
     params, n_parties = session.params, len(session.slots)
     n_members = params.quorum

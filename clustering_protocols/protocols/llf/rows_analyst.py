@@ -1,14 +1,14 @@
-"""The analyst role for split rows: it adds up shares and hands the totals back.
+"""The analyst role for split rows: it adds up shares and returns the totals.
 
 | task → contribution |
 |---|
 | `update` → `sums`, at most T times |
 | `close` → `closing`: rows added up by final label |
-| `gather` → `gathered`: sizes, and how rows lie around the means of these labels |
+| `gather` → `gathered`: sizes, and the scatter of rows around the means of these labels |
 | `tell` → `told`: the leader sends what the terms publish, all send the digest |
 
-The analyst reads no totals: the leader announces, with its next sums, that the centroids
-rest; those sums are then not used.
+The analyst cannot read totals: the leader announces with its next sums that the centroids
+have converged, and these sums are then discarded.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from .params import LlfSession, LosslessFederated
 
 Contributions = Mapping[str, Record]
 _BY_LABEL: Final = ("closed_in", "closed_by", "closing")
-_AROUND: Final = ("gathered_in", "gathered_by", "gathered")
+_FOR_FIGURES: Final = ("gathered_in", "gathered_by", "gathered")
 """Round, members and total of a closing sum: fields of the state, the tasks, the result."""
 _TASKS: Final[Mapping[str, tuple[Callable[..., Record], tuple[str, ...]]]] = {
     "update": (messages.Update, ("number",)),
     "close": (messages.Close, ()),
     "gather": (messages.Gather, _BY_LABEL),
-    "tell": (messages.ReportDigest, _BY_LABEL + _AROUND),
+    "tell": (messages.ReportDigest, _BY_LABEL + _FOR_FIGURES),
 }
-"""The task of each phase, and the fields of the state that it brings."""
+"""The task of each phase, and the fields of the state that it contains."""
 
 
 class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
-    """Runs updates until the centroids rest, then closes."""
+    """Runs updates until the centroids converge, then the closing rounds."""
 
     state = messages.UpdateState
 
@@ -81,11 +81,11 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         state: messages.UpdateState,
         contributions: Contributions,
     ) -> Ask | Reopen | Finish:
-        """Return the next round, or this one again without absent parties."""
+        """Return the next round, or repeat this one without absent parties."""
         members = members_of(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            state = exclude(session, state, absent)
+            state = _exclude(session, state, absent)
             reason = "Parties missed the deadline."
             return Reopen(state=state, reason=reason, ask=_ask(session, state))
         state = record_answers(state)
@@ -97,7 +97,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             return _enter(session, state, "gather")
         if state.phase == "gather":
             shares = all_of(messages.GatheredSizes, contributions)
-            state = _add_closing_sum(session, state, shares, _AROUND)
+            state = _add_closing_sum(session, state, shares, _FOR_FIGURES)
             return _enter(session, state, "tell")
         return _finish_session(session, state, contributions)
 
@@ -152,7 +152,7 @@ def _finish_session(
     published = {
         name: getattr(leader, name) for name in messages.PublishedResult.model_fields
     }
-    sums = {name: getattr(state, name) for name in _BY_LABEL + _AROUND}
+    sums = {name: getattr(state, name) for name in _BY_LABEL + _FOR_FIGURES}
     results = {
         slot: messages.FinalTotals(**select_missing_totals(state, index), **sums)
         for index, slot in enumerate(session.slots)
@@ -164,15 +164,17 @@ def _finish_session(
 
 
 def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -> Ask:
-    state = everybody(session, state)
+    state = _include_available(session, state)
     cohort = draw_cohort(session, state.cohort, number)
     fields = {"cohort": cohort, "number": number, "phase": "update"}
     return _ask(session, replace_fields(state, **fields))
 
 
 def _enter(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    """Ask all slots at hand for the round of a closing phase."""
-    return _ask(session, replace_fields(everybody(session, state), phase=phase))
+    """Ask all available slots for the round of a closing phase."""
+    return _ask(
+        session, replace_fields(_include_available(session, state), phase=phase)
+    )
 
 
 def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
@@ -201,7 +203,7 @@ def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
 
 
 def _n_words(session: LlfSession, phase: str) -> int:
-    """Return the size of a share of a phase, with its tag; 0 where none is sent."""
+    """Return the number of words of a share, with its tag; 0 if the phase has no shares."""
     params = session.params
     if phase == "update":
         n_rows = rows_of(session, session.slots)
@@ -209,27 +211,29 @@ def _n_words(session: LlfSession, phase: str) -> int:
     if phase == "close":
         width = session.member(session.slots[0]).n_columns
         return maths.n_words_of_labels(params, width)
-    return maths.n_words_around(params) if phase == "gather" else 0
+    return maths.n_words_of_figures(params) if phase == "gather" else 0
 
 
-def everybody(session: LlfSession, state: messages.UpdateState) -> messages.UpdateState:
-    """Return the state with all slots in the cohort that do not sit out."""
-    at_hand = state.sits_out == 0
-    if at_hand.sum() < session.params.least_parties:
-        at_hand = np.ones_like(at_hand)  # ask absent parties rather than end
+def _include_available(
+    session: LlfSession, state: messages.UpdateState
+) -> messages.UpdateState:
+    """Return the state with a cohort of all slots that are not to be left out."""
+    available = state.sits_out == 0
+    if available.sum() < session.params.least_parties:
+        available = np.ones_like(available)  # better than ending the session
     sits_out = np.maximum(state.sits_out - 1, 0)
-    return replace_fields(state, cohort=at_hand.astype(np.uint8), sits_out=sits_out)
+    return replace_fields(state, cohort=available.astype(np.uint8), sits_out=sits_out)
 
 
-def exclude(
+def _exclude(
     session: LlfSession, state: messages.UpdateState, absent: Sequence[str]
 ) -> messages.UpdateState:
-    """Return the state in which a round is opened again for those who answered.
+    """Return the state in which a round is repeated without absent parties.
 
-    A party that misses a deadline is asked again in the next round. One that misses
-    several in a row sits out 1, 3, 7 … rounds, so that not every round waits for it.
+    A party that misses a deadline is asked again in the next round. A party that misses
+    several in a row is left out for 1, 3, 7 … rounds, so that not every round waits.
 
-    Raises ProtocolFailed if too few are left.
+    Raises ProtocolFailed if too few parties remain.
     """
     missed = np.array([slot in absent for slot in session.slots])
     cohort = state.cohort.astype(bool) & ~missed
@@ -243,7 +247,7 @@ def exclude(
 
 
 def record_answers(state: messages.UpdateState) -> messages.UpdateState:
-    """Return the state after all of the cohort answered: they have all totals so far."""
+    """Return the state after the whole cohort has answered, and so has all totals."""
     answered = state.cohort.astype(bool)
     number = state.number - 1 if state.phase == "update" else state.number
     seen = np.where(answered, np.maximum(state.seen, number), state.seen)

@@ -1,13 +1,13 @@
 """A party of split rows: a race of starts, updates, then labels, closing sums, result.
 
-In the race every start makes one update, whose sums all parties read; with them goes the
-sum of squared distances to the start, so that all know the inertia after the update,
+In the race every start makes one update, whose sums all parties read. They also read the
+sum of squared distances to the start, and so know the inertia after the update,
 
     Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
 
-c the cluster of a row around the start. For fuzzy c-means the same of Σ_c Σ_i μ_ci^λ d²,
-with memberships around the start. Each party takes the start of least objective (the
-lowest of equals) and forgets the others. The analyst reads nothing of it.
+c the cluster of a row by the start. For fuzzy c-means the same holds for Σ_c Σ_i μ_ci^λ d²
+with memberships by the start. Each party chooses the start with the least objective (the
+lowest of equals) and forgets the others. The analyst cannot read these sums.
 
 | round of the race | task → contribution: masked share |
 |---|---|
@@ -81,15 +81,15 @@ _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDige
 
 
 class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals]):
-    """Follows the centroids by the totals, and adds its share of the next ones."""
+    """Moves the centroids by the totals, and adds its share of the next sums."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
-        """Answer an update, a closing sum or the question for the result."""
+        """Answer an update or a closing sum, or report the digest of the result."""
         view = RowsRound.of(context)
         _check_members(view, task)
         if isinstance(task, messages.ReportDigest):
             return _report_digest(view, task)
-        if context.memory.get(messages.Centroids) is None:  # rows are first used
+        if context.memory.get(messages.Centroids) is None:  # before rows are used
             check_ranges(context, data)
             round_bound.check_values(context, data)
         if isinstance(task, messages.Update):
@@ -143,11 +143,10 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
 
 
 def _check_members(view: RowsRound, task: _Task) -> None:
-    """Refuse members that follow neither from the terms nor from absences they allow.
+    """Refuse members that follow neither from the terms nor from permitted absences.
 
-    Raises GuardRefused: of fewer members than a masked sum may have.
-    Raises ProtocolFailed: the party answers nothing more: the analyst does not keep to
-        the terms.
+    Raises GuardRefused if they are too few for a masked sum.
+    Raises ProtocolFailed if the analyst breaks the terms.
     """
     params, session = view.params, view.context.session
     check_members(view.context, task.members, params.least_parties)
@@ -216,10 +215,10 @@ def local_sums(
 
 
 def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
-    """Refuse where the sums of one round have as many equations as unknowns.
+    """Raise GuardRefused if the sums of one round are as many equations as unknowns.
 
-    Corcuera Bárcena et al., section IV-B: N_m > k (F + 1) / F; of as many starts as
-    race in one round, and of all runs, whose rounds of one number count as one.
+    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k is that of
+    all starts in a race and of all runs, whose rounds of one number count as one.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)
@@ -235,7 +234,7 @@ _MOVED = "The result brings updates after the last one."
 
 
 def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
-    """Label the rows, and return the share of sums and counts by label."""
+    """Label the rows, and return this party's share of sums and counts by label."""
     state = _final_centroids(view, task)
     rows = rows_round.final_rows(view, data, state.centroids)
     history = rows_round.last_history(view.context, data.n_rows).after(rows.labels)
@@ -247,11 +246,9 @@ def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
         add_by_label(batch, *view.scale.affine, rows.labels[block], sums)
     encoding = view.labels_encoding()
     words = encoding.encode(np.rint(sums * encoding.sums.unit), counts)
-    share = messages.ClosingShare(
-        **view.share(words, task.members, f"closing/{state.number}"),
-    )
+    share = view.share(words, task.members, f"closing/{state.number}")
     return Reply(
-        contribution=share,
+        contribution=messages.ClosingShare(**share),
         remember=[view.start(), state, rows, history],
         notes={
             "own rows that all others together could compute, at most": min(
@@ -262,19 +259,20 @@ def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
 
 
 def _gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
-    """Return the share of the sums around the means of the final labels."""
+    """Return this party's share of the sums around the means of the final labels."""
     state = _final_centroids(view, task)
     final, rows = view.means(task, state), _final_rows(view, state, data)
-    own = rows_round.sums_around(view, data, state, final, rows.labels)
-    words = view.around_encoding(state, final.means).encode(own)
-    share = messages.GatheredSizes(
-        **view.share(words, task.members, f"gathered/{state.number}"),
+    own = rows_round.add_figure_sums(view, data, state, final, rows.labels)
+    words = view.figures_encoding(state, final.means).encode(own)
+    share = view.share(words, task.members, f"gathered/{state.number}")
+    return Reply(
+        contribution=messages.GatheredSizes(**share),
+        remember=[view.start(), state, rows, final],
     )
-    return Reply(contribution=share, remember=[view.start(), state, rows, final])
 
 
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
-    """Return the digest of the result, and as leader its published part."""
+    """Return the digest of the result; the leader adds the published part."""
     state = _final_centroids(view, task)
     totals = view.totals(task, state)
     mark = digest(state.centroids, state.number) + totals.sizes.tobytes()
@@ -308,7 +306,7 @@ def _publish(
     """Return the published part, and the order of the clusters' numbers.
 
     The order follows from what is published: numbers by exact size would disclose more
-    than sizes in fives. Where nothing is published, only parties see the numbers.
+    than rounded sizes. If nothing is published, only parties see the numbers.
     """
     session, final = view.context.session, view.means(task, state)
     published = maths.build_publication(session, view.scale, state, final, totals)
@@ -327,7 +325,7 @@ def _publish(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NearestCentroid:
-    """Places new rows among the session's centroids; a class, so that it can be pickled."""
+    """Labels new rows by the session's centroids; a class, so that it can be pickled."""
 
     scale: Scaler
     centroids: FloatArray
@@ -347,7 +345,7 @@ def _read_final_state(
 ) -> tuple[messages.Centroids, messages.FinalRows, maths.ClosingTotals]:
     recall = view.context.recall
     sizes = view.context.memory.get(messages.FinalSizes)
-    if sizes is not None:  # the transcripts of an earlier run, or stage, are gone
+    if sizes is not None:  # the transcripts of earlier runs and stages are not kept
         totals = maths.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
         state = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > state.number:
@@ -358,9 +356,9 @@ def _read_final_state(
 
 
 def _count_unique_histories(context: LlfContext) -> dict[str, object]:
-    """Return, of several runs, how many own rows share all their clusters with no other.
+    """Return how many own rows are alone in their combination of clusters in all runs.
 
-    Differences of sums of several runs single such rows out first.
+    Differences of sums of several runs single out such rows first.
     """
     n_runs = len(context.session.runs)
     if n_runs == 1:
@@ -378,8 +376,8 @@ def _count_unique_histories(context: LlfContext) -> dict[str, object]:
 def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroids:
     """Return the final centroids.
 
-    Raises ProtocolFailed if they have not come to rest, or moved since this party
-        labelled its rows: sums around any other centroids would leave.
+    Raises ProtocolFailed if they have not converged, or moved since this party labelled
+        its rows: it would then send sums by other centroids.
     """
     state = _check_unmoved(view, view.follow(task))
     if not may_stop(view.params, state.moved) and state.number < view.params.max_iter:
@@ -390,7 +388,7 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
 
 
 def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centroids:
-    """Return the centroids; refuse others than the rows were labelled by."""
+    """Return the centroids; refuse any but those by which the rows were labelled."""
     memory = view.context.memory
     if memory.get(messages.FinalRows) is None:
         return state
@@ -413,11 +411,11 @@ def _final_rows(
 Updates = list[tuple[FloatArray, FloatArray]]
 
 _DIGITS: Final = 9
-"""Values that agree to so many are equal, so that rounding does not decide."""
+"""Objectives that agree to nine digits are equal, so that rounding does not decide."""
 
 
 def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
-    """Choose the start that is best after one update; forget the others."""
+    """Choose the start with the least objective after one update; forget the others."""
     view = RowsRound.of(context)
     starts = context.memory.get(messages.RacingStarts)
     lanes = _lanes(view) if starts is None else starts.centroids
@@ -443,7 +441,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         return np.concatenate([*sums, objectives.encode(values)])
 
     def split(words: WordArray) -> tuple[WordArray, WordArray]:
-        """Return the elements of each start's update, and of the values around each."""
+        """Return the ring elements of each start's update, and of its objective."""
         updates = words[: -len(lanes)].reshape(len(lanes), view.encoding.n_words)
         return updates, words[-len(lanes) :]
 
@@ -486,7 +484,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
 
 
 def _lanes(view: RowsRound) -> FloatArray:
-    """Return V(0) of each start (lanes, k, F), as its first update begins with it."""
+    """Return V(0) of each start (lanes, k, F)."""
     params, context = view.params, view.context
     if params.start in FROM_PARTIES:
         lanes = list(context.recall(LaneStarts).centroids)
@@ -546,7 +544,7 @@ def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
 
 
 def _race_sizes(session: SessionContext, slot: str) -> list[int]:
-    """Return the size of the sum: for each start an update, and one number."""
+    """Return the number of words of the sum: an update and one number per start."""
     params = cast("LlfSession", session).params
     width = session.member(slot).n_columns
     return [params.n_init * (params.n_clusters * (width + 1) + 1)]

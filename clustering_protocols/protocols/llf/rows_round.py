@@ -1,22 +1,23 @@
-"""One party at one round of split rows: the totals that it reads, passes over its rows.
+"""One party in one round of split rows: the totals that it reads, passes over its rows.
 
-Every party compares the totals that it reads. Rows stay where they are, and so in every
+Every party checks the totals that it reads. Rows do not change in a session, and so in an
 honest session
 
-- a cluster has no fewer rows than this party has there;
-- the sums of all clusters add up to the same: the rows do not change;
-- around the new centroids, the rows cost no more than they did in the clusters before:
-  each goes to the nearest. Σ‖x‖² cancels, which leaves of
+- a cluster has no fewer rows than this party has in it;
+- the sums of all clusters add up to the same total in every round;
+- around the new centroids, the inertia is no larger than in the clusters before, because
+  each row goes to the nearest. Σ‖x‖² cancels, which leaves of
   Σ_c Σ_i ‖x_i - v_c‖² the sum Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
 
-A share that is no sum over rows has to foresee the sums of others to meet all three.
+A share that is not a sum over rows passes all three checks only if its sender foresees the
+sums of others.
 
-All others together know a party's sums over clusters: they take their own off the totals.
-So no sum is answered after which more than ``sums_limit`` of own rows follow
-from all sums answered: of all updates, starts and runs, of the closing, and of earlier
-sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
-:mod:`.round_bound` instead; the sums of their final labels are audited like all. Means of
-five rows in a start are not counted: the terms name them as a risk.
+All other parties together know a party's sums, because they can subtract their own from the
+totals. So a party refuses a sum if more than ``sums_limit`` of its rows would follow from
+all sums that it has answered: of all updates, starts and runs, of the closing, and of
+earlier sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
+:mod:`.round_bound` instead; the sums of their final labels are audited like all others.
+Means of five rows in a start are not counted: the terms name them as a risk.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import kernels, maths, messages, round_bound
-from .maths import Around, Encoding, check_weights, members_of, move, nudge, rows_of
+from .maths import Encoding, FigureSums, check_weights, members_of, move, nudge, rows_of
 from .params import LlfContext, LosslessFederated
 
 _ROUNDING: Final = 1e-9
@@ -55,7 +56,7 @@ class Slack:
     """Largest difference by rounding between totals over the same rows.
 
     sums: float64 (F,); each row is rounded to a unit.
-    squares: σ‖x‖² over all rows, at most.
+    squares: an upper bound of Σ‖x‖² over all rows.
     """
 
     sums: FloatArray
@@ -80,10 +81,7 @@ class MemberSums:
 
 
 def check_own(counts: FloatArray, own: FloatArray) -> None:
-    """Refuse a total (k,) with less of a cluster than this party's share (k,).
-
-    Raises ProtocolFailed.
-    """
+    """Raise ProtocolFailed if a total (k,) is less than this party's share (k,)."""
     if (counts < own).any():
         raise ProtocolFailed(
             "A total counts fewer rows of a cluster than this party has there."
@@ -91,17 +89,14 @@ def check_own(counts: FloatArray, own: FloatArray) -> None:
 
 
 def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
-    """Return the totals that the same members added up: no others are compared."""
+    """Return the totals of the same members as ``now``, which alone are comparable."""
     return [total for total in totals if list(total.members) == list(now.members)]
 
 
 def check_same_rows(
     before: Iterable[MemberSums], now: MemberSums, slack: Slack
 ) -> None:
-    """Refuse a total whose clusters together hold other rows than before.
-
-    Raises ProtocolFailed.
-    """
+    """Raise ProtocolFailed if the clusters of a total have other rows than before."""
     rows = now.sums.sum(axis=0)
     for total in before:
         if (np.abs(rows - total.sums.sum(axis=0)) > slack.sums).any():
@@ -111,10 +106,7 @@ def check_same_rows(
 def check_no_farther(
     before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
 ) -> None:
-    """Refuse a total around V (k, F) by which rows did not go to the nearest centroid.
-
-    Raises ProtocolFailed.
-    """
+    """Raise ProtocolFailed if a total implies rows that did not go to the nearest of V."""
     squares = np.square(V).sum(axis=1)
     moved = now.sums - before.sums
     rise = float((now.counts - before.counts) @ squares - 2.0 * (moved * V).sum())
@@ -128,7 +120,7 @@ def check_no_farther(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsRound:
-    """One party at one round: its view, scale and encodings."""
+    """One party in one round: its context, scale and encoding."""
 
     context: LlfContext
     scale: Scaler
@@ -136,7 +128,7 @@ class RowsRound:
 
     @classmethod
     def of(cls, context: LlfContext) -> RowsRound:
-        """Return the round that a party answers."""
+        """Return the round of a context."""
         scale = scaler_of(context)
         total = rows_of(context.session, context.session.slots)
         return cls(
@@ -147,19 +139,19 @@ class RowsRound:
 
     @property
     def params(self) -> LosslessFederated:
-        """Return the parameters with their type known."""
+        """Return the parameters of the session's current run."""
         return self.context.session.params
 
     @property
     def exponent(self) -> float:
-        """Return 1/(λ-1), of ratios of distances; 0 for c-means."""
+        """Return 1/(λ-1), the exponent of ratios of distances; 0 for c-means."""
         return 1.0 / (self.params.exponent - 1.0) if self.params.fuzzy else 0.0
 
     def follow(self, totals: messages.Totals) -> messages.Centroids:
-        """Return V after all updates whose totals came, from the V in memory on.
+        """Return V after all updates in ``totals`` that follow the V in memory.
 
-        Raises InvalidArray, ProtocolFailed if the totals are of other sizes, out of
-            order, or cannot be sums.
+        Raises InvalidArray, ProtocolFailed if the totals have other sizes, are out of
+            order, or cannot be sums over rows.
         """
         n_words = self.encoding.n_words + 1
         sizes = {"slots": len(self.context.session.slots), "w": n_words}
@@ -173,7 +165,7 @@ class RowsRound:
         ):
             number, round_, attempt = map(int, update)
             if number <= state.number:
-                continue  # it came with an attempt that this party was too late for
+                continue  # it has come before, in an attempt that was repeated
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
@@ -190,7 +182,10 @@ class RowsRound:
     def means(
         self, task: messages.LabelTotals, state: messages.Centroids
     ) -> messages.FinalMeans:
-        """Return the means of the final labels, from memory or from the task."""
+        """Return the means of the final labels, from memory or from a task's total.
+
+        The mean of a cluster without rows is its centroid.
+        """
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session
@@ -207,20 +202,18 @@ class RowsRound:
             check_own(counts, own.astype(np.float64))
         self._check_steady(state, sums, counts, members)
         means = sums / np.maximum(counts, 1.0)[:, None]
-        return messages.FinalMeans(  # the centroid, of a cluster without rows
-            counts=counts.astype(np.int64),
-            means=np.where(counts[:, None] > 0, means, state.centroids),
-        )
+        means = np.where(counts[:, None] > 0, means, state.centroids)
+        return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
 
     def totals(
         self, task: messages.FinalTotals, state: messages.Centroids
     ) -> maths.ClosingTotals:
         """Return sizes and figures of the result."""
         session, means = self.context.session, self.means(task, state).means
-        task.require({"gathered": maths.n_words_around(self.params)})
+        task.require({"gathered": maths.n_words_of_figures(self.params)})
         members = members_of(session, task.gathered_by)
         name = f"gathered/{state.number}"
-        encoding = self.around_encoding(state, means)
+        encoding = self.figures_encoding(state, means)
         words = self._read(
             task.gathered, members, name, task.gathered_in, encoding.fits
         )
@@ -228,7 +221,7 @@ class RowsRound:
         return maths.closing_totals(self.params, state, means, total)
 
     def labels_encoding(self) -> Encoding:
-        """Return the encoding of sums of the final labels, which are rounded once."""
+        """Return the encoding of sums by final label, which each party rounds once."""
         return Encoding(
             sums=FixedPoint.of(self.scale.sum_limit),
             weights=maths.count_encoding(self._n_rows),
@@ -236,12 +229,12 @@ class RowsRound:
             n_features=self.scale.offset.size,
         )
 
-    def around_encoding(
+    def figures_encoding(
         self, state: messages.Centroids, means: FloatArray
-    ) -> maths.AroundEncoding:
+    ) -> maths.FigureSumsEncoding:
         """Return the encoding of sums around the means of the final labels."""
-        V = state.centroids
-        return maths.AroundEncoding.of(self.params, self.scale, V, means, self._n_rows)
+        V, n_rows = state.centroids, self._n_rows
+        return maths.FigureSumsEncoding.of(self.params, self.scale, V, means, n_rows)
 
     @property
     def _n_rows(self) -> int:
@@ -252,10 +245,10 @@ class RowsRound:
         return CheckedSum(scope="column", minimum_members=self.params.least_parties)
 
     def share(self, words: WordArray, members: list[str], name: str) -> dict[str, Any]:
-        """Return the fields of a share: hidden and tagged words, round and attempt.
+        """Return the fields of a share: masked and tagged words, round and attempt.
 
         name: ``update``, ``closing`` or ``gathered`` and the number of the centroids, so
-            that no total passes for that of other centroids.
+            that no total is accepted for other centroids.
         """
         masked_sum = MaskedSum.from_context(self.context, members, name)
         return {
@@ -272,7 +265,7 @@ class RowsRound:
         attempt: Iterable[int],
         fits: Callable[[WordArray], bool],
     ) -> WordArray:
-        """Return the elements of a total that was made in another round and attempt."""
+        """Return the ring elements of a total from another round and attempt."""
         masked_sum = MaskedSum(
             members=tuple(members),
             name=name,
@@ -311,7 +304,7 @@ class RowsRound:
         counts: FloatArray,
         members: list[str],
     ) -> None:
-        """Refuse a total around V that cannot follow the totals before, of any run."""
+        """Refuse a total around V that contradicts earlier totals of any run."""
         if self.params.fuzzy:
             return
         now = MemberSums(members=members, sums=sums, counts=counts)
@@ -322,7 +315,7 @@ class RowsRound:
             check_no_farther(before, now, state.centroids, self.slack)
 
     def totals_of_other_runs(self) -> list[MemberSums]:
-        """Return the total that was read last in each of the other runs."""
+        """Return the last total of each of the other runs."""
         session, memory = self.context.session, self.context.memory
         states = [
             memory.scope_to_run(number).get(messages.Centroids)
@@ -332,7 +325,7 @@ class RowsRound:
         return [_total_of(state) for state in states if state is not None]
 
     def start(self) -> StartCentroids:
-        """Return V(0): it came from a party, or all compute the same."""
+        """Return V(0), which a party has sent or all parties compute alike."""
         if self.params.start in FROM_PARTIES:
             V = self.context.recall(StartCentroids).centroids
         elif start := self.context.memory.get(StartCentroids):
@@ -347,7 +340,7 @@ def _total_of(state: messages.Centroids) -> MemberSums:
 
 
 def final_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
-    """Return the labels of this party's rows, and memberships where the terms say so."""
+    """Return the labels of this party's rows, and memberships if they are an output."""
     if view.params.output == "memberships":
         labels = np.empty(data.n_rows, dtype=np.int64)
         memberships = np.empty((data.n_rows, len(V)))
@@ -361,7 +354,7 @@ def final_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.Fin
 
 
 def nearest(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
-    """Return which centroid (k, F) is nearest to each row (n,)."""
+    """Return the number of the nearest centroid (k, F) for each row (n,)."""
 
     def label_batch(batch: FloatArray) -> IntArray:
         labels, squares = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
@@ -384,14 +377,14 @@ def assign(
     return labels, U, D
 
 
-def sums_around(
+def add_figure_sums(
     view: RowsRound,
     data: DataSource,
     state: messages.Centroids,
     final: messages.FinalMeans,
     labels: IntArray,
-) -> Around:
-    """Return this party's cluster sizes and sums of distances; see :class:`Around`."""
+) -> FigureSums:
+    """Return this party's share of the sums for figures."""
     k = view.params.n_clusters
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
 
@@ -411,7 +404,7 @@ def sums_around(
             _, U, D = assign(view.scale, batch, state.centroids, view.exponent)
             degrees = np.square(U)
             fuzzy += (degrees * D).sum(), degrees.sum()
-    return Around(
+    return FigureSums(
         sizes=np.bincount(labels, minlength=k).astype(np.float64),
         squares=squares,
         distances=distances,
@@ -423,12 +416,13 @@ def sums_around(
 def audit_sums(
     view: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
 ) -> list[RowHistory] | list[DegreeSums]:
-    """Return the history once sums around centroids (k, F), of each start, are answered.
+    """Return the history of answered sums with the sums of an update added.
 
-    number: of the update; 0 for that of starts that race.
+    around: centroids (k, F) of the update, or of each start in a race.
+    number: number of the update; 0 for a race.
 
-    Raises GuardRefused if too many own rows would follow; it names the updates that
-        fit.
+    Raises GuardRefused if too many own rows would follow; the error has the number of
+        updates that fit.
     """
     if view.params.fuzzy:
         session, k = view.context.session, view.params.n_clusters
@@ -444,7 +438,7 @@ def audit_sums(
 
 
 def last_history(context: PartyContext, n_rows: int) -> RowHistory:
-    """Return in which sums own rows stood so far, in the run that came last."""
+    """Return the history of own rows in answered sums, as the last run left it."""
     runs = range(len(context.session.runs))
     histories = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
     return max(
@@ -457,7 +451,7 @@ def last_history(context: PartyContext, n_rows: int) -> RowHistory:
 def check_history(
     context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
 ) -> None:
-    """Refuse a history from which more own rows follow than ``sums_limit`` allows.
+    """Raise GuardRefused if more own rows follow from a history than ``sums_limit``.
 
     n_updates: how many updates of this session would have fitted.
     """
@@ -483,7 +477,7 @@ def check_history(
 def updates_that_fit(
     n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
 ) -> int:
-    """Return how many updates fit in any case, whatever the clusters are.
+    """Return how many updates are within the limit for any clusters.
 
     Each update, each racing start and the final labels add k - 1 sums that do not follow
     from the others; the sum of all rows is one more.
@@ -494,7 +488,7 @@ def updates_that_fit(
 
 
 def _labels(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
-    """Return the cluster of each row; any clusters, of tables too long for a history."""
+    """Return the cluster of each row; placeholders if rows are too many for a history."""
     if data.n_rows > MOST_ROWS:
         return np.arange(view.params.n_clusters)
     return nearest(view, data, V)

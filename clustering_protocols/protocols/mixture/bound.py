@@ -1,8 +1,8 @@
-"""The number of updates of a session, so that totals cannot be solved for rows of others.
+"""A bound on the updates of a session, so that totals cannot be solved for rows of others.
 
 A party knows the components of every update, so each total is an equation in the rows of
 the others. Half as many equations as unknown numbers are allowed, counted in bits: a total
-has as many as a number. The README has the bound.
+has as many bits as a real number. The README derives the bound.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ from .model import Shape
 from .params import Mixture, MixtureContext, MixtureSession
 
 MARGIN: Final = 2
-"""How many unknown numbers there must be for each equation."""
-_CLOSING: Final = 1
+"""Least number of unknown numbers per equation."""
+_CLOSING: Final = 1  # the closing sums count as one update
 _NEARLY_ALL: Final = 0.95
-"""Of more different values, a column counts as real numbers."""
+"""With a larger share of different values, a column counts as real numbers."""
 
 
 def columns_of(session: MixtureSession) -> Columns:
-    """Return which columns of the session are numbers."""
+    """Return which columns of the session are numbers, and which are categories."""
     slot = session.slots[0]
     return Columns.of(session.terms.plan(slot), session.member(slot).n_columns)
 
 
 def rows_of_others(session: MixtureSession) -> int:
-    """Return the rows that the party with most rows lacks."""
+    """Return the number of all rows but those of the party with most rows."""
     rows = sorted(session.n_rows(slot) for slot in session.slots)
     return sum(rows[:-1])
 
 
 def unknown_numbers(bits: Sequence[float], n_rows: int) -> float:
-    """Return how many unknown numbers so many rows have.
+    """Return how many unknown numbers, of ``RING_BITS`` bits each, n_rows rows have.
 
-    bits: of each column or category.
+    bits: bits of a row in each column or category.
     """
     per_row = sum(bits)
     if max(bits, default=0.0) >= RING_BITS:
         return n_rows * per_row / RING_BITS
-    # rows of few patterns: the count of each determines all of them
+    # if there are few different rows, the count of each determines all
     counts = 2.0 ** min(per_row, 60.0) * math.log2(n_rows + 1)
     return min(n_rows * per_row, counts) / RING_BITS
 
 
 def equations(runs: Sequence[Mixture], columns: Columns) -> int:
-    """Return the equations of one update of every run."""
+    """Return the number of equations of one update of every run."""
     return sum(Shape.of(run, columns).n_equations for run in runs)
 
 
 def updates_that_fit(
     runs: Sequence[Mixture], columns: Columns, n_rows: int, bits: Sequence[float] = ()
 ) -> int:
-    """Return how many updates of every run fit so many rows of others.
+    """Return how many updates of every run are allowed for n_rows rows of others.
 
-    bits: of each column or category; by default those of the columns' kinds.
+    bits: bits of a row in each column or category; by default from the dictionary.
     """
     unknowns = unknown_numbers(bits or dictionary_bits(columns), n_rows)
     rounds = unknowns / (MARGIN * equations(runs, columns))
@@ -74,24 +74,25 @@ def updates_that_fit(
 
 
 def dictionary_bits(columns: Columns) -> list[float]:
-    """Return the bits of a row in each number and category, by the dictionary."""
+    """Return the bits of a row in each number and category according to the dictionary."""
     numbers = [float(RING_BITS)] * len(columns.numbers)
     return numbers + [math.log2(count) for count in columns.level_counts]
 
 
 def n_updates(session: MixtureSession) -> int:
-    """Return how many updates a run makes at most; every party computes the same."""
+    """Return the largest number of updates of a run, which all parties compute alike."""
     fit = updates_that_fit(session.runs, columns_of(session), rows_of_others(session))
     return min(session.params.max_iter, fit)
 
 
 def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
-    """Return the equations of the sums answered so far, with one more, of all runs.
+    """Return the equations of this run's answered sums, including the next one.
 
-    Counted by own rows, not by the terms. The party's own ``sums_limit``, a quarter, is
-    half as many equations as unknown numbers; 1 sets no limit.
+    Unknown numbers are counted by the values in own columns. The default ``sums_limit``,
+    a quarter, allows half as many equations as unknown numbers over all runs; 1 sets no
+    limit.
 
-    Raises GuardRefused if they are too many equations.
+    Raises GuardRefused if there would be more equations.
     """
     session, columns = context.session, columns_of(context.session)
     n_rows, bits = rows_of_others(session), dictionary_bits(columns)

@@ -1,4 +1,4 @@
-"""The columns that are numbers and those that stand for levels, and rows as both."""
+"""Divide the columns of a table into numbers and levels of categories."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from clustering_protocols.terms.preparation import ColumnPlan
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Numbers, and categories: yes and no, nominal levels, indicators of gaps.
+    """Which columns are numbers, and which code categories.
 
-    width: of all columns.
-    categories: the columns of each; one alone is 1 for yes and 0 for no.
+    Categories are yes-or-no fields, nominal fields and indicators of missing values.
+
+    width: number of all columns.
+    categories: the columns of each category; a single column is 1 for yes and 0 for no.
     """
 
     width: int
@@ -30,7 +32,7 @@ class Columns:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """Return the columns (F,) that are numbers."""
+        """Return the positions (F,) of columns that are numbers."""
         coded = [column for category in self.categories for column in category]
         return np.setdiff1d(np.arange(self.width), coded)
 
@@ -41,28 +43,28 @@ class Columns:
 
     @cached_property
     def level_slices(self) -> tuple[slice, ...]:
-        """Return where the levels of each category stand among those of all."""
+        """Return the slice of each category's levels among the levels of all."""
         ends = np.cumsum([0, *self.level_counts])
         return tuple(map(slice, ends[:-1].tolist(), ends[1:].tolist()))
 
     @property
     def n_levels(self) -> int:
-        """Return how many levels all categories have together."""
+        """Return L, how many levels all categories have together."""
         return sum(self.level_counts)
 
     def split(self, X: FloatArray, scale: Scaler) -> tuple[FloatArray, FloatArray]:
-        """Return numbers (n, F) in scaled units, and which level (n, L) each row has.
+        """Return scaled numbers (n, F), and indicators (n, L) of the levels of each row.
 
-        X: float64 (n, m), as it was prepared.
+        X: float64 (n, m); prepared rows.
         """
         numbers = self.numbers
         Z = (X[:, numbers] - scale.offset[numbers]) * scale.inverse[numbers]
-        return Z, self.spread((X > 0).astype(np.float64))
+        return Z, self.to_levels((X > 0).astype(np.float64))
 
-    def spread(self, coded: FloatArray) -> FloatArray:
-        """Return the levels (n, L) of all columns (n, m), those of yes and no as two.
+    def to_levels(self, coded: FloatArray) -> FloatArray:
+        """Return the levels (n, L) of coded rows, with two levels for yes and no.
 
-        coded: 1, or a share, where a row has a level.
+        coded: float64 (n, m); 1 in a column whose level the row has, or a share.
         """
         levels = np.empty((len(coded), self.n_levels))
         for category, part in zip(self.categories, self.level_slices, strict=True):
@@ -76,8 +78,9 @@ class Columns:
     ) -> FloatArray:
         """Return means (k, m) in the units of the columns.
 
-        Z: float64 (k, F), scaled; shares: float64 (k, L); high: float64 (m,), the value
-            of a column where a row has its level.
+        Z: float64 (k, F); scaled means of the numbers.
+        shares: float64 (k, L); shares of levels.
+        high: float64 (m,); value of a column in rows that have its level.
         """
         means = np.empty((len(Z), self.width))
         numbers = self.numbers

@@ -17,7 +17,8 @@ UPDATES: Final = "updates"
 class Update(Record):
     """Task: add up your rows by membership, around the means that follow from the total.
 
-    number: of the sum, from 1; total: of the sum before, as ring elements.
+    number: number of the sum, from 1.
+    total: total of the sum before, as ring elements.
     """
 
     kind = "update"
@@ -29,8 +30,8 @@ class Update(Record):
 class Sums(Record):
     """Contribution: the masked sums of one party.
 
-    last: whether these are the final sums, after convergence or the last update. All
-        parties say the same.
+    last: whether these are the closing sums, after convergence or the last update; equal
+        at all parties.
     """
 
     kind = "sums"
@@ -58,7 +59,7 @@ class PublishedResult(Record):
     clusters: numbers of the clusters that are large enough to publish.
     centroids: their means, in the units of the columns; empty unless the terms publish
         them.
-    sizes: theirs, in fives.
+    sizes: their sizes, in multiples of five.
     """
 
     kind = "published"
@@ -72,7 +73,7 @@ class PublishedResult(Record):
 class DigestReport(PublishedResult):
     """Contribution: the digest of the result, and the leader's published part.
 
-    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    digest: HMAC-SHA256 under the group's secret; equal at all parties.
     figures: of the run, to six digits.
     """
 
@@ -84,7 +85,7 @@ class DigestReport(PublishedResult):
 
 
 class Agreed(Record):
-    """Result: all parties have the same; each has its labels at home."""
+    """Result, empty: all parties have computed the same, and their own labels."""
 
     kind = "agreed"
 
@@ -105,15 +106,18 @@ class UpdatingState(Record):
 
 
 class Components(Record):
-    """Memory: the components after an update, in scaled units, and the share in hand.
+    """Memory: the components after an update, in scaled units, and the party's last share.
 
-    number: of the sum whose share was made last; transcript (hex): when.
-    closing: whether it is the closing one; converged: whether the likelihood rests.
+    number, transcript: number of the sum of that share, and the transcript (hex) then.
+    closing: whether the share is of the closing sums.
+    converged: whether the likelihood has converged.
     lower_bound: mean log likelihood of a row under the components before; None at first.
-    weights: π. means: of numbers. covariances: the lower triangle, row by row (full,
-        tied), variances (diag) or one variance (spherical); one row where tied.
-    shares: of each level, categories side by side.
-    own: own elements of the share.
+    weights: π.
+    means: means of the numbers.
+    covariances: lower triangles, row by row (full, tied), variances (diag) or one
+        variance (spherical); a single row if tied.
+    shares: shares of the levels, categories side by side.
+    own: ring elements of the share, before masking.
     """
 
     kind = "components"

@@ -8,9 +8,9 @@ likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld, N. H
     N_c = Σ_i r_ic,  S_c = Σ_i r_ic (z_i - μ_c),  Q_c = Σ_i r_ic (z_i - μ_c)(z_i - μ_c)ᵀ,
     μ_c' = μ_c + d_c,  d_c = S_c / N_c,  Σ_c' = Q_c / N_c - d_c d_cᵀ + reg_covar I.
 
-That is scikit-learn's update, around the means before: no digit is lost where a component
-lies far off. All that parties must compute alike is element by element, in a fixed order:
-all have the same components, bit for bit.
+This is scikit-learn's update with sums around the previous means, so that no digits are
+lost if a component is far from 0. What all parties must compute alike is computed element
+by element in a fixed order, so that all have the same components, bit for bit.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .messages import Components
 from .params import Covariance, Mixture
 
 LARGEST_LOG: Final = 2.0**20
-"""Log densities beyond this are clipped: the ring is for the digits of others."""
+"""Log densities beyond this are clipped, so that the encoding keeps digits for others."""
 _LEAST_SHARE: Final = 1e-15
 _SMOOTHED: Final = 0.1
-"""Of the shares of levels at the start, so that none is 0 and stays 0."""
+"""Weight of equal shares in the shares of levels at the start: a share of 0 stays 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
 _ITEMS: Final = 1 << 17
@@ -57,8 +57,11 @@ def n_entries(kind: Covariance, k: int, width: int) -> tuple[int, int]:
 class Sums:
     """Sums over rows by membership.
 
-    weights: float64 (k,). first: (k, F), around the means. second: as
-    :func:`n_entries`, around the means. levels: (k, L). log_density: of all rows.
+    weights: float64 (k,); N_c.
+    first: float64 (k, F); S_c.
+    second: float64, of the shape :func:`n_entries`; Q_c.
+    levels: float64 (k, L); memberships of rows with each level.
+    log_density: sum of the log densities of rows.
     """
 
     weights: FloatArray = field(repr=False)
@@ -69,17 +72,14 @@ class Sums:
 
     @property
     def vector(self) -> FloatArray:
-        """Return all of them, one behind the other."""
+        """Return all sums in one vector (n_words,)."""
         parts = (self.weights, self.first, self.second, self.levels)
         return np.concatenate([*map(np.ravel, parts), [self.log_density]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The shape of a model, which both sides know in advance.
-
-    kind, k: of the parameters. columns: of the table.
-    """
+    """The shape of a model, which follows from the parameters and the columns."""
 
     kind: Covariance
     k: int
@@ -107,7 +107,7 @@ class Shape:
 
     @property
     def n_parameters(self) -> int:
-        """Return how many numbers a model has that are free."""
+        """Return the number of free parameters of a model."""
         k, columns = self.k, self.columns
         free_levels = columns.n_levels - len(columns.categories)
         entries = math.prod(n_entries(self.kind, k, self.width))
@@ -115,9 +115,9 @@ class Shape:
 
     @property
     def n_equations(self) -> int:
-        """Return how many independent equations the sums of an update are.
+        """Return the number of independent equations in the sums of an update.
 
-        Weights add up to the rows, and the levels of a category to the weight.
+        Weights add up to the number of rows, and levels of a category to the weight.
         """
         return self.n_parameters + 1
 
@@ -131,7 +131,7 @@ class Shape:
     def encoding(self, model: Components, scale: Scaler, n_rows: int) -> FixedPoint:
         """Return the encoding of the sums of an update.
 
-        By Minkowski no sum of squares around μ is larger than (√Σz² + √n |μ|)².
+        By Minkowski's inequality no sum of squares around μ exceeds (√Σz² + √n |μ|)².
         """
         numbers = self.columns.numbers
         farthest = np.abs(model.means).max(axis=0, initial=0.0)
@@ -161,9 +161,10 @@ def start(
 ) -> Components:
     """Return components around given centroids.
 
-    Weights are equal; variances are the pooled ones less those of the centroids.
+    Weights are equal; variances are the pooled ones less those between the centroids.
 
-    V: float64 (k, m), in scaled units. weights: float64 (m,), of the preparation.
+    V: float64 (k, m); in scaled units.
+    weights: float64 (m,); weights of the columns in the preparation.
     """
     columns, k = shape.columns, shape.k
     means = V[:, columns.numbers]
@@ -180,7 +181,7 @@ def start(
         row = row / max(shape.width, 1)
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
     coded = np.clip(scale.undo(V) / high, 0.0, 1.0)
-    shares = columns.spread(coded)
+    shares = columns.to_levels(coded)
     for part, size in zip(columns.level_slices, columns.level_counts, strict=True):
         share = shares[:, part]
         sums = add_in_order(np.zeros(k), share.T)[:, None]
@@ -201,7 +202,7 @@ def start(
 
 
 def matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArray:
-    """Return the covariance matrices (rows, F, F) of packed ones."""
+    """Unpack covariances into matrices (rows, F, F)."""
     if kind in {"diag", "spherical"}:
         variances = np.broadcast_to(covariances, (len(covariances), width))
         diagonal: FloatArray = variances[:, :, None] * np.eye(width)
@@ -214,10 +215,11 @@ def matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Densities:
-    """The components as a party passes over its rows.
+    """The densities of components, prepared for passes over rows.
 
-    roots: float64 (k, F, F), Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag, spherical).
-    constants: float64 (k,); log π_c and the terms of the log density without a row.
+    roots: float64 (k, F, F), P with Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag,
+        spherical).
+    constants: float64 (k,); log π_c and the terms of the log density without rows.
     log_shares: float64 (L, k).
     """
 
@@ -261,13 +263,16 @@ class Densities:
         )
 
     def logs(self, Z: FloatArray, H: FloatArray) -> FloatArray:
-        """Return the log densities (k, n), weights included, of rows (n, F), (n, L)."""
+        """Return the log densities (k, n), weights included, of numbers and levels."""
         return self._evaluate(Z, H)[0]
 
     def _evaluate(
         self, Z: FloatArray, H: FloatArray
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
-        """Return log densities, and rows (n, F) less each mean, squared if diagonal."""
+        """Return log densities, and for each mean the differences of rows (n, F) to it.
+
+        The last list has the squared differences if covariances are diagonal.
+        """
         logs = np.empty((self.shape.k, len(Z)))
         differences, squares = [], []
         diagonal = self.shape.kind in {"diag", "spherical"}
@@ -287,7 +292,7 @@ class Densities:
         return logs, differences, squares
 
     def sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
-        """Return the sums (n_words,) of rows (n, F) and their levels (n, L)."""
+        """Return the sums (n_words,) of numbers (n, F) and levels (n, L) of rows."""
         shape, total = self.shape, np.zeros(self.shape.n_words)
         step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
         triangle = np.tril_indices(shape.width)
@@ -329,7 +334,7 @@ def improve(
     """Return the components that follow from the sums of an update.
 
     A component of less weight than ``min_cluster_rows`` keeps mean, covariance and
-    shares: with fewer rows the covariance is theirs, and the mean nearly a row.
+    shares, because these would show its few rows.
     """
     moved = sums.weights >= params.min_cluster_rows
     N = np.where(moved, sums.weights, 1.0)[:, None]
@@ -372,15 +377,13 @@ def check_total(
     pooled: tuple[FloatArray, FloatArray],
     n_rows: int,
 ) -> None:
-    """Refuse sums that are not those of the rows whose moments were pooled.
+    """Raise ProtocolFailed for sums that are not of the rows whose moments were pooled.
 
-    Whatever the memberships are, the sums of all components together are those of all
-    rows, and no sum of squares or weights is smaller than a party's own.
+    For any memberships, the sums of all components together are those of all rows, and
+    no sum of squares or weights is smaller than a party's own.
 
-    pooled: float64 (F,) and (L,); of all rows the variance of each number in scaled
-        units, whose mean is 0, and the share of each level.
-
-    Raises ProtocolFailed.
+    pooled: float64 (F,), variance of each number over all rows, in scaled units in which
+        the mean is 0; float64 (L,), share of each level.
     """
     slack = _SAME_ROWS * n_rows
     variances, shares = pooled
@@ -420,14 +423,14 @@ class Closing:
 
     @staticmethod
     def encoding(shape: Shape, n_rows: int) -> FixedPoint:
-        """Return their encoding, as long as the sums of an update."""
+        """Return the encoding of the closing sums, as long as the sums of an update."""
         bounds = np.ones(shape.n_words)
         bounds[: shape.k] = n_rows
         bounds[shape.k : shape.k + 2] = n_rows * np.array([LARGEST_LOG, shape.k])
         return FixedPoint.of(bounds)
 
     def vector(self, n_words: int) -> FloatArray:
-        """Return them (n_words,), padded with zeros."""
+        """Return the sums in a vector (n_words,), padded with zeros."""
         vector = np.zeros(n_words)
         k = len(self.sizes)
         vector[:k] = self.sizes
@@ -436,9 +439,9 @@ class Closing:
 
     @classmethod
     def read(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
-        """Return the total of n rows.
+        """Return the closing sums over n rows.
 
-        Raises ProtocolFailed if it cannot be one.
+        Raises ProtocolFailed if the sizes do not add up to n.
         """
         vector = code.decode(words)
         sizes = vector[: shape.k]

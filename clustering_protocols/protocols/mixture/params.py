@@ -17,7 +17,7 @@ Covariance = Literal["full", "tied", "diag", "spherical"]
 class Mixture(Params):
     """Parameters of `mixture`: those of scikit-learn's ``GaussianMixture``.
 
-    Columns are compared in their pooled standard deviations, and so are covariances.
+    Columns and covariances are in units of the pooled standard deviations.
     """
 
     n_clusters: int = Field(ge=1, le=1000, description="k, the components.")
@@ -48,8 +48,8 @@ class Mixture(Params):
         default=100,
         ge=1,
         le=1000,
-        description="Maximum updates. A session makes fewer where its rows are so few that "
-        "parties could solve the totals of so many for rows.",
+        description="Maximum updates. A session makes fewer if its rows are so few that "
+        "parties could solve the totals of all these updates for rows.",
         json_schema_extra=STARTS,
     )
     tol: float = Field(
@@ -70,8 +70,8 @@ class Mixture(Params):
     publish: Literal["centroids", "sizes"] = Field(
         default="centroids",
         description="What analyst and coordinator get: means and sizes of clusters, or "
-        "sizes alone. Means are told in round steps of at least max(1/20, 5/n) spreads "
-        "of a cluster of n rows, sizes in fives.",
+        "sizes alone. Means are published in round steps of at least max(1/20, 5/n) "
+        "standard deviations for a cluster of n rows, sizes in multiples of five.",
         json_schema_extra=PUBLISHED,
     )
 

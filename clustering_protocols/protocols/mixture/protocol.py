@@ -65,11 +65,11 @@ class MixtureSizes(Sizes[Mixture]):
     """Limits and costs of mixtures."""
 
     def upload_bytes(self, params: Mixture, extent: Extent) -> int:
-        """Return the bytes of all updates, of numbers alone."""
+        """Return the bytes of all updates if all columns are numbers."""
         return WORD * (params.max_iter + 1) * _words(params, extent.features)
 
     def memory_bytes(self, params: Mixture, extent: Extent) -> int:
-        """Return the bytes of a total and the shares on their way to it."""
+        """Return the bytes of a total and of the shares that are added up."""
         return WORD * _COPIES * extent.parties * _words(params, extent.features)
 
 
@@ -152,17 +152,17 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return True
 
     def figures(self, params: Mixture, layout: Layout) -> frozenset[str]:
-        """Return those of likelihoods."""
+        """Return the figures that follow from likelihoods."""
         return frozenset({"aic", "bic", "icl", "entropy"})
 
     def numbers_clusters(self, params: Mixture) -> bool:
-        """Return whether the terms give the starts: clusters keep their numbers then."""
+        """Return whether the terms give the start, whose numbers the clusters keep."""
         return params.init == "given"
 
     def cautions(
         self, params: Mixture, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say how many rows of others each update needs, if all columns are numbers."""
+        """State how many rows of others each update needs if all columns are numbers."""
         from . import bound
         from .columns import Columns
         from .model import Shape
@@ -171,16 +171,16 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         equations = Shape.of(params, columns).n_equations
         rows = -(-bound.MARGIN * equations // widths[0])
         sentence = (
-            f"For each update a party has to lack {rows} rows, which others hold: a "
-            f"session of fewer than {rows * (params.max_iter + 1)} such rows makes fewer "
-            f"updates than max_iter, {params.max_iter}. Integers and categories count less."
+            f"Each update needs {rows} rows held by the others of each party: with fewer "
+            f"than {rows * (params.max_iter + 1)} such rows, a session makes fewer updates "
+            f"than max_iter, {params.max_iter}. Integers and categories count less."
         )
         return (sentence,)
 
     def cautions_of(
         self, params: Mixture, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """Say which clusters are too small for components of their own."""
+        """State which clusters are too small for components of their own."""
         from clustering_protocols.shared_stages import starts
 
         cautions = []
@@ -200,7 +200,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return ("by-design", session_risks.BY_DESIGN)
 
     def personal_data(self, layout: Layout) -> str:
-        """Return that sums over people leave."""
+        """State that only sums over several people are sent."""
         return (
             "Masked sums over several people are sent, and no single row. Labels stay "
             "with their party."

@@ -1,7 +1,7 @@
-"""Examples of `mixture`, and the same updates of all rows, which it is measured by.
+"""Examples of `mixture`, and the same updates of pooled rows as a reference.
 
-The pooled run is plain numpy over one matrix, no parties: it shares the start with the
-session, and nothing of the sums.
+The pooled run is plain numpy on one matrix. It shares the start with the session, and none
+of the code for sums.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
     units = np.where(spread > 0, spread, 1.0)
     centre = X.mean(axis=0)
     Z = (X[:, numbers] - centre[numbers]) / units[numbers]
-    H = columns.spread((X > 0).astype(np.float64))
+    H = columns.to_levels((X > 0).astype(np.float64))
     logs = _logs_at_start(params, X, centre, units, columns, high, trace, (Z, H))
     before = None
     for _ in range(n_updates):
@@ -68,7 +68,7 @@ def _logs_at_start(
     trace: _Trace | None,
     rows: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return log densities (n, k) under the components from which a session starts."""
+    """Return log densities (n, k) under the components from which the session starts."""
     numbers, k = columns.numbers, params.n_clusters
     start = None
     if trace is not None:
@@ -86,7 +86,7 @@ def _logs_at_start(
     variances = np.maximum(1.0 - means.var(axis=0), 0.1)
     if params.covariance_type == "spherical":
         variances = np.full(len(numbers), variances.mean() if len(numbers) else 1.0)
-    shares = columns.spread(np.clip(V / high, 0.0, 1.0))
+    shares = columns.to_levels(np.clip(V / high, 0.0, 1.0))
     for levels, size in zip(columns.level_slices, columns.level_counts, strict=True):
         shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
         shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
@@ -134,7 +134,7 @@ def _logs_after_update(
 def objectives(
     params: Mixture, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return nothing: likelihoods of starts that differ are no ratio."""
+    """Return None: ratios of likelihoods do not compare different starts."""
 
 
 _PEOPLE = Schema(

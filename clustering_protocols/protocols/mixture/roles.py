@@ -57,7 +57,7 @@ _Task = messages.Update | messages.ReportDigest
 
 
 class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
-    """Adds up shares that it cannot read, and hands each total back with the next task."""
+    """Adds up shares that it cannot read, and returns each total with the next task."""
 
     state = messages.UpdatingState
 
@@ -71,7 +71,7 @@ class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
         state: messages.UpdatingState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Hand back the total, until the parties say that it closes the run."""
+        """Return the total with the next task, until the parties send the closing sums."""
         if state.phase == "tell":
             return _finish(session, all_of(messages.DigestReport, contributions))
         shares = all_of(messages.Sums, contributions)
@@ -121,7 +121,7 @@ def _finish(
 
 @dataclass(frozen=True)
 class RoundView:
-    """One party at one round: its context, its scale and the shape of the model."""
+    """One party in one round: its context, its scale and the shape of the model."""
 
     context: MixtureContext
 
@@ -147,7 +147,7 @@ class RoundView:
 
     @cached_property
     def high(self) -> FloatArray:
-        """Return the value of a column (m,) of levels where a row has the level."""
+        """Return the value (m,) of each column of levels in rows that have the level."""
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
@@ -155,7 +155,7 @@ class RoundView:
         """Return the variances (F,), scaled, and the shares (L,) of levels of all rows."""
         moments = self.context.recall(PooledMoments)
         variances = np.square(moments.spread * self.scale.inverse)
-        shares = self.columns.spread((moments.mean / self.high)[None])[0]
+        shares = self.columns.to_levels((moments.mean / self.high)[None])[0]
         return variances[self.columns.numbers], shares
 
     def start(self) -> messages.Components:
@@ -173,7 +173,7 @@ class RoundView:
     def read(
         self, before: messages.Components, total: WordArray, code: FixedPoint
     ) -> WordArray:
-        """Return the elements of the total of the sums made last.
+        """Return the ring elements of the total of the last sums.
 
         Raises ProtocolFailed if it is not the sum of the members' shares.
         """
@@ -192,7 +192,7 @@ class RoundView:
         return em.improve(params, self.shape, before, sums, self.n_rows)
 
     def add_up(self, components: messages.Components, data: DataSource) -> WordArray:
-        """Return own elements (n_words,) of an update."""
+        """Return this party's ring elements (n_words,) of an update."""
         densities = Densities.of(self.shape, components)
 
         def add_batch(block: tuple[slice, FloatArray]) -> FloatArray:
@@ -206,7 +206,7 @@ class RoundView:
     def close(
         self, components: messages.Components, data: DataSource
     ) -> tuple[WordArray, messages.FinalRows]:
-        """Return own elements of the closing sums, and the memberships of own rows."""
+        """Return this party's ring elements of the closing sums, and its memberships."""
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
         for rows, batch in batches(data, self.shape.k):
@@ -238,7 +238,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
     """Moves components by the totals, and adds its share of the next ones."""
 
     def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
-        """Answer an update, or the question for the result."""
+        """Answer an update, or report the digest of the result."""
         view = RoundView(context)
         before = context.memory.get(messages.Components)
         if isinstance(task, messages.ReportDigest):
@@ -290,7 +290,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
 
 
 def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
-    """Return the digest of the result, and as leader its published part."""
+    """Return the digest of the result; the leader adds the published part."""
     context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
@@ -395,7 +395,7 @@ def _outcome(view: RoundView) -> Outcome:
     numbers, width = view.columns.numbers, view.columns.width
     order, weights = recall(ClusterOrder).order, components.weights
     if view.context.session.params.init != "given":
-        weights = weights[order]  # the engine renumbers all but the report
+        weights = weights[order]  # the engine reorders all but the report
     inverse = view.scale.inverse[numbers]
     spread = em.matrices(view.shape.kind, components.covariances, len(numbers))
     covariances = np.zeros((view.shape.k, width, width))

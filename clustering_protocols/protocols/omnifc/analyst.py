@@ -1,4 +1,4 @@
-"""The analyst: answers in, distances decoded block by block, labels per party out."""
+"""The analyst: decodes distances from answers, block by block, and clusters the rows."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from . import limits, maths, messages
 from .params import OmniFC, OmniSession
 
 Answers = Mapping[str, WordArray]
-"""The answers by slot, in slot order; mapped files, which are read once."""
+"""The answers by slot, in slot order; memory maps of files, which are read once."""
 
 
 class DistanceDecoder:
-    """Reads squared distances out of answers, some pairs at a time.
+    """Decodes squared distances from answers, some pairs at a time.
 
     slots: all slots, in the order of their share points.
     answers: mapping of slot to uint64 (pairs,); of all slots with ``hide_segments``,
         else of at least 2 l + 2 t - 1.
     bits: q.
 
-    Raises ProtocolFailed of too few answers.
+    Raises ProtocolFailed if there are too few answers.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ def _weights(
 def _contradiction(
     params: OmniFC, slots: Sequence[str], answers: Answers
 ) -> ProtocolFailed:
-    """Return the error, with the party whose answer alone explains it.
+    """Return the error, which names a party if the answers agree only without its own.
 
-    Without it the others agree; that takes two answers more than needed.
+    That takes two answers more than are needed to decode.
     """
     n_values = maths.count_needed_values(params.segments, params.noise)
     text = "The answers contradict each other: at least one is corrupt."
@@ -128,7 +128,7 @@ def _contradiction(
         slot for slot in answers if _agree_without(params, slots, answers, slot)
     ]
     if len(suspects) != 1:
-        return ProtocolFailed(f"{text} More than one may be.")
+        return ProtocolFailed(f"{text} More than one may be corrupt.")
     return ProtocolFailed(f"{text} The others agree without {suspects[0]!r}.")
 
 
@@ -173,7 +173,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         numbers = {answer.bits for answer in contributions.values()}
         if len(numbers) != 1:
             raise ProtocolFailed(
-                "The parties kept different numbers of binary digits: "
+                "The parties used different numbers of binary digits: "
                 f"{sorted(numbers)}."
             )
         (bits,) = numbers
@@ -203,7 +203,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
 def figures_of(
     X: FloatArray, result: ClusterLabels, *, silhouette: bool = True
 ) -> Figures | None:
-    """Return the figures of clusters; None where all rows are noise."""
+    """Return the figures of clusters of rows X (n, width); None if all rows are noise."""
     if not (result.labels >= 0).any():
         return None
     return of_rows(
@@ -255,20 +255,19 @@ def _run(
 
 
 _EPS_SLACK = 1 + 1e-6
-"""A distance that equals eps but for quantisation and rounding counts as within it."""
+"""A distance that equals eps except for quantisation and rounding counts as within it."""
 
 Generators = Callable[[str], np.random.Generator]
-"""Gives the generator of ``starts``, ``embedding``, ``factor`` or ``representatives``."""
+"""Returns a generator for ``starts``, ``embedding``, ``factor`` or ``representatives``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterLabels:
     """Labels (n,) of an algorithm, and its other results.
 
-    starts: int64 (n_init, n_clusters); row numbers; empty where the algorithm takes
-        none.
-    memberships: float64 (n, n_clusters).
-    n_coinciding: how many clusters of fuzzy_cmeans equal one of a lower number, else 0.
+    starts: int64 (n_init, n_clusters); row numbers; empty if the algorithm has no starts.
+    memberships: float64 (n, n_clusters); of fuzzy_cmeans.
+    n_coinciding: clusters of fuzzy_cmeans that equal a lower-numbered one, else 0.
     eps: of dbscan, else 0.
     n_iter, converged: of kmeans.
     """
@@ -286,7 +285,7 @@ class ClusterLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
-    """The input of an algorithm, the same for any number of clusters: one of the two.
+    """The input of an algorithm for any number of clusters: either rows or distances.
 
     rows: float64 (n, width).
     distances: float64 (n (n - 1) / 2,); condensed.
@@ -301,9 +300,9 @@ def build_clustering_input(
 ) -> ClusteringInput:
     """Return the input of an algorithm.
 
-    squared: float64 (n (n - 1) / 2,); condensed squared distances; overwritten where
-        the input is distances. None: computed from the rows where they are needed.
-    X: float64 (n, width); rows of these distances.
+    squared: float64 (n (n - 1) / 2,); condensed squared distances, which are overwritten
+        if the input is distances. If None, they are computed from X when needed.
+    X: float64 (n, width); rows with these distances.
     """
     takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
     in_linear_size = takes_rows or params.algorithm in {"spectral", "dbscan"}
@@ -331,8 +330,8 @@ def clusters(
 ) -> ClusterLabels:
     """Return clusters of rows or distances.
 
-    starts: int64 (n_init, n_clusters); instead of drawn ones.
-    engine: works on blocks of many rows.
+    starts: int64 (n_init, n_clusters); row numbers; drawn if None.
+    engine: works on blocks of rows if there are many.
     """
     X, distances = clustering_input.rows, clustering_input.distances
     if X is not None:
@@ -369,11 +368,11 @@ def clusters_of_rows(
 ) -> ClusterLabels:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
-    nmf is k-means of the rows of W, where X ≈ W H. spectral of many rows is that of
+    nmf is k-means on the rows of W, where X ≈ W H. Of many rows, spectral clusters
     representatives.
     """
     representatives = None
-    if params.samples_rows(len(X)):  # starts are rows, and need not be among these
+    if params.samples_rows(len(X)):  # given starts need not be representatives
         rows, rng = ArrayRows(X), generators("representatives")
         representatives = Representatives.draw(rows, graph_rows(len(X)), rng, engine)
         X, starts = representatives.V, None
@@ -400,15 +399,13 @@ def clusters_of_rows(
 
 def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
     if params.algorithm == "hdbscan":
-        return ClusterLabels(
-            labels=hdbscan(X, params.min_cluster_size, params.min_samples)
-        )
+        labels = hdbscan(X, params.min_cluster_size, params.min_samples)
+        return ClusterLabels(labels=labels)
     eps = params.eps or knee_of_rows(X, params.min_samples)
-    # neighbours that dbscan may list in the memory that is left, twice
+    # scikit-learn takes two words of the remaining memory per pair of neighbours
     memory = max(0, params.memory_limit - limits.analyst_bytes(params, *X.shape))
-    labels = dbscan_of_rows(
-        X, eps * _EPS_SLACK, params.min_samples, memory // (2 * WORD)
-    )
+    most_pairs = memory // (2 * WORD)
+    labels = dbscan_of_rows(X, eps * _EPS_SLACK, params.min_samples, most_pairs)
     return ClusterLabels(labels=labels, eps=eps)
 
 

@@ -1,7 +1,7 @@
-"""Bytes and memory of a session, which is refused where it does not fit.
+"""Upload and memory of a session, which is refused if it exceeds the limits.
 
 The terms give the numbers of parties, segments and noise, the roster those of rows and
-features. Memory is a function of n.
+features.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .params import OmniFC, OmniSession
 
 
 def n_rows(session: OmniSession) -> int:
-    """Return n."""
+    """Return n, the number of rows of all parties."""
     return sum(session.row_counts)
 
 
 def n_features(session: OmniSession) -> int:
-    """Return d."""
+    """Return d, the number of features of each row."""
     return session.member(session.slots[0]).n_columns
 
 
@@ -33,13 +33,13 @@ def width(session: OmniSession) -> int:
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
 _FEATURE_COPIES = 6  # rows of an embedding, its factor, and an iteration's temporaries
 _GRAPH = 200  # words per row of a graph of ten neighbours, symmetrised and scaled
-_STRIPES = 32  # of distances to landmarks, two of 16 at once
+_STRIPES = 32  # rows of distances to landmarks: two stripes of 16 at a time
 _SILHOUETTE_ROWS = 32_768
 PARTY_LIMIT = 3 << 30
 
 
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
-    """Return how many distances one party's answer holds: of all pairs, or about n L."""
+    """Return how many distances an answer has: of all pairs, or about n L to landmarks."""
     if params.distances == "all":
         return n_pairs(n)
     count = n_landmarks(n_features)
@@ -55,15 +55,15 @@ def upload_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def measures_silhouette(params: OmniFC) -> bool:
-    """Return whether the silhouette is among the figures: its time grows with n²."""
+    """Return whether the figures have the silhouette, whose time grows with n²."""
     return params.distances == "all" or params.max_rows <= _SILHOUETTE_ROWS
 
 
 def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return the anonymous memory of the analyst's step, a bound.
+    """Return an upper bound on the bytes of the analyst's step, without mapped files.
 
-    Distances, decoded from mapped uploads block by block. Nothing grows with the number
-    of parties.
+    Distances are decoded block by block from mapped uploads, so that nothing grows with
+    the number of parties.
     """
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
     graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
@@ -75,24 +75,24 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
 def _count_condensed_arrays(params: OmniFC) -> int:
     """Return how many condensed arrays are held beside the decoded distances.
 
-    A square counts as two.
+    A square array counts as two.
     """
     if params.distances == "landmarks":
         return {"kmedoids": 1, "hierarchical": 2}.get(params.algorithm, 0)
     count = 0
     if params.features == "distance_rows":
-        count += 2  # the rows
+        count += 2  # the square of distances
     if params.algorithm == "nmf":
-        count += 4  # W H and its difference from the rows, for scikit-learn's error
+        count += 4  # W H, and X - W H for scikit-learn's error
     elif params.features == "distance_rows":
-        count += 1  # distances between rows
+        count += 1  # distances between the rows of the square
     if params.algorithm == "hierarchical":
         count += 1  # fastcluster's own
     return count
 
 
 def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return the memory of a party's round: its answer, once more as bytes, shares."""
+    """Return the bytes of a party's round: its answer, twice, and its shares."""
     width = -(-n_features // params.segments)
     answer = upload_bytes(params, n, n_features)
     stripes = _STRIPES * n if params.distances == "landmarks" else 0
@@ -100,7 +100,7 @@ def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
-    """Return the largest n whose bytes, a growing function of n, stay within a limit."""
+    """Return the largest n with ``bytes_of(n)``, which grows with n, within a limit."""
     low, high = 0, 1 << 24
     while high - low > 1:
         middle = (low + high) // 2
@@ -119,7 +119,7 @@ class OmniFcSizes(Sizes[OmniFC]):
     """Limits and costs of OmniFC."""
 
     def upload_bytes(self, params: OmniFC, extent: Extent) -> int:
-        """Return the bytes of shares of own rows for each other party, and of distances."""
+        """Return the bytes of a party's shares for all others, and of its answer."""
         width = -(-extent.features // params.segments)
         shares = WORD * extent.party_rows * width * (extent.parties - 1)
         return shares + upload_bytes(params, extent.rows, extent.features)
@@ -139,4 +139,4 @@ class OmniFcSizes(Sizes[OmniFC]):
                 "Distances between all rows grow with the square of their number: take "
                 "distances 'landmarks', or raise max_rows and memory_limit."
             )
-        return "Raise max_rows, and memory_limit where it takes more."
+        return "Raise max_rows, and memory_limit if needed."

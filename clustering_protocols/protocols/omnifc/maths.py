@@ -1,4 +1,4 @@
-"""Lagrange coding: the points, the weights that follow from them, and rows as shares.
+"""Lagrange coding: the points, their weights, and rows as shares; landmarks.
 
 Yan, Liu, Zhang: eq. 1 :func:`quantise`; eq. 2 :func:`build_encoding_matrix`; eq. 3
 :func:`encode`; eq. 4 :func:`field_distances`; eq. 5
@@ -6,10 +6,10 @@ Yan, Liu, Zhang: eq. 1 :func:`quantise`; eq. 2 :func:`build_encoding_matrix`; eq
 
 A row is l segments and t noise segments s_1 … s_{l+t}. They are the values of a
 polynomial f of degree l + t - 1 at the *data points* 1, 3, 5, …; party j holds f at its
-*share point* 2j. No share point is a data point: it would hand out the segment.
+*share point* 2j. No share point is a data point, where the share would be the segment.
 
-Plain integers modulo any prime: these are a few hundred numbers per session, and a small
-prime lets a test try all of them.
+Weights are Python integers modulo any prime: they are a few hundred numbers per session,
+and with a small prime a test can try all of them.
 
 Landmarks: V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark
 points", 2004. Distances to d + 1 points that span all d dimensions determine the rows
@@ -37,23 +37,23 @@ from clustering_protocols.secrecy.prime import P
 Matrix = list[list[int]]
 
 MIN_PARTIES: Final = 3
-_ROWS: Final = 16  # of a tile in C
+_ROWS: Final = 16  # rows of a tile in C
 _GROUP: Final = 4  # features per pass in C
-_PAIRS: Final = 1 << 21  # of a stripe, about: 16 MB
+_PAIRS: Final = 1 << 21  # pairs of a stripe, approximately: 16 MB
 
 
 def n_pairs(n: int) -> int:
-    """Return n (n - 1) / 2."""
+    """Return the number of pairs of n rows, n (n - 1) / 2."""
     return n * (n - 1) // 2
 
 
 def n_landmarks(n_features: int) -> int:
-    """Return L = d + 1, the least that span d dimensions."""
+    """Return L = d + 1, the fewest landmarks that span d dimensions."""
     return n_features + 1
 
 
 def quantise(rows: FloatArray, bits: int) -> WordArray:
-    """Return x̃ = round(2^q x) (n, d) of rows without negative numbers (eq. 1)."""
+    """Return x̃ = round(2^q x) of non-negative rows (n, d) (eq. 1)."""
     return np.rint(rows * 2.0**bits).astype(np.uint64)
 
 
@@ -63,12 +63,12 @@ def count_needed_values(segments: int, noise: int) -> int:
 
 
 def data_points(count: int) -> list[int]:
-    """Return the points of the segments and the noise: odd."""
+    """Return the points of the segments and the noise, which are odd."""
     return [2 * index + 1 for index in range(count)]
 
 
 def share_points(count: int) -> list[int]:
-    """Return the points of the parties, in slot order: even."""
+    """Return the points of the parties, in slot order, which are even."""
     return [2 * index for index in range(count)]
 
 
@@ -85,7 +85,7 @@ def basis(nodes: Sequence[int], point: int, p: int = P) -> list[int]:
 def build_encoding_matrix(
     segments: int, noise: int, parties: int, p: int = P
 ) -> Matrix:
-    """Return the matrix (parties × (l + t)) that takes segments to shares (eq. 2)."""
+    """Return the matrix (parties × (l + t)) from segments to shares (eq. 2)."""
     nodes = data_points(segments + noise)
     return [basis(nodes, point, p) for point in share_points(parties)]
 
@@ -103,11 +103,11 @@ def build_decoding_weights(
 
 
 def checks(points: Sequence[int], n_values: int, p: int = P) -> Matrix:
-    """Return weights whose sums over consistent answers are zero.
+    """Return rows of weights with which consistent answers add up to zero.
 
-    Rows of the dual of the Reed-Solomon code of length N and dimension R: v_j and, with
-    two more answers than needed, v_j β_j, where v_j = 1 / Π_{k ≠ j} (β_j - β_k). If
-    answer j alone is wrong by e, they give e v_j and e v_j β_j, and their ratio is β_j.
+    They are rows of the dual of the Reed-Solomon code of length N and dimension R: v_j
+    and, with two more answers than needed, v_j β_j, where v_j = 1 / Π_{k ≠ j} (β_j - β_k).
+    If only answer j is wrong, by e, they give e v_j and e v_j β_j, with the ratio β_j.
     """
     v = [pow(prod(x - y for y in points if y != x), -1, p) for x in points]
     rows = min(len(points) - n_values, 2)
@@ -117,11 +117,11 @@ def checks(points: Sequence[int], n_values: int, p: int = P) -> Matrix:
     ]
 
 
-_TERMS: Final = 4  # of one pass; see `field.add_multiples`
+_TERMS: Final = 4  # terms of `field.add_multiples`
 
 
 def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
-    """Return Σ_k weights_k parts_k mod p, for parts of equal length."""
+    """Return Σ_k weights_k parts_k mod p (size,) of parts of equal length."""
     total: WordArray = np.zeros(len(parts[0]), dtype=np.uint64)
     for rows, block in blocks(total):
         add_combination(block, weights, [part[rows] for part in parts])
@@ -139,7 +139,7 @@ def blocks(total: WordArray) -> Iterator[tuple[slice, WordArray]]:
 def add_combination(
     total: WordArray, weights: Sequence[int], parts: Sequence[WordArray]
 ) -> None:
-    """Add Σ_k weights_k parts_k to total, in place, which may end beyond [0, p)."""
+    """Add Σ_k weights_k parts_k to total, in place, without reducing it to [0, p)."""
     if all(weight == 1 for weight in weights):
         for part in parts:
             field.add(total, part)
@@ -153,7 +153,7 @@ def add_combination(
 
 
 def cut(rows: WordArray, segments: int) -> list[WordArray]:
-    """Return l segments (n · width,) of rows (n, d); zeros fill the last."""
+    """Return l segments (n · width,) of rows (n, d); the last is padded with zeros."""
     n, d = rows.shape
     width = -(-d // segments)
     padded: WordArray = np.zeros((n, segments * width), dtype=np.uint64)
@@ -175,10 +175,10 @@ def encode(
     return [combine(weights, parts) for weights in matrix]
 
 
-_RADIUS: Final = 0.45  # of the diagonal; see `draw`
-_UNITS: Final = 16.0  # times √d, the least radius
-_SUMMANDS: Final = 12  # of a nearly normal number
-_SPREAD: Final = 0.5  # least over largest eigenvalue; 1 but for rounding
+_RADIUS: Final = 0.45  # as a share of the diagonal; see `draw_landmarks`
+_UNITS: Final = 16.0  # least radius over √d
+_SUMMANDS: Final = 12  # uniform numbers in a nearly normal one
+_SPREAD: Final = 0.5  # bound of least over largest eigenvalue, which is nearly 1
 _BLOCK: Final = 4096
 
 ReadPairs = Callable[[slice], FloatArray]
@@ -188,18 +188,18 @@ def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordAr
     """Return d + 1 landmarks in the units of quantised rows, as residues.
 
     They lie .45 diagonals from the middle of the box of ranges, so that no row and no
-    other landmark is farther from one than the diagonal: the precision that keeps the
-    distances of rows below p keeps these below it too. The remaining twentieth of the
-    diagonal covers rounding. In a box of a few units the landmarks lie farther away, so
-    that rounding does not bring them into fewer dimensions; all is far below p then.
+    other landmark is farther from a landmark than the diagonal: with the precision that
+    keeps distances of rows below p, distances to landmarks stay below p too. The
+    remaining twentieth of the diagonal covers rounding. In a box of a few units the
+    landmarks lie farther away, so that rounding does not make them span fewer
+    dimensions; all distances are far below p then.
 
-    ranges: float64 (d,); r_f of the scaled features.
+    ranges: float64 (d,); R_f of the scaled features.
     bits: q.
     stream: the same at all parties.
 
-    Returns uint64 (d + 1, d): equal to the last bit on every machine: only sums of
-        whole numbers and of single numbers in a fixed order, and no function that
-        libraries round differently.
+    Returns uint64 (d + 1, d), with the same bits on every machine: numbers are added in
+        a fixed order, and no function is used that libraries round differently.
     """
     steps = ranges * 2.0**bits
     diagonal = sqrt(_total(np.square(steps)))
@@ -213,13 +213,13 @@ def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordAr
 def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:
     """Return rows (n_rows, n_features) whose distances are those of the parties' rows.
 
-    Distances are read block by block of rows: they are never all at hand.
+    Distances are read in blocks of rows, so that memory never holds all of them.
 
-    read: from pairs to their squared distances: between the landmarks, and of each
-        landmark to each row, the first pairs of the condensed distances of landmarks
-        and rows.
+    read: returns the squared distances of a slice of pairs. The pairs are the first of
+        the condensed distances of landmarks followed by rows: those between landmarks,
+        and those of each landmark and each row.
 
-    Raises ProtocolFailed if the landmarks are no simplex: an answer was corrupt.
+    Raises ProtocolFailed if the landmarks are not a regular simplex: an answer is corrupt.
     """
     delta, begins = _read_landmark_distances(read, n_landmarks(n_features), n_rows)
     mean = delta.mean(axis=0)
@@ -237,7 +237,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
         end = min(begin + _BLOCK, n_rows)
         distances = [read(slice(first + begin, first + end)) for first in begins]
         differences = np.array(distances) - mean[:, None]
-        # no matrix product: equal rows stay equal wherever they stand
+        # not a matrix product, so that equal rows get equal bits
         np.einsum("ln,ld->nd", differences, inverse, out=X[begin:end])
     return X
 
@@ -245,7 +245,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 def _read_landmark_distances(
     read: ReadPairs, count: int, n_rows: int
 ) -> tuple[FloatArray, list[int]]:
-    """Return distances between landmarks (L, L), and where those to all rows begin."""
+    """Return squared distances between landmarks (L, L), and of each the first pair."""
     delta, begins, begin = np.zeros((count, count)), [], 0
     for landmark in range(count):
         middle = begin + count - landmark - 1
@@ -256,7 +256,7 @@ def _read_landmark_distances(
 
 
 def _simplex(d: int) -> FloatArray:
-    """Return the corners (d + 1, d) of a regular simplex, of length 1."""
+    """Return the corners (d + 1, d) of a regular simplex, at distance 1 from 0."""
     corners = np.empty((d + 1, d))
     corners[0] = 1 / sqrt(d)
     corners[1:] = -(sqrt(d + 1) + 1) / (d * sqrt(d))
@@ -267,9 +267,9 @@ def _simplex(d: int) -> FloatArray:
 def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
     """Return points (n, d) after a random orthogonal map.
 
-    Reflections that take the first axis to a random direction x, in 1, 2, … d
-    dimensions (G. W. Stewart, "The efficient generation of random orthogonal matrices",
-    1980; Mezzadri, arXiv:math-ph/0609050, for the signs).
+    The map is a product of reflections in 1, 2, … d dimensions, each of which takes the
+    first axis to a random direction x (G. W. Stewart, "The efficient generation of random
+    orthogonal matrices", 1980; Mezzadri, arXiv:math-ph/0609050, for the signs).
     """
     points = points.copy()
     for size in range(1, points.shape[1] + 1):
@@ -284,15 +284,15 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
 
 
 def _nearly_normal(size: int, stream: KeyedStream) -> FloatArray:
-    """Return numbers of mean 0: sums of twelve uniform ones, of 32 bits each, exact."""
+    """Return numbers (size,) of mean 0: exact sums of twelve uniform 32-bit numbers."""
     words = stream.words(_SUMMANDS * size).reshape(_SUMMANDS, size) >> np.uint64(32)
-    # twice each and odd: none is zero
+    # w + 1/2, doubled to be an integer: its mean is exactly 2^32
     whole: IntArray = (2 * words + np.uint64(1)).sum(axis=0).astype(np.int64)
     return (whole - _SUMMANDS * 2**32).astype(np.float64) * 2.0**-33
 
 
 def _total(values: FloatArray) -> Any:
-    """Return sums over the last axis, in the order of its numbers."""
+    """Return sums over the last axis, added in order, so that the bits are fixed."""
     return np.cumsum(values, axis=-1)[..., -1]
 
 
@@ -302,10 +302,10 @@ def field_distances(
     """Return Σ_f (Z_if - Z_i'f)² mod p of pairs i < i', all or of the first rows (eq. 4).
 
     Z: uint64 (n, width); residues in [0, p).
-    engine: works on stripes of rows with about as many pairs each.
-    first: how many rows i may be; all unless it is given.
+    engine: works on stripes of rows with nearly equal numbers of pairs.
+    first: number of rows that i may be; all by default.
 
-    Returns uint64 (n (n - 1) / 2,), with L = first (n L - L (L + 1) / 2,): in the order
+    Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the order
         of :func:`scipy.spatial.distance.pdist`.
     """
     n, width = Z.shape
@@ -321,7 +321,7 @@ def field_distances(
 
 
 def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last row of each stripe: whole tiles, some million pairs."""
+    """Yield begin and end of each stripe of rows: whole tiles, some million pairs."""
     top = 0
     while top < last:
         tiles = max(1, _PAIRS // (_ROWS * (n - top)))

@@ -14,13 +14,13 @@ from .units import MAX_BITS
 
 
 class EncodeRows(Record):
-    """Task of round 1: encode your rows and share them out."""
+    """Task of round 1: encode your rows and send each party its shares."""
 
     kind = "share"
 
 
 class SharesSent(Record):
-    """Contribution of round 1: done."""
+    """Contribution of round 1, empty: the shares are in envelopes."""
 
     kind = "shared"
 
@@ -36,7 +36,7 @@ class RowShares(Record):
 
 
 class OwnShares(RowShares):
-    """Memory: the party's share of its own rows, until the others' have come."""
+    """Memory: the party's shares of its own rows; and q."""
 
     kind = "own-shares"
 
@@ -52,17 +52,19 @@ class HeldShares(RowShares):
 
 
 class Compare(Record):
-    """Task of round 2: the distances between your shares of all rows."""
+    """Task of round 2: send the distances between your shares of all rows."""
 
     kind = "compare"
 
 
 class EncodedDistances(Record):
-    """Contribution of round 2: condensed, ‖z_x - z_y‖² mod p.
+    """Contribution of round 2: ‖z_x - z_y‖² mod p of a party's shares, condensed.
 
-    With ``hide_segments`` they are weighted and masked: only their sum over all parties
-    shows anything, the distances. With landmarks the first pairs alone, of landmarks
-    and rows in this order. ``bits``: q, equal at all parties.
+    With ``hide_segments`` they are weighted and masked, so that only the sum over all
+    parties is readable: the distances of rows. With landmarks they are the first pairs of
+    landmarks followed by rows.
+
+    bits: q, equal at all parties.
     """
 
     kind = "answer"
@@ -87,7 +89,7 @@ class RowGroupLabels(Record):
 
 
 class RowGroupMemberships(RowGroupLabels):
-    """Result of fuzzy_cmeans: degrees of membership too, and how many clusters coincide."""
+    """Result of fuzzy_cmeans: also memberships, and how many clusters coincide."""
 
     kind = "row-group-memberships"
 
@@ -99,9 +101,10 @@ class RowGroupMemberships(RowGroupLabels):
 class Summary(Record):
     """The coordinator's summary.
 
-    ``starts`` are positions in the stacked parties' rows, in the order in which they
-    travelled; empty where the algorithm takes none. ``eps``: of dbscan, else 0.
-    ``n_coinciding``: how many clusters of fuzzy_cmeans equal one of a lower number.
+    starts: row numbers in the stacked rows of all parties, in the order in which they
+        travelled; empty if the algorithm has no starts.
+    eps: of dbscan, else 0.
+    n_coinciding: clusters of fuzzy_cmeans that equal a lower-numbered one.
     """
 
     kind = "summary"

@@ -133,8 +133,8 @@ class OmniFC(Params):
     )
     hide_segments: bool = Field(
         default=True,
-        description="Parties mask their answers so that the analyst learns their sum "
-        "alone: the distances. Else it also learns each segment's own distances, but "
+        description="Parties mask their answers so that the analyst learns only their "
+        "sum, the distances. If false, it also learns the distances of each segment, but "
         "can continue without late parties and can find a corrupt answer.",
         json_schema_extra=PUBLISHED,
     )
@@ -149,8 +149,7 @@ class OmniFC(Params):
     memory_limit: int = Field(
         default=3 << 30,
         ge=1 << 28,
-        description="Bytes that the analyst's step may take; what max_rows rows need "
-        "must fit.",
+        description="Bytes that the analyst's step may take; max_rows rows must fit.",
     )
 
     @model_validator(mode="after")
@@ -179,7 +178,7 @@ class OmniFC(Params):
         return self
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether some rows are clustered for all, of so many in all.
+        """Return whether of this many rows only representatives are clustered.
 
         With all distances the number of rows is limited anyway.
         """
@@ -187,12 +186,12 @@ class OmniFC(Params):
         return of_rows and graph_rows(n_rows) < n_rows
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other units than those in which prepared columns are compared."""
+        """Refuse a scaling that does not suit prepared columns."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges, and more digits than these allow."""
+        """Refuse fields without ranges if needed, and more digits than ranges allow."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
             declared = units.build_declared_scale(
@@ -202,20 +201,20 @@ class OmniFC(Params):
 
     @property
     def k(self) -> int:
-        """Return the number of clusters; :class:`ValueError` where there is none."""
+        """Return the number of clusters; raise ValueError for algorithms without one."""
         if self.n_clusters is None:
             raise ValueError(f"{self.algorithm} has no number of clusters")
         return self.n_clusters
 
     @property
     def exponent(self) -> float:
-        """Return the exponent; only after :meth:`resolve_sizes`."""
+        """Return the exponent; call :meth:`resolve_sizes` before."""
         if self.fuzziness == "auto":
             raise ValueError("the fuzziness needs resolve_sizes")
         return self.fuzziness
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters with the exponent by the numbers of rows and columns."""
+        """Return the parameters with the exponent computed from the size of the data."""
         if self.algorithm != "fuzzy_cmeans" or self.fuzziness != "auto":
             return self
         exponent = fuzziness.exponent_by_size(n_rows, n_columns)

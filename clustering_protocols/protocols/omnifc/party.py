@@ -6,9 +6,9 @@ The stage of shares:
 |---|---|---|
 | 1 | `share` → `shared` | `row-shares` to every other party |
 
-μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): each pair's stream is added by one and
-subtracted by the other. Anyone who sees all answers but knows no pair's key sees uniform
-residues with the right sum.
+Answers are masked by μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): of each pair, one
+party adds the pair's stream and the other subtracts it. Anyone who sees all answers but
+knows no pair's key sees uniform residues with the right sum.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     def reply(
         self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
-        """Seal f_x(β_j) of each row x to party j; keep the party's own."""
+        """Send f_x(β_j) of each row x to party j in an envelope; remember the own share."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
@@ -96,11 +96,11 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
 
 
 def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
-    """Return t noise segments that follow from the rows, whatever the attempt.
+    """Return t noise segments, which depend on the rows and not on the attempt.
 
-    Two attempts seal the same shares, so that holders of shares of both learn nothing more.
-    Other rows get independent noise: with the same noise, the difference of two sharings
-    is that of the rows.
+    All attempts send the same shares, so that holders of several learn nothing more.
+    Other rows get independent noise, because shares with the same noise would differ by
+    the difference of the rows.
     """
     rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
     stream = context.lasting_stream(f"noise/{rows}")
@@ -111,7 +111,7 @@ def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArra
 
 
 def _check_memory(context: OmniContext) -> None:
-    """Refuse before any share leaves: the round after this one is the large one."""
+    """Refuse before any share is sent, because the next round takes most memory."""
     params, session = context.session.params, context.session
     n, d = limits.n_rows(session), limits.n_features(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
@@ -129,7 +129,8 @@ def hide(
 ) -> None:
     """Replace values in [0, p) by weight · values + mask mod p, in place.
 
-    streams: of each other party, and +1 where that party comes later, else -1.
+    streams: for each other party the stream of the pair, after +1 if that party's slot
+        is later, else -1.
     """
     for _, block in blocks(values):
         own = block.copy()
@@ -142,14 +143,14 @@ def hide(
 
 
 class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):
-    """One round: w_j D^(j) + μ_j, or D^(j), out; labels back."""
+    """One round: sends w_j D^(j) + μ_j, or D^(j), and receives labels."""
 
     def reply(
         self, context: OmniContext, task: messages.Compare, data: DataSource
     ) -> Reply:
         """Return the condensed distances between this party's shares of all rows.
 
-        With landmarks the rows of these come first, and theirs alone are the distances.
+        With landmarks, their shares come first, and only pairs with a landmark count.
         """
         params = context.session.params
         memory = context.recall(messages.HeldShares)
@@ -160,7 +161,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         distances = maths.field_distances(shares, context.engine, first=n_first)
         if params.hide_segments:
             slots = context.session.slots
-            if len(slots) < MINIMUM_MEMBERS:  # each could subtract itself
+            if len(slots) < MINIMUM_MEMBERS:  # each could subtract its own answer
                 raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
             streams = context.pairwise_streams(slots, "coterie/field-mask/2")
             points = maths.share_points(len(slots))
@@ -217,11 +218,11 @@ def landmark_shares(context: OmniContext, bits: int) -> WordArray:
 
 
 def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
-    """Return the scale that follows from the dictionary or from pooled statistics.
+    """Return the scale, from the dictionary or from pooled statistics.
 
-    Pooled moments come with a power of two that no value's distance from the mean
-    reaches: a range at most four times too wide, which costs two binary digits and
-    shows nobody's own values.
+    With pooled moments, ranges are bounded by a power of two that no value's distance from
+    the mean reaches: they are at most four times too wide, which costs two binary digits
+    and discloses no value.
     """
     n_features = context.session.member(context.slot.name).n_columns
     if params.scaling == "unit_norm":
@@ -249,9 +250,9 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
 def scaled_rows(params: OmniFC, scale: units.Scale, data: DataSource) -> FloatArray:
     """Return a party's scaled rows.
 
-    Raises InvalidData if a value lies outside its range in the dictionary: its
-        distances could wrap around the field. ProtocolFailed if it lies outside the
-        pooled range, which holds the values of all parties.
+    Raises InvalidData if a value is outside its range in the dictionary, because its
+        distances could wrap around the field, and ProtocolFailed if it is outside the
+        pooled range, which must include the values of all parties.
     """
     if params.ranges == "declared":
         Ranges(scale.minimum, scale.maximum).check(data)

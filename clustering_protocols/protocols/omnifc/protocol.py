@@ -122,7 +122,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
     choices: ClassVar = {
-        "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
+        "memory_limit": "Bytes that a round may take here; 3 GiB by default.",
     }
 
     methods: ClassVar = METHODS
@@ -130,7 +130,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
 
     def check(self, params: OmniFC, layout: Layout) -> None:
-        """Refuse parties, segments, noise, digits and rows that do not fit together."""
+        """Refuse numbers of parties, segments and rows that do not fit together."""
         from . import limits, maths
 
         if layout.n_column_groups > 1:
@@ -160,14 +160,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             )
 
     def check_roster(self, session: OmniSession) -> None:
-        """Refuse rows, features or clusters that the terms have no room for."""
+        """Refuse more rows, features or clusters than the terms allow."""
         from . import limits
 
         params = session.params
         n, d = limits.n_rows(session), limits.n_features(session)
         if n > params.max_rows:
             raise ProtocolFailed(
-                f"{n} rows came together; max_rows is {params.max_rows}."
+                f"The parties have {n} rows; max_rows is {params.max_rows}."
             )
         n_bytes = limits.analyst_bytes(params, n, d)
         if n_bytes > params.memory_limit:
@@ -180,7 +180,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             raise ProtocolFailed(f"n_clusters is {k}; there are {n} rows.")
 
     def quorum(self, params: OmniFC, layout: Layout) -> int:
-        """Return how many answers suffice: all, where segments are hidden."""
+        """Return how many answers suffice: all if segments are hidden."""
         from . import maths
 
         if params.hide_segments:
@@ -188,7 +188,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return maths.count_needed_values(params.segments, params.noise)
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the usual ones, the silhouette of few rows, those of memberships."""
+        """Return the usual figures, the silhouette of few rows, those of memberships."""
         from . import limits
 
         figures = set(USUAL_FIGURES)
@@ -207,14 +207,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return [*codes, session_risks.BY_DESIGN]
 
     def personal_data(self, layout: Layout) -> str:
-        """Say that the upload is of single people."""
+        """State that the analyst reads the distances between all people."""
         return (
             "The analyst reads the distances between all people: data of single "
             "people, without names or ids."
         )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a motion, outside, where coarse steps show single features."""
+        """Return rows up to a rigid motion; rounded values then show single features."""
         return (
             to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
             | to(Reader.GROUP, Kind.LABELS)
@@ -268,10 +268,10 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
-    """Return which statistics parties pool: those that the dictionary does not give.
+    """Return which statistics parties pool, unless the dictionary has the ranges.
 
-    Unscaled features take moments too, as bounds of their values. Ranges take
-    envelopes to the leader, so minmax alone asks for them.
+    Unscaled features need moments too, as bounds of their values. Only minmax pools
+    ranges, because parties send them to the leader.
     """
     pooled = params.ranges == "pooled"
     return {

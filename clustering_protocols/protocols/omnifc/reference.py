@@ -1,6 +1,6 @@
-"""Examples of `omnifc`, and the same on pooled features, which it is measured by.
+"""Examples of `omnifc`, and the same clustering of pooled rows as a reference.
 
-Examples are made data: three groups of rows, features of different units.
+Examples are synthetic data: three groups of rows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def cluster_pooled(
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts.
 
-    On the features themselves, whatever ``features`` says, so that the loss on rows of
-    distances shows.
+    They are clusters of the features themselves whatever ``features`` says, so that the
+    loss by ``distance_rows`` shows.
     """
     Z = scale(params, X, None if trace is None else trace.session)
     params = params.resolve_sizes(*X.shape).model_copy(update={"features": "embedding"})
@@ -52,7 +52,7 @@ def scale(
     Without a session, declared ranges are those of X.
     """
     if params.scaling == "unit_norm":
-        return units.by_length(X)
+        return units.normalise_rows(X)
     if params.ranges == "declared" and session is not None:
         bounds = session.bounds(session.slots[0])
         return X * units.build_declared_scale(params.scaling, bounds).factor

@@ -1,9 +1,9 @@
 """The scale that all parties share: a factor and a range of each feature, binary digits.
 
-x̃ = round(2^q x) for x ≥ 0, a non-negative integer. A squared distance of such rows is
-at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one) and must stay below p: then
-its residue is the integer itself. It stands for 2^{2q} times the real squared distance
-(the paper's equation 6 prints 2^{-q}, for plain distances 2^q is right).
+x ≥ 0 becomes the integer x̃ = round(2^q x). A squared distance of such rows is at most
+Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one) and must stay below p, so that its
+residue is the integer itself. It is 2^{2q} times the real squared distance. (Equation 6 of
+the paper has 2^{-q}, which is right for distances that are not squared.)
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Scale:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return scaled rows (n, n_features), shifted so that 0 is the least value."""
-        scaled = by_length(X) if self.unit_norm else X
+        scaled = normalise_rows(X) if self.unit_norm else X
         return (scaled - self.minimum) * self.factor
 
 
-def by_length(X: FloatArray) -> FloatArray:
-    """Return rows divided by their Euclidean length; a row of zeros stays."""
+def normalise_rows(X: FloatArray) -> FloatArray:
+    """Return rows divided by their Euclidean length; rows of zeros stay."""
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1.0)
 
@@ -54,8 +54,10 @@ def by_length(X: FloatArray) -> FloatArray:
 def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
     """Return the factor of each feature; 1 for constant features.
 
-    The mean does not matter: a shift changes no distance. The spread of prepared
-    columns is their unit.
+    Features are not centred, because a shift changes no distance.
+
+    spread: float64 (n_features,); standard deviations, or units of prepared columns.
+    ranges: float64 (n_features,); maximum less minimum.
     """
     divisor = {"standard": spread, "minmax": ranges}.get(scaling)
     if divisor is None:
@@ -64,7 +66,7 @@ def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
 
 
 def build_declared_scale(scaling: str, ranges: Ranges) -> Scale:
-    """Return the scale of the dictionary's ranges, which needs no spread."""
+    """Return the scale for the ranges of the dictionary."""
     return Scale(
         factor=factors(scaling, np.ones_like(ranges.low), ranges.high - ranges.low),
         minimum=ranges.low,
@@ -73,23 +75,26 @@ def build_declared_scale(scaling: str, ranges: Ranges) -> Scale:
     )
 
 
-MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
+MAX_BITS = 25  # binary digits after the point: as precise as data usually are
 
 
 def largest_bits(ranges: FloatArray) -> int:
     """Return the largest q, at most 25, for ranges R_f (n_features,).
 
-    Negative if not even whole numbers fit.
+    -1 if even integers do not fit.
     """
     for q in range(MAX_BITS, -1, -1):
-        # Σ_f (2^q R_f + 1)² in whole numbers, rounded up
+        # Σ_f (2^q R_f + 1)² in integers, rounded up
         if sum((ceil(Fraction(float(R)) * 2**q) + 1) ** 2 for R in ranges) < P:
             return q
     return -1
 
 
 def bits_for(bits: int | None, ranges: FloatArray) -> int:
-    """Return q of the terms, or the largest; InvalidParameters if it does not fit."""
+    """Return q: ``bits``, or the largest possible if None.
+
+    Raises InvalidParameters if q does not fit the ranges.
+    """
     largest = largest_bits(ranges)
     if largest < 0:
         raise InvalidParameters(

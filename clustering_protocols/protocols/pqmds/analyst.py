@@ -39,7 +39,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
         state: Record,
         contributions: Mapping[str, messages.RowCodes],
     ) -> Ask | Finish:
-        """Return the labels of all rows, and to each party its part of the centres."""
+        """Return the labels of all rows, and for each party its part of the centres."""
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
         Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))

@@ -1,4 +1,4 @@
-"""The parts of a party's codes: scaling, a codebook per subspace, its coordinates.
+"""How a party computes its codes: scaling, a codebook per subspace, its coordinates.
 
 Wang, Zhang, Chen number steps, not equations. Decomposition is
 :func:`.params.subspaces_of`; k-means of a subspace :func:`quantise`; one-dimensional MDS
@@ -6,20 +6,20 @@ of its centres (the paper's Algorithm 2) :func:`coordinates`; their normalisatio
 :func:`unit_range`; the codes :func:`encode`; the server's k-means :mod:`.analyst`.
 
 Clusters of sorted values are intervals, so k-means of one feature is exact: the shortest
-path with k links from 0 to m, where the link (i, j) costs the squared deviations of the
-values i … j-1, three prefix sums. These costs satisfy the quadrangle inequality, and so
+path with k links from 0 to m, where the link (i, j) costs the sum of squared deviations of
+the values i … j-1, from three prefix sums. These costs satisfy the quadrangle inequality:
 
 - with a penalty per link and the number of links left free, one pass with a queue of
   candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
   concave one-dimensional dynamic programming", 1990);
-- the least cost is convex in the number of links, so some penalty gives k links, and
-  where it gives fewer and more at once, two such paths can be joined to one of k links
+- the least cost is convex in the number of links, so some penalty gives k links; if paths
+  with fewer and with more links are equally short, they can be joined to one of k links
   (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in graphs
   with the concave Monge property", 1994).
 
-O(m log m) per penalty; a handful of penalties.
+A pass takes O(m log m), and a handful of penalties suffices.
 
-For more features it is Lloyd's algorithm.
+Several features are quantised by Lloyd's algorithm.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .params import ProductQuantisation, subspaces_of
 
 MAX_ITERATIONS: Final = 25
-_LANES: Final = 4  # features per pass in C; the rest is zeros
+_LANES: Final = 4  # features per pass in C, padded with zeros
 
 
 class QuantisedRows(NamedTuple):
@@ -50,11 +50,11 @@ class QuantisedRows(NamedTuple):
 def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
     """Return a codebook of at most ``size`` centres, and the codes of the rows.
 
-    Equal rows are counted once. As many different rows as centres, or fewer: these are
-    the centres. Otherwise k-means++ and at most :data:`MAX_ITERATIONS` iterations.
+    At most ``size`` different rows are the centres themselves. Of more, centres come from
+    k-means++ and at most :data:`MAX_ITERATIONS` iterations.
 
     X: float64 (n, d).
-    draws: float64 (size,); uniform numbers of (0, 1), for the starts.
+    draws: float64 (size,); uniform numbers in (0, 1), for the starts.
     """
     rows, weights, row_of = _different_rows(X)
     if len(rows) <= size:
@@ -77,8 +77,8 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
 def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return different rows, how often each occurs, and each row's number among them.
 
-    Rows are sorted by one combination of their features. Where two different rows
-    happen to agree in it, equal rows may be counted apart: that changes no distance.
+    Rows are sorted by one combination of their features. If two different rows happen to
+    agree in it, equal rows may be counted separately, which changes no distance.
     """
     key = X @ np.sqrt(2.0 + np.arange(X.shape[1]))
     order = np.argsort(key)
@@ -94,7 +94,7 @@ def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
 def _draw_starts(
     features: FloatArray, weights: FloatArray, draws: FloatArray, starts: IntArray
 ) -> None:
-    """Write row numbers drawn by k-means++, each with its own uniform number."""
+    """Write row numbers drawn by k-means++, with one uniform number for each."""
     near, share = np.full(len(weights), np.inf), weights
     for start, draw in enumerate(draws):
         cumulative = np.cumsum(share)
@@ -130,7 +130,7 @@ def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int
 def _move_centres(
     features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
 ) -> None:
-    """Move each centre to the mean of its rows; one without rows stays."""
+    """Move each centre to the mean of its rows; a centre without rows stays."""
     counts = np.bincount(codes, weights, len(centres))
     filled = counts > 0
     for f, column in enumerate(features):
@@ -139,11 +139,11 @@ def _move_centres(
 
 
 _MAX_PENALTIES: Final = 64
-_NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
+_NARROW: Final = 1 + 1e-12  # ratio of penalties that differ only by rounding
 
 
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return where the clusters of least total inertia start, then m.
+    """Return where the clusters with the least total inertia begin, followed by m.
 
     values: float64 (m,); ascending and different.
     weights: float64 (m,); how often each occurs.
@@ -157,7 +157,7 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
     if size == 1:
         return shorter
     sums = _prefix_sums(values, weights)
-    high = float(sums[2, m] - sums[1, m] ** 2 / sums[0, m])  # one link costs as much
+    high = float(sums[2, m] - sums[1, m] ** 2 / sums[0, m])  # the cost of a single link
     low = high * float(np.finfo(np.float64).eps) ** 2
     penalty = high / size**3
     for _ in range(_MAX_PENALTIES):
@@ -172,7 +172,7 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
             longer, low = path, penalty
         if high <= low * _NARROW:
             break
-        # of a smooth density, links fall with penalty^(-1/3)
+        # for a smooth density, the number of links falls with penalty^(-1/3)
         guess = penalty * (links / size) ** 3
         penalty = guess if low < guess < high else float(np.sqrt(low * high))
     return _join_paths(shorter, longer, size)
@@ -189,8 +189,8 @@ def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
     """Write the nodes of the shortest path from 0 to m with a penalty per link.
 
-    ``candidates`` in the queue are best predecessors from ``begins`` on, each until the
-    next one begins: by the quadrangle inequality a later one, once better, stays better.
+    ``candidates`` is a queue of predecessors, each the best from its entry of ``begins``
+    to that of the next: by the quadrangle inequality a later candidate stays better.
 
     Returns the number of links.
     """
@@ -207,7 +207,7 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
         return float(length[i] + cost)
 
     def first_beaten(j: int, i: int, worse: int) -> int:
-        """Return the first node behind ``worse`` where j beats i; usually it is near."""
+        """Return the first node after ``worse`` at which j beats i; usually it is near."""
         better, step = worse + 1, 1
         while better < m and not via(j, better) < via(i, better):
             worse = better
@@ -246,10 +246,10 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
 
 
 def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
-    """Return ``size`` links: the beginning of one shortest path, the end of another.
+    """Return a path of ``size`` links: the beginning of ``shorter``, the end of ``longer``.
 
-    Where a link of ``longer`` lies within the link of ``shorter`` of the right number,
-    they can change their ends at no cost.
+    At a link of ``longer`` that lies within a link of ``shorter``, the paths can exchange
+    their ends at no cost. There is one at which the numbers of links add up to ``size``.
     """
     ahead = len(longer) - 1 - size
     shifted = longer[ahead : ahead + len(shorter)]
@@ -265,7 +265,7 @@ class EncodedRows:
     """The codes of a party's rows.
 
     codes: float64 (n, s); the coordinates of each row's centres, subspace by subspace.
-    sizes: int64 array; centres of each subspace.
+    sizes: int64 (number of subspaces,); number of centres of each subspace.
     bounds: float64 (s, 2); least and largest value of each coordinate among its
         subspace's centres.
     """
@@ -276,7 +276,7 @@ class EncodedRows:
 
     @classmethod
     def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> EncodedRows:
-        """Return the codes (n, c) of each subspace, and its codebook, side by side."""
+        """Return the codes (n, c) of all subspaces side by side, and their codebooks."""
         return cls(
             codes=np.hstack(codes),
             sizes=np.array([len(book.centres) for book in books]),
@@ -295,8 +295,8 @@ class Codebook(NamedTuple):
     def bounds(self) -> FloatArray:
         """Return least and largest value (c, 2) of each coordinate.
 
-        A coordinate in which no centres differ has those of the last before it in which
-        some do: noise then hides it as well as that one.
+        A coordinate in which all centres are equal gets the bounds of the last one before
+        in which they differ, so that noise hides it equally well.
         """
         low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
         last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))
@@ -311,7 +311,8 @@ def encode(
 ) -> EncodedRows:
     """Return the codes of rows X (n, m); starts of codebooks come from the stream.
 
-    ``units`` (m,) stand for the features' own spreads, where the terms prepare them.
+    units: float64 (m,); replace the features' standard deviations if the terms prepare
+        the columns.
     """
     Z = scale_rows(params, X, units)
     books = [
@@ -324,9 +325,9 @@ def encode(
 def codebook(
     params: ProductQuantisation, rows: FloatArray, stream: KeyedStream, width: int
 ) -> Codebook:
-    """Return the codebook of rows (n, d) of one subspace, in units of distances.
+    """Return the codebook of scaled rows (n, d) of one subspace.
 
-    ``width`` is the number of its coordinates that are sent.
+    width: number of its coordinates that are sent.
     """
     centres, codes = quantise(rows, params.codebook_size, stream)
     counts = np.bincount(codes, minlength=len(centres))
@@ -365,10 +366,12 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
     """Return the classical scaling (size, width) of centres (size, d).
 
     The principal coordinates √λ_i v_i of the doubly centred squared distances are the
-    projections of the centred centres on their right singular vectors, found without a
-    matrix of size × size. Each vector's largest entry is made positive. A centre of
-    weight w (size,) counts as w equal points. Distances between centres are kept if the
-    width is at least the rank; coordinates beyond it are zero.
+    projections of the centred centres on their right singular vectors, so that no matrix
+    of size × size is needed. Each vector's largest entry is made positive. Distances
+    between centres are preserved if the width is at least the rank; further coordinates
+    are zero.
+
+    weights: float64 (size,); a centre of weight w counts as w equal points.
     """
     centred = centres - np.average(centres, axis=0, weights=weights)
     spread = np.sqrt(weights)[:, np.newaxis] * centred
@@ -382,9 +385,9 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
 
 
 def unit_range(Z: FloatArray) -> FloatArray:
-    """Return coordinates (size, c) moved and scaled to [0, 1]; 0 where they are equal.
+    """Return coordinates (size, c) shifted and scaled to [0, 1].
 
-    One factor for all of a subspace: the widest runs to 1.
+    All coordinates of a subspace have one factor, by which the widest reaches 1.
     """
     shifted: FloatArray = Z - Z.min(axis=0)
     largest = shifted.max()

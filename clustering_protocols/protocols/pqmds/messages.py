@@ -27,7 +27,7 @@ class RowCodes(Record):
 
 
 class CodebookSizes(Record):
-    """Memory: how many centres each subspace has."""
+    """Memory: the number of centres of each subspace."""
 
     kind = "codebook-sizes"
 
@@ -50,8 +50,8 @@ class Clusters(Record):
 class Summary(Record):
     """The coordinator's summary.
 
-    ``starts`` are row positions in the order in which rows travelled: anyone who holds
-    pooled data in that order can start k-means alike.
+    starts: row numbers, in the order in which rows travelled. Anyone who holds pooled
+        data in that order can start k-means from the same rows.
     """
 
     kind = "summary"

@@ -51,7 +51,7 @@ class Privacy(Params):
 
 
 class ProductQuantisation(AlignedParams):
-    """Parameters of `pqmds`; the defaults keep distances as well as they can be."""
+    """Parameters of `pqmds`; the defaults preserve distances as well as possible."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k.")
     sub_dim: int = Field(
@@ -84,13 +84,13 @@ class ProductQuantisation(AlignedParams):
     normalise: Literal["scale", "minmax"] = Field(
         default="scale",
         description="scale: the codes of each subspace keep their own spread, as the "
-        "distances of pooled data do. minmax: all run from 0 to 1, as in the paper; several "
-        "coordinates of a subspace by one factor, the widest to 1.",
+        "distances of pooled data do. minmax: all range from 0 to 1, as in the paper; "
+        "several coordinates of a subspace have one factor, by which the widest reaches 1.",
     )
     weights: Literal["rows", "centres"] = Field(
         default="rows",
-        description="What the first coordinates of a subspace should keep apart. rows: the "
-        "quantised rows. centres: the centres, each counted once, as in the paper.",
+        description="What the first coordinates of a subspace should separate best. rows: "
+        "the quantised rows. centres: the centres, each counted once, as in the paper.",
     )
     privacy: Privacy = Field(default=Privacy(), json_schema_extra=PUBLISHED)
     n_init: KMeansStarts = 10
@@ -106,7 +106,10 @@ class ProductQuantisation(AlignedParams):
         return self
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other units, and imputed values under noise, which does not cover them."""
+        """Refuse other scalings, and imputed values if there is noise.
+
+        The noise does not protect the pooled figures that are imputed.
+        """
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
         fields = [fill.name for plan in plans for fill in plan.fills]
@@ -118,7 +121,7 @@ class ProductQuantisation(AlignedParams):
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges under noise: none is ever taken from the rows."""
+        """Refuse fields without ranges if there is noise, which must not use the rows'."""
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_bounded(dictionary, option, wide=True)
@@ -144,12 +147,13 @@ def subspaces_of(
 ) -> list[tuple[slice, int]]:
     """Return the features of each subspace, in order, and how many coordinates it sends.
 
-    The paper pads the last subspace with zeros, which change no distance. A single
-    remaining feature joins the last subspace, because its own codes would show it.
+    The last subspace may have fewer features, which the paper pads with zeros; but a
+    single remaining feature joins the subspace before, because its own codes would show
+    it. Such a subspace has one more coordinate if all are sent.
 
-    Both follow from the terms and the number of features alone, so that the analyst and
-    the budget know them: where the centres of a subspace span less, the rest are zeros.
-    A subspace with a remaining feature has one more coordinate if all are sent.
+    The result follows only from the terms and the number of features, so that the analyst
+    knows it. If the centres of a subspace span fewer dimensions, the other coordinates
+    are zeros.
     """
     sub_dim, n_coordinates = params.sub_dim, params.n_coordinates
     begins = list(range(0, n_features, sub_dim))
@@ -167,7 +171,7 @@ def subspaces_of(
 
 
 def n_codes_of(session: PqmdsSession) -> dict[str, int]:
-    """Return how many codes of a row each slot sends."""
+    """Return how many codes each slot sends for a row."""
     return {
         slot: sum(
             width

@@ -1,12 +1,12 @@
 """A party: quantises its rows, attacks its own codes, sends coordinates.
 
-With one coordinate the attacker knows how each feature is distributed. Frequency
-matching: sort the codes of a subspace, and give each the value at the same rank in a
-public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs it on
-its own upload with its own rows as the sample, which is the best sample possible.
+With one coordinate the attacker knows how each feature is distributed, and matches
+frequencies: it sorts the codes of a subspace, and gives each the value at the same rank in
+a public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs the attack
+on its own upload with its own rows as the sample, which is the best sample possible.
 
-With several coordinates the attacker knows some rows: least squares of each feature on
-the codes of its subspace. The party fits it to all of its rows.
+With several coordinates the attacker knows some rows, and regresses each feature on the
+codes of its subspace by least squares. The party fits the regression to all of its rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from . import maths, messages, release
 from .maths import EncodedRows
 from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
-_SAMPLE: Final = 4096  # rows: enough for two digits, and no time beside the codebooks
-_FEW_ROWS: Final = 20  # per centre: with fewer, a cell is a handful of people
+_SAMPLE: Final = 4096  # rows of the self-check, enough for two digits
+_FEW_ROWS: Final = 20  # rows per centre; with fewer, cells are a handful of people
 
 
 def compute_recovery(
     X: FloatArray, codes: FloatArray, cells: Sequence[tuple[slice, int]]
 ) -> FloatArray:
-    """Return R² of the guess at each feature that varies.
+    """Return the attack's R² for each feature that varies.
 
     X: float64 (n, m).
     codes: float64 (n, s).
-    cells: sequence of pairs; the features of each subspace, and how many columns of
-        codes it has.
+    cells: the features of each subspace, and its number of columns of codes.
     """
     step = -(-len(X) // _SAMPLE)
     X, codes = X[::step], codes[::step]
@@ -60,14 +59,14 @@ def compute_recovery(
 
 
 def _linear_r2(values: FloatArray, codes: FloatArray) -> float:
-    """Return the share of the variance (n,) that is linear in codes (n, c)."""
+    """Return R² of the linear regression of values (n,) on codes (n, c)."""
     A, b = codes - codes.mean(axis=0), values - values.mean()
     error = b - A @ np.linalg.lstsq(A, b, rcond=None)[0]
     return float(1.0 - np.mean(error**2) / values.var())
 
 
 def _rank_r2(values: FloatArray, code: FloatArray) -> float:
-    """Return the share of the variance (n,) that ranks of codes (n,) explain."""
+    """Return R² of values (n,) guessed from the ranks of codes (n,)."""
     _, inverse, counts = np.unique(code, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(code)
     error = values - np.quantile(values, ranks)[inverse]
@@ -80,9 +79,9 @@ def notes(
     largest_codebook: int,
     n_rows: int,
 ) -> dict[str, Any]:
-    """Return the numbers as the operator reads them.
+    """Return the figures and warnings of the self-check for the operator.
 
-    recoveries: float64 array; R² by feature.
+    recoveries: float64 (number of features that vary,); R² of each.
     """
     several = params.n_coordinates > 1
     lines: dict[str, Any] = {
@@ -121,7 +120,7 @@ _NEW_ROWS = (
 class Encoder(
     PartyRole[ProductQuantisation, messages.Encode, Record, messages.Clusters]
 ):
-    """One round: codes out, labels and abstract centres back."""
+    """One round: sends codes, receives labels and the clusters' centres in its codes."""
 
     def reply(
         self, context: PqmdsContext, task: messages.Encode, data: DataSource
@@ -145,7 +144,7 @@ class Encoder(
             contribution=messages.RowCodes(codes=codes[order]),
             remember=[
                 messages.CodebookSizes(sizes=encoded.sizes),
-                PrivacySpending(  # of a release without noise there is no bound
+                PrivacySpending(  # a release without noise has no bound
                     epsilon=None
                     if params.privacy.mechanism == "none"
                     else params.privacy.epsilon,
@@ -181,10 +180,10 @@ class Encoder(
 
 
 def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -> str:
-    """Return the question about fields whose columns have a subspace to themselves.
+    """Return the question about subspaces with the columns of a single field, or "".
 
-    Levels of a category are exposed: rows with the same code have the same level. With
-    sub_dim 1 the terms list that risk, and noise covers it.
+    Levels of a category are exposed: rows with the same code have the same level. No
+    question is needed with noise, or with sub_dim 1, whose terms list that risk.
     """
     params = context.session.params
     plan = context.session.terms.plan(context.slot.name)
@@ -197,8 +196,8 @@ def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -
         return ""
     return (
         f"Some codes are of one field alone ({fields[0]!r}; {len(fields)} in all): the "
-        "analyst reads which rows have the same value of it. Nothing of this was sent. "
-        f"Run again with --choice {ONE_FIELD}=true if it may leave."
+        "analyst reads which rows have the same value of it. Nothing was sent yet. To "
+        f"send it, run again with --choice {ONE_FIELD}=true."
     )
 
 
@@ -207,7 +206,7 @@ def _encode_rows(
 ) -> tuple[EncodedRows, FloatArray]:
     """Return the encoded rows, and the codes (n, s) to send."""
     params = context.session.params
-    # one codebook whatever the attempt: the cells of two would cut each other
+    # the same codebook in every attempt: the cells of two would intersect to smaller ones
     stream = context.lasting_stream("codebooks")
     session, slot = context.session, context.slot.name
     if params.privacy.mechanism == "none":
@@ -221,7 +220,7 @@ def _encode_rows(
 
 
 def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
-    """Return budget and expense as the operator reads them."""
+    """Return the budget and this party's part of it, for the operator."""
     if privacy.mechanism == "none":
         return {}
     spent = release.own_share(context, privacy)

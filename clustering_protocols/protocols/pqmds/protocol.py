@@ -88,7 +88,7 @@ RISKS: Final[Mapping[str, Risk]] = {
 }
 
 
-_SPACE_COPIES = 3  # the codes side by side, what k-means sorts, and temporaries
+_SPACE_COPIES = 3  # the codes side by side, a copy in k-means, and temporaries
 _ROW_WORDS = 12
 
 
@@ -169,7 +169,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def cautions(
         self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say if the noise deviates by more than the codes can, half their range."""
+        """Warn if the noise deviates by more than half the range of the codes."""
         if params.privacy.mechanism == "none":
             return ()
         n_codes = sum(
@@ -205,7 +205,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         ]
 
     def personal_data(self, layout: Layout) -> str:
-        """Say that the upload is of single people."""
+        """State that a few numbers are sent for each person."""
         return (
             "A few numbers for each person are sent, rounded to codes: data of single "
             "people, without names or ids."
@@ -214,7 +214,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def shows(
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
-        """Return codes, outside: several coordinates of a subspace are its rows."""
+        """Return codes for outsiders; several coordinates of a subspace show its rows."""
         disclosures = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
         if params.n_coordinates > 1:
             disclosures |= to(Reader.OUTSIDE, Kind.GEOMETRY)

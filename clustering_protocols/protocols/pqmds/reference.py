@@ -1,6 +1,6 @@
-"""Examples of `pqmds`, and k-means on pooled features, which it is measured by.
+"""Examples of `pqmds`, and k-means of pooled rows as a reference.
 
-Examples are made data: three groups of rows, features of different units.
+Examples are synthetic data: three groups of rows, features of different units.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def cluster_pooled(
 ) -> IntArray:
     """Return labels of k-means on X in the units of ``scaling``, from the same rows.
 
-    Whatever ``normalise`` says: the distances that `minmax` changes count as a loss.
+    ``normalise`` is ignored: distances that `minmax` changes count as a loss.
     """
     Z = maths.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
@@ -92,7 +92,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
 def _example(
     X: FloatArray, parties: int, *, missing: float = 0.0, **values: Any
 ) -> Example[ProductQuantisation]:
-    """Return an example, with the dictionary that noise needs."""
+    """Return an example, with a dictionary if it has noise."""
     params = ProductQuantisation(**{"n_clusters": 3} | values)
     names = np.array_split([f"x{index}" for index in range(_WIDTH)], parties)
     schemas = [numbers(group.tolist(), -_FARTHEST, _FARTHEST) for group in names]

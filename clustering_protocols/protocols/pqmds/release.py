@@ -5,10 +5,10 @@ cannot be told apart beyond the budget. Every code of a person costs its share: 
 all coordinates, subspaces and parties are about the same people and add up; those of
 different people do not.
 
-A person's row may move that person's codes alone. A codebook, a mean, a spread or a range
-of the rows would move everybody's. So features are clipped to the ranges of the data
-dictionary and measured in units of these, and codebooks are those of rows that the
-party's own stream draws evenly from the ranges.
+A person's row may change only that person's codes. A codebook, a mean, a spread or a range
+computed from the rows would change everybody's. So features are clipped to the ranges of
+the data dictionary and scaled by these, and codebooks are computed from rows that the
+party's own stream draws uniformly from the ranges.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ def encode(
 ) -> EncodedRows:
     """Return the codes of rows X (n, m), clipped to the ranges.
 
-    A row's codes depend on ranges, units, stream and that row; all else that is returned
-    depends on no row. ``units`` (m,) take the place of the spreads of the ranges, where
-    the terms prepare them.
+    A row's codes depend on ranges, units, stream and that row; everything else in the
+    result depends on no row.
+
+    units: float64 (m,); replace the spreads of the ranges if the terms prepare columns.
     """
     low, high, rows = ranges.low, ranges.high, np.clip(X, ranges.low, ranges.high)
     if params.scaling != "none":
@@ -71,18 +72,18 @@ def encode(
     return EncodedRows.of(codes, books)
 
 
-_STEPS: Final = 1024  # of the range of a codebook, to which codes are rounded
+_STEPS: Final = 1024  # steps in the range of a codebook, to which codes are rounded
 
 
 def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
-    """Return codes (n, s) of known ranges with noise, as the terms say."""
+    """Return codes (n, s) with the noise of the terms."""
     privacy = context.session.params.privacy
     n_codes = sum(n_codes_of(context.session).values())
     share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
     mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
     scale = noise_scale(mechanism, _STEPS, share)
-    # The same noise whatever the attempt: a second draw would be a second release. Under
-    # another agreement, other noise: at another scale the same would cancel.
+    # The same noise in every attempt, because a second draw would be a second release, but
+    # other noise under another agreement: the same at another scale could be cancelled.
     stream = context.lasting_stream(f"noise under {context.session.agreement_digest}")
     noisy = np.empty_like(encoded.codes)
     columns = zip(encoded.codes.T, encoded.bounds, strict=True)

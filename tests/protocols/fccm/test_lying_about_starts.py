@@ -183,9 +183,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
 
 def overflows(s: Session, slot: str) -> bool:
     known = s.memories[slot].get(messages.Memberships)
-    return known is not None and bool(
-        site_state.exceeds_share(s.session, known.weights).any()
-    )
+    return known is not None and bool(site_state.overflows(s.session, known).any())
 
 
 @pytest.mark.parametrize("named", [None, [6], [0, 9], [], [0, 1, 2], [1, 0]])

@@ -172,7 +172,7 @@ def test_totals_of_yes_and_no_count_the_rows_of_each_pattern(
             np.concatenate(
                 [densities.sums(none, levels[None]) for _, densities, _ in read]
             )
-            for levels in columns.spread(kinds)
+            for levels in columns.to_levels(kinds)
         ]
     ).T
     seen = np.concatenate([total for _, _, total in read])

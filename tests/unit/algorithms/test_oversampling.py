@@ -38,7 +38,7 @@ def test_threads_and_blocks_do_not_change_the_drawn_rows(
     whole = drawn(1, 3)
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", n_rows * X.shape[1])
-    monkeypatch.setattr(oversampling, "_AT_ONCE", n_rows)
+    monkeypatch.setattr(oversampling, "_SPAN_ROWS", n_rows)
     assert np.array_equal(drawn(1, 3, n_threads), whole)
 
 
@@ -84,12 +84,16 @@ def test_wide_rows_are_not_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_row_s_number_follows_from_key_pass_and_row_alone(
     begin: int, end: int
 ) -> None:
-    whole = oversampling.uniform(KEY, 3, 0, 5000)
-    assert np.array_equal(oversampling.uniform(KEY, 3, begin, end), whole[begin:end])
+    whole = oversampling.uniform(KEY, 3, slice(0, 5000))
+    assert np.array_equal(
+        oversampling.uniform(KEY, 3, slice(begin, end)), whole[begin:end]
+    )
 
 
 def test_numbers_are_uniform_and_passes_have_nothing_in_common() -> None:
-    one, other = (oversampling.uniform(KEY, number, 0, 20_000) for number in (0, 1))
+    one, other = (
+        oversampling.uniform(KEY, number, slice(0, 20_000)) for number in (0, 1)
+    )
     assert kstest(one, "uniform").pvalue > 0.001
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
     assert not np.isin(one, other).any()

@@ -34,31 +34,28 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
     others = D.min(axis=1)
     silhouettes = ((others - own) / np.maximum(own, others))[LABELS != 3]
 
-    squares, lengths = np.zeros(5), np.zeros(5)
-    found = block_sums.add_around(
-        X, OFFSET, INVERSE, MEANS, LABELS, COUNTS, squares, lengths
-    )
+    found = block_sums.of_block(X, (OFFSET, INVERSE), MEANS, LABELS, COUNTS)
 
-    assert squares == pytest.approx(np.bincount(LABELS, own**2, 5))
-    assert lengths == pytest.approx(np.bincount(LABELS, own, 5))
-    assert found == pytest.approx(silhouettes.sum())
+    assert found.squares == pytest.approx(np.bincount(LABELS, own**2, 5))
+    assert found.distances == pytest.approx(np.bincount(LABELS, own, 5))
+    assert found.silhouettes == pytest.approx(silhouettes.sum())
 
 
 @pytest.mark.parametrize("beside", [-1, 5])
 @pytest.mark.parametrize(
-    ("kernel", "rest"),
+    "add",
     [
-        (block_sums.add_by_label, lambda labels: (labels, np.zeros((5, 7)))),
-        (
-            block_sums.add_around,
-            lambda labels: (MEANS, labels, COUNTS, np.zeros(5), np.zeros(5)),
+        lambda labels: block_sums.add_by_label(
+            X, OFFSET, INVERSE, labels, np.zeros((5, 7))
         ),
+        lambda labels: block_sums.of_block(X, (OFFSET, INVERSE), MEANS, labels, COUNTS),
     ],
+    ids=["by label", "around means"],
 )
 def test_a_label_of_no_cluster_touches_nothing_else(
-    kernel: Callable[..., Any], rest: Callable[[Any], tuple[Any, ...]], beside: int
+    add: Callable[[Any], Any], beside: int
 ) -> None:
     labels = LABELS.copy()
     labels[500] = beside
     with pytest.raises(IndexError):
-        kernel(X, OFFSET, INVERSE, *rest(labels))
+        add(labels)
