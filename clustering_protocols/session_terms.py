@@ -19,7 +19,7 @@ from clustering_protocols.contract.disclosures import (
     of_preparation,
     of_release,
 )
-from clustering_protocols.contract.parameters import asked
+from clustering_protocols.contract.parameters import required_choices
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
@@ -58,7 +58,7 @@ def check_named(params: Params) -> None:
 
     Raises InvalidParameters with what each value costs.
     """
-    for name, costs in asked(type(params)).items():
+    for name, costs in required_choices(type(params)).items():
         if name not in params.model_fields_set:
             raise InvalidParameters(f"name it: {costs}", field=name)
 

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
 from clustering_protocols.contract import Disclosure, Params, Reader, SessionContext
 from clustering_protocols.contract.disclosures import exposures, opens_rows
-from clustering_protocols.contract.parameters import asked
+from clustering_protocols.contract.parameters import required_choices
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_terms import runs_of
 from clustering_protocols.terms.agreements import Agreement, Member
@@ -229,7 +229,7 @@ def _fit_method(
         check_sizes(params, layout, situation.rows, USUAL_COLUMNS)
     except (InvalidParameters, ProtocolFailed) as error:
         return error.detail
-    values |= params.model_dump(mode="json", include={*asked(type(params))})
+    values |= params.model_dump(mode="json", include={*required_choices(type(params))})
     return Fit(
         protocol=name,
         method=method,

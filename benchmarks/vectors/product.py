@@ -68,7 +68,7 @@ from clustering_protocols.shared_stages.alignment.linkage import (
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
-from clustering_protocols.shared_stages.row_selection import arrive
+from clustering_protocols.shared_stages.row_selection import admit_table
 from clustering_protocols.shared_stages.secrets import ColumnSecret
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import roster_entries
@@ -468,7 +468,7 @@ class ProductParty:
             *(table[name] for name in ("rows", "columns", "ids")),
             gaps=terms.dictionary is not None,
         )
-        self._arrival = arrive(terms, params, given["slot"], rows)
+        self._table = admit_table(terms, params, given["slot"], rows)
         self._party = engine.PartyEngine(
             agreement=agreement,
             slot=given["slot"],
@@ -494,8 +494,8 @@ class ProductParty:
 
         def read() -> Output:
             result = base64.b64decode(given["result"])
-            outcome = self._party.conclude(*known, result, self._arrival.data)
-            return {"labels": self._arrival.put_back(outcome).labels.tolist()}
+            outcome = self._party.conclude(*known, result, self._table.data)
+            return {"labels": self._table.put_back(outcome).labels.tolist()}
 
         return self._unless_stopped(read)
 
@@ -515,7 +515,7 @@ class ProductParty:
                 raise Equivocation(f"Round {when[0]}, attempt {when[1]}.")
             return self._contribution
         before = self._before if here.round == last.round else self._memory
-        found = self._party.reply(last, before, task, self._arrival.data)
+        found = self._party.reply(last, before, task, self._table.data)
         self._journal, self._before = found.journal, before
         self._memory, self._task = found.memory, task
         self._contribution = found.contribution

@@ -89,10 +89,10 @@ class SessionWithAbsences(Session):
     def turn(
         self,
         absent: Collection[str] = (),
-        told: Mapping[str, bytes] | None = None,
+        forged: Mapping[str, bytes] | None = None,
     ) -> None:
         """Let the parties that come answer the open round."""
-        super().turn([*absent, *self.absences.get(self.open.round, ())], told)
+        super().turn([*absent, *self.absences.get(self.open.round, ())], forged)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,16 +20,16 @@ GROUPS: Final = (
 )
 """All topics, in the order of forms."""
 ASKED: Final = "x-asked"
-"""The key, in the schema of a parameter without a sensible default, of a text that says
-what each value costs: a coordinator has to choose."""
+"""The schema key of a text that says what each value costs: a coordinator has to choose,
+because no default suits everybody."""
 STARTS: Final[JsonDict] = {KEYWORD: "Starts and stopping"}
 PUBLISHED: Final[JsonDict] = {KEYWORD: "What is published"}
 LINKING: Final[JsonDict] = {KEYWORD: "Linking rows"}
 USUAL: Final = "The method"
 
 
-def asked(params: type[BaseModel]) -> dict[str, Any]:
-    """Return the costs of each parameter that a coordinator has to choose."""
+def required_choices(params: type[BaseModel]) -> dict[str, Any]:
+    """Return, by name, the costs of parameters that a coordinator has to choose."""
     fields = params.model_fields.items()
     extras = {name: field.json_schema_extra for name, field in fields}
     return {

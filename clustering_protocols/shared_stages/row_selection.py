@@ -46,23 +46,23 @@ class AdmittedRows(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class AdmittedTable:
     """The part of a party's table that a session sees.
 
-    arrived: the record to remember; None where all rows take part in their order.
+    record: the record to remember; None if all rows take part in their order.
     """
 
     data: DataSource = field(repr=False)
-    arrived: AdmittedRows | None = field(default=None, repr=False)
+    record: AdmittedRows | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> IntArray | None:
         """Return the numbers of the rows that take part; None for all, in their order."""
-        return None if self.arrived is None else self.arrived.rows
+        return None if self.record is None else self.record.rows
 
     def put_back(self, outcome: Outcome) -> Outcome:
         """Return an outcome in the order of the party's own table."""
-        return outcome if self.arrived is None else self.arrived.put_back(outcome)
+        return outcome if self.record is None else self.record.put_back(outcome)
 
 
 def shares_rows(terms: Terms, slot: str) -> bool:
@@ -76,7 +76,9 @@ def shares_any_rows(layout: Layout) -> bool:
     return any(len(group) > 1 for group in layout.row_groups)
 
 
-def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
+def admit_table(
+    terms: Terms, params: Params, slot: str, data: DataSource
+) -> AdmittedTable:
     """Return the part of a party's table that a session sees.
 
     params: those of the terms, checked.
@@ -96,6 +98,6 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     if whole is not None:
         rows = whole if rows is None else whole[rows]
     if rows is None:
-        return Arrival(data=data)
-    arrived = AdmittedRows(rows=rows, n_rows=data.n_rows)
-    return Arrival(data=order_rows(data, rows), arrived=arrived)
+        return AdmittedTable(data=data)
+    record = AdmittedRows(rows=rows, n_rows=data.n_rows)
+    return AdmittedTable(data=order_rows(data, rows), record=record)

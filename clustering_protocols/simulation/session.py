@@ -31,7 +31,7 @@ from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.row_selection import Arrival, arrive
+from clustering_protocols.shared_stages.row_selection import AdmittedTable, admit_table
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.terms import About, Identities, Layout, read_terms
@@ -146,8 +146,8 @@ def agree_and_join(
     session: str = SIMULATION,
     analyst: str | None = None,
     **sections: Any,
-) -> tuple[bytes, dict[str, Arrival]]:
-    """Return the agreement, and the arrival of each table.
+) -> tuple[bytes, dict[str, AdmittedTable]]:
+    """Return the agreement, and the part of each table that the session admits.
 
     session: its id.
     analyst: the analyst's public key (hex) for the terms; None leaves it out.
@@ -165,12 +165,13 @@ def agree_and_join(
     request = session_terms.build_request(params, layout, **request_fields)
     terms = session_terms.draw_up(session, request, simulated=True)
     parsed = read_terms(terms)
-    arrivals = {slot: arrive(parsed, params, slot, own) for slot, own in data.items()}
-    roster = {
-        slot: member(terms, slot, keys, arrival.data)
-        for slot, arrival in arrivals.items()
+    tables = {
+        slot: admit_table(parsed, params, slot, own) for slot, own in data.items()
     }
-    return roster_entries.agree(terms, roster), arrivals
+    roster = {
+        slot: member(terms, slot, keys, table.data) for slot, table in tables.items()
+    }
+    return roster_entries.agree(terms, roster), tables
 
 
 class PendingTask(NamedTuple):
@@ -184,7 +185,7 @@ class PendingTask(NamedTuple):
 class Parties:
     """All parties of an agreement, with their memories and journals.
 
-    arrivals: of each party's own table.
+    tables: of each party, as the session admits it.
 
     data: the rows of each table that take part, as the engine sees them.
     last_tasks: of each party.
@@ -194,13 +195,13 @@ class Parties:
         self,
         agreement: bytes,
         entropies: Mapping[str, bytes],
-        arrivals: Mapping[str, Arrival],
+        tables: Mapping[str, AdmittedTable],
         choices: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self.agreement = agreement
         self.entropies = entropies
-        self.arrivals = arrivals
-        self.data = {slot: arrival.data for slot, arrival in arrivals.items()}
+        self.tables = tables
+        self.data = {slot: table.data for slot, table in tables.items()}
         self.choices = choices
         self.memories = {slot: Memory() for slot in self.session.slots}
         self.journals = {slot: engine.Journal() for slot in self.session.slots}
@@ -272,7 +273,7 @@ class Parties:
         """
         state = (self.journals[slot], self.memories[slot])
         outcome = self.party(slot).conclude(*state, result, data)
-        return self.arrivals[slot].put_back(outcome)
+        return self.tables[slot].put_back(outcome)
 
     def list_travelled_rows(self, slot: str) -> IntArray:
         """Return a slot's own rows in the order in which they travelled."""
@@ -280,7 +281,7 @@ class Parties:
         selection, order = memory.get(Selection), memory.get(RowOrder)
         rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
         rows = rows if order is None else rows[order.order]
-        own = self.arrivals[slot].rows
+        own = self.tables[slot].rows
         return rows if own is None else own[rows]
 
 
@@ -322,9 +323,9 @@ class Session(Parties):
         runs_on: Engine = ONE_THREAD,
         **options: Any,
     ) -> None:
-        agreement, arrivals = agree_and_join(params, layout, data, seed, **options)
+        agreement, tables = agree_and_join(params, layout, data, seed, **options)
         keys = entropies(seed, options.get("session", SIMULATION), layout.names)
-        super().__init__(agreement, keys, arrivals, choices or {})
+        super().__init__(agreement, keys, tables, choices or {})
         self.timer = timer
         self.runs_on = runs_on
         self.last: engine.Opened | None = None
@@ -395,20 +396,20 @@ class Session(Parties):
     def turn(
         self,
         absent: Collection[str] = (),
-        told: Mapping[str, bytes] | None = None,
+        forged: Mapping[str, bytes] | None = None,
     ) -> None:
         """Let the parties answer the open round, and the analyst continue.
 
         An attempt that was void leaves the memories as they were before the round.
 
         absent: slots that do not fetch their task.
-        told: tasks that a slot receives instead of its own.
+        forged: tasks that a slot receives instead of its own.
 
         Raises CoterieError where a role refuses; the round stays open, and no memory
             changes.
         """
         opened = self.open
-        tasks = self.tasks() | dict(told or {})
+        tasks = self.tasks() | dict(forged or {})
         tasks = {slot: tasks[slot] for slot in opened.tasks if slot not in absent}
         for slot, task in tasks.items():
             self.record(ANALYST, slot, task)
@@ -428,10 +429,10 @@ class Session(Parties):
                 return
             self.turn()
 
-    def to_the_end(self, told: Mapping[str, bytes] | None = None) -> SimulationResult:
-        """Play all rounds with everybody; ``told`` replaces tasks of the open round."""
-        if told:
-            self.turn(told=told)
+    def to_the_end(self, forged: Mapping[str, bytes] | None = None) -> SimulationResult:
+        """Play all rounds with everybody; ``forged`` replaces tasks of the open round."""
+        if forged:
+            self.turn(forged=forged)
         while not self.is_over:
             if isinstance(self.move, engine.Choosing):
                 self.choose(None)

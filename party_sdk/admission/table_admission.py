@@ -22,8 +22,8 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
-    Arrival,
-    arrive,
+    AdmittedTable,
+    admit_table,
     shares_rows,
 )
 from clustering_protocols.shared_stages.statistics.by_leader import (
@@ -89,7 +89,7 @@ def check_admitted(fields: SlotFields, data: DataSource) -> None:
         check_fields(data, fields.dictionary.names)
 
 
-def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
+def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTable:
     """Return the table as the session sees it.
 
     Raises InvalidData if it cannot take part, with the lines of repeated ids.
@@ -98,7 +98,7 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
 
     params = check_terms(terms)
     try:
-        return arrive(terms, params, slot, data)
+        return admit_table(terms, params, slot, data)
     except InvalidData:
         if match_columns_of(terms, slot):
             raise

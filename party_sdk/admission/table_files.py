@@ -12,7 +12,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.terms.terms import Terms
 from party_sdk.admission.table_admission import (
     SlotFields,
-    arrival_of,
+    admitted_table_of,
     check_admitted,
     key_values_of,
     row_warnings,
@@ -93,7 +93,7 @@ class TableSpec:
         findings = () if data is None else tuple(data.unfit.shown)
         if data is not None and not findings:
             try:
-                arrived = arrival_of(terms, slot, data).data
+                arrived = admitted_table_of(terms, slot, data).data
                 # by the terms only, since the policy is not known here
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:

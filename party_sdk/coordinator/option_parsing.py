@@ -344,11 +344,14 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     protocol: the new session's protocol; parameters that it lacks are left out.
     """
     from clustering_protocols import catalogue, session_terms
-    from clustering_protocols.contract.parameters import asked
+    from clustering_protocols.contract.parameters import required_choices
 
     params = session_terms.check_terms(terms)
     values = params.model_dump(mode="json", exclude_unset=True)
-    values = params.model_dump(mode="json", include={*asked(type(params))}) | values
+    values = (
+        params.model_dump(mode="json", include={*required_choices(type(params))})
+        | values
+    )
     if terms.evaluation is not None:
         values["n_clusters"] = list(terms.evaluation.n_clusters)
     fields = catalogue.protocol(protocol).params.model_fields

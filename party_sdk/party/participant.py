@@ -39,7 +39,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.session_terms import check_terms
-from clustering_protocols.shared_stages.row_selection import AdmittedRows, Arrival
+from clustering_protocols.shared_stages.row_selection import AdmittedRows, AdmittedTable
 from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments, measure
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
@@ -50,7 +50,7 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk.admission.table_admission import (
     SlotFields,
-    arrival_of,
+    admitted_table_of,
     select_clustered,
     slot_fields_of,
     units_of,
@@ -185,7 +185,7 @@ class Party:
         agreement = self.stored.agreement
         return None if agreement is None else number_of(agreement)
 
-    def enrol(self, data: DataSource) -> Arrival:
+    def enrol(self, data: DataSource) -> AdmittedTable:
         """Take the slot by sending sizes and public keys; return the admitted rows.
 
         The keys follow from stored entropy, so a join whose response was lost is repeated
@@ -195,24 +195,24 @@ class Party:
         if identity.token is None:  # after joining, the accepted terms stay accepted
             self._policy.check_terms(self.terms)
         terms, rows_digest = self.terms, data_digest(data)
-        arrival = arrival_of(terms, self.invitation.slot, data)
-        self._policy.check_rows(terms, arrival.data.n_rows)
+        admitted = admitted_table_of(terms, self.invitation.slot, data)
+        self._policy.check_rows(terms, admitted.data.n_rows)
         check_choices(terms.protocol.name, self._choices)
         if identity.data_digest is not None:
             check_same_rows(identity.data_digest, rows_digest)
-        self._check_history(arrival.data)
+        self._check_history(admitted.data)
         if identity.token is not None:
             self._identity = identity
             limits = limits_of(terms.protocol.name)
             self._choices = merge_choices(self._identity.choices, self._choices, limits)
-            return arrival
+            return admitted
         member = identity.member or roster_entries.enrol(
             self.invitation.secret,
             self._identity.terms.encode(),
             self.stored.slot,
             self._entropy,
             self._verifier.institution,
-            n_rows=arrival.data.n_rows,
+            n_rows=admitted.data.n_rows,
             n_columns=len(terms.columns(self.stored.slot, data.columns)),
         )
         update = {
@@ -223,7 +223,7 @@ class Party:
         }
         line = member.model_dump_json().encode()
         with self.stored.store.transaction():
-            rows = arrival.arrived
+            rows = admitted.record
             content = None if rows is None else rows.encode()
             self.stored.save(Document.ADMITTED_ROWS, content)
             self._save_identity(identity.model_copy(update=update))
@@ -235,7 +235,7 @@ class Party:
             self._save_identity(identity)
             raise
         self._save_identity(self._identity.model_copy(update={"token": token}))
-        return arrival
+        return admitted
 
     def _check_history(self, data: DataSource) -> None:
         terms, stored, history = self.terms, self.stored, self.stored.history
@@ -285,17 +285,17 @@ class Party:
                 check_staying(self.stored)
             with self.tell_refusals():
                 data = self._open(table, id_column, columns, mapping)
-                arrival = self.enrol(data)
+                admitted = self.enrol(data)
             try:
                 with announce_stops(self.stored, self._analyst):
-                    outcome = self._run_rounds(arrival, on_progress)
+                    outcome = self._run_rounds(admitted, on_progress)
             except Unauthenticated:
                 # the token expired, and the party's key gets a new one; if it was
                 # revoked, so was the invitation, and the analyst refuses
                 self._save_identity(self._identity.model_copy(update={"token": None}))
-                arrival = self.enrol(data)
+                admitted = self.enrol(data)
                 with announce_stops(self.stored, self._analyst):
-                    outcome = self._run_rounds(arrival, on_progress)
+                    outcome = self._run_rounds(admitted, on_progress)
         return self._result_of(outcome, data)
 
     def tell_refusals(self) -> AbstractContextManager[None]:
@@ -304,9 +304,11 @@ class Party:
             return nullcontext()
         return announce_refusals(self._analyst, self.invitation.code)
 
-    def _run_rounds(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
+    def _run_rounds(
+        self, admitted: AdmittedTable, on_progress: OnProgress | None
+    ) -> Outcome:
         if (result := self.stored.result) is not None:
-            return self._conclude(result, arrival.data)
+            return self._conclude(result, admitted.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
         announce_resumed(self.stored, self._analyst, status := watch.fetch_status())
@@ -319,7 +321,7 @@ class Party:
         party = self._engine(self._agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
-            history.record(use, history.rows_of(arrival.data), self._policy)
+            history.record(use, history.rows_of(admitted.data), self._policy)
         rounds = Responder(
             stored=self.stored,
             analyst=analyst,
@@ -334,13 +336,13 @@ class Party:
             watch.report_status(busy=task is not None)
             task = task or watch.task()
             if task is not None:
-                task = rounds.answer(party, task, arrival.data)
+                task = rounds.answer(party, task, admitted.data)
             elif watch.fetch_status().state is SessionState.COMPLETED:
                 break
         result = analyst.result(self.invitation.session)
-        outcome = self._conclude(result, arrival.data)
+        outcome = self._conclude(result, admitted.data)
         if outcome.predict is not None:  # before the result, which is stored last
-            self._save_moments(arrival.data)
+            self._save_moments(admitted.data)
         with self.stored.store.transaction():
             self.stored.save(Document.RESULT, result)  # it has been checked
             # without entropy no message can be opened; reading the result takes no key

@@ -137,6 +137,6 @@ def test_a_party_that_refused_once_stays_stopped() -> None:
     first = session.standings[slot][0].task
     lie = moved(session.agreement, first, session.open.tasks[slot])
     with pytest.raises(CoterieError):
-        session.turn(told={slot: lie})
+        session.turn(forged={slot: lie})
     with pytest.raises(TaskRefused, match="has stopped"):
         session.turn()

@@ -71,7 +71,7 @@ def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
     packet = packets.read(told(session, A, **changes)[A])
     task = written(packet, address=packet.address.model_copy(update=place))
     with pytest.raises(TaskRefused, match=why):
-        session.turn(told={A: task})
+        session.turn(forged={A: task})
 
 
 def test_a_field_that_all_share_is_nobodys_own() -> None:

@@ -74,7 +74,7 @@ def test_a_total_that_one_site_alone_was_told_ends_the_session(
 ) -> None:
     s = at(4, normalisation=normalisation)
     with pytest.raises(ProtocolFailed, match="not the sum"):
-        s.turn(told={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
+        s.turn(forged={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
 
 
 def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ def test_the_last_total_is_compared_too() -> None:
     s = at(9)
     lie = altered(s, "r1c3", partial(shifted, by=2**40))
     with pytest.raises(ProtocolFailed):
-        s.to_the_end(told={"r1c3": lie})
+        s.to_the_end(forged={"r1c3": lie})
 
 
 def test_sizes_in_which_sites_differ_end_the_session() -> None:

@@ -252,7 +252,7 @@ def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
     with pytest.raises(
         (ProtocolFailed, GuardRefused, InvalidArray), match=WHY.get(lie)
     ):
-        s.to_the_end(told=told)
+        s.to_the_end(forged=told)
 
 
 def test_fewer_members_than_the_quorum_are_refused() -> None:
@@ -305,7 +305,7 @@ def test_a_total_that_came_before_is_passed_over() -> None:
             "totals": np.vstack([task.totals, task.totals + np.uint64(1)]),
         }
 
-    s.to_the_end(told={"r2c1": altered(s, "r2c1", twice)})
+    s.to_the_end(forged={"r2c1": altered(s, "r2c1", twice)})
     ends_alike(s, expected({}))
 
 

@@ -17,7 +17,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.shared_stages.row_selection import Arrival, arrive
+from clustering_protocols.shared_stages.row_selection import AdmittedTable, admit_table
 from clustering_protocols.terms.terms import Layout
 
 N = 60
@@ -49,13 +49,13 @@ def params(**said: Any) -> DataCollaboration:
 
 def arrived(
     ids: Sequence[str] | None, layout: Layout = SHARED, slot: str = "r1c1", **said: Any
-) -> Arrival:
+) -> AdmittedTable:
     n_rows = 4 if ids is None else len(ids)
     own = MatrixSource(np.arange(float(n_rows))[:, None], ids=ids)
-    return arrive(drawn(params(**said), layout), params(**said), slot, own)
+    return admit_table(drawn(params(**said), layout), params(**said), slot, own)
 
 
-def rows_of(arrival: Arrival) -> list[int]:
+def rows_of(arrival: AdmittedTable) -> list[int]:
     return matrix(arrival.data)[:, 0].astype(int).tolist()
 
 
@@ -76,7 +76,7 @@ def test_ids_that_differ_in_spelling_alone_arrive_at_one_place() -> None:
 
 def test_rows_that_are_in_order_arrive_as_they_are() -> None:
     found = arrived(["a", "b"])
-    assert (found.rows, found.arrived) == (None, None)
+    assert (found.rows, found.record) == (None, None)
     assert isinstance(found.data, MatrixSource)
 
 
@@ -104,8 +104,8 @@ def test_a_party_with_unshared_rows_needs_no_ids(
 
 def test_a_protocol_that_aligns_no_rows_takes_them_as_they_are() -> None:
     own = MatrixSource(np.eye(2), ids=["b", "a"])
-    found = arrive(drawn(Dummy(), SHARED), Dummy(), "r1c2", own)
-    assert found == Arrival(data=own)
+    found = admit_table(drawn(Dummy(), SHARED), Dummy(), "r1c2", own)
+    assert found == AdmittedTable(data=own)
 
 
 def test_rows_without_ids_are_refused_with_what_to_do() -> None:

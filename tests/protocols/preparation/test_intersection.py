@@ -255,7 +255,7 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
         return {"common": common}
 
     with pytest.raises(RowsNotAligned):
-        session.turn(told={"r1c1": altered(session, "r1c1", another)})
+        session.turn(forged={"r1c1": altered(session, "r1c1", another)})
 
 
 @pytest.mark.parametrize(
