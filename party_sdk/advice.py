@@ -221,7 +221,7 @@ def _fit_method(
         return f"It takes {QUESTIONS['data'].answers[method.data]}."
     exposure = max(exposures(_disclosures_of(name, method, layout)))
     if exposure >= Exposure.GEOMETRY and not situation.distances:
-        return f"The analyst, or it and one party, can work out {exposure.sentence}."
+        return f"The analyst, alone or with a party, can work out {exposure.sentence}."
     values = method.parameters(_N_CLUSTERS)
     try:
         params = catalogue.parse_params(name, values)

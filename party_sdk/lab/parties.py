@@ -151,8 +151,8 @@ class AgreedFields:
             parts = getattr(self, name)
             if parts is not None and len(parts) != layout.n_column_groups:
                 raise InvalidParameters(
-                    f"{layout.n_column_groups} column groups need as many, and "
-                    f"there are {len(parts)}.",
+                    f"one for each of the {layout.n_column_groups} column groups is "
+                    f"needed; there are {len(parts)}.",
                     field=name,
                 )
 

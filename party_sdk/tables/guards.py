@@ -223,7 +223,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     ]
     yield from sentences[:_MAX_SHOWN]
     if len(sentences) > _MAX_SHOWN:
-        yield f"{len(sentences) - _MAX_SHOWN} more values stand apart from their columns."
+        yield f"{len(sentences) - _MAX_SHOWN} more values lie far from their columns' others."
     if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
         yield (
@@ -434,10 +434,10 @@ class NumberGuard:
         constant = (self.low == self.high) & (self.missing == 0)
         constant &= np.abs(self.low) <= _EXACT  # larger integers lose digits in float64
         if zeros := self._quote_names(constant & (self.low == 0)):
-            sentences.append(f"Nothing but 0: {zeros}. This tells no rows apart.")
+            sentences.append(f"Nothing but 0: {zeros}. This distinguishes no rows.")
         if quoted := self._quote_names(constant & (self.low != 0)):
             sentences.append(
-                f"One value in all rows: {quoted}. This tells no rows apart."
+                f"One value in all rows: {quoted}. This distinguishes no rows."
             )
         all_read = all(column.is_described for column in self._columns)
         if self.n_rows > 1 and len(constant) and constant.all() and all_read:
@@ -450,7 +450,7 @@ class NumberGuard:
         names = [column.name for column in self._columns]
         if truths := [name for name in names if name.casefold() in _TRUTHS]:
             classes = ", ".join(map(repr, truths))
-            sentences.append(f"Perhaps the true classes, and no data: {classes}.")
+            sentences.append(f"Perhaps true classes rather than data: {classes}.")
         return sentences
 
     def _quote_names(self, mask: Any) -> str:

@@ -64,7 +64,7 @@ def _print(trial: "Trial") -> None:
     for name, why in draft.left_out.items():
         say(f"left out: {name} ({why})")
     if draft.n_gaps:
-        say(f"{draft.n_gaps:,} empty cells were filled: means, most frequent levels")
+        say(f"{draft.n_gaps:,} empty cells: filled by means or most frequent levels")
     say(trial.suggested)
     sizes = ", ".join(map(str, trial.report.sizes))
     say(f"clusters: {sizes} rows")

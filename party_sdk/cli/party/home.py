@@ -131,7 +131,7 @@ def leave(
     because: Annotated[
         str,
         option(
-            "The one word that all others read, once you have run with your data.",
+            "The reason that all others read if you have already run with your data.",
             type=click.Choice(
                 [word.value for word in StopReason if word != StopReason.HELD]
             ),
