@@ -78,18 +78,6 @@ def leaves_one_out(patch: Patch) -> Lies:
     return lies
 
 
-def tells_twice(patch: Patch) -> Lies:
-    """Once more in a round of its own, after everybody has answered."""
-    lies: Lies = []
-
-    def again(session: Any, now: llf.UpdateState, given: Given) -> Ask:
-        lies.append(sorted(given))
-        return rows_analyst._enter(session, now, "tell")
-
-    patch.setattr(rows_analyst, "_finish_session", again)
-    return lies
-
-
 # Totals of moments, with something added
 
 

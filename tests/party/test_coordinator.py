@@ -22,7 +22,6 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, read_terms
@@ -133,12 +132,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], type[Exception]]] =
         lambda d: d.update(terms=d["terms"].replace(":10", ":11")),
         AgreementMismatch,
     ),
-    "name": (lambda d: d["roster"][1].update(institution="B"), KeyNotAuthentic),
     "rows": (lambda d: d["roster"][1].update(n_rows=2), KeyNotAuthentic),
-    "identity": (
-        lambda d: d["roster"][1].update(identity=Institution("", bytes(32)).key),
-        KeyNotAuthentic,
-    ),
 }
 
 

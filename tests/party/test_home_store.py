@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from clustering_protocols.common.errors import NotReady
+from clustering_protocols.common.errors import InvalidParameters, NotReady
 from party_sdk.home import store as module
 from party_sdk.home.store import VERSION, HomeStore
 from party_sdk.party.party_session import Document, PartySession
@@ -266,6 +266,23 @@ def test_threads_of_a_process_write_in_turns(home: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, "abcd"))
     assert len(PartySession(home, "s", "a").ledger.read()) == 100
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ({3: "a"}, "no cluster 3"),
+        ({0: "a" * 41}, "printable characters"),
+        ({0: "a", 1: "a"}, "the same name"),
+    ],
+)
+def test_names_of_clusters_are_few_short_and_different(
+    home: Path, names: dict[int, str], why: str
+) -> None:
+    party = fill(home, 1)
+    with pytest.raises(InvalidParameters, match=why):
+        party.name_clusters(names, 3)
+    assert party.cluster_names == ()
 
 
 def test_a_home_that_was_removed_is_made_anew(home: Path) -> None:

@@ -76,10 +76,14 @@ class Operators(Asker):
 
 def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None:
     two = Operators(house, "few")
+    for said in two.run(ids_per_row=0.5):
+        assert "ids for your" in said
     for said in two.run():
         assert TWENTY in said
         assert "--choice allow_small_overlap=true" in said
         assert "25" not in said
+    for said in two.run(choices=ALLOWED, minimum_rows=30):
+        assert "'minimum_rows' is 30" in said
     first, second = two.run(choices=ALLOWED)
     assert (first.labels >= 0).sum() == (second.labels >= 0).sum() == 25
     with two.party("r1c1") as party:

@@ -115,7 +115,6 @@ def test_where_nobody_lies_everybody_has_labels(
 
 TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
     "close after the first update": ("llf, rows", liars.closes_at_once, ProtocolFailed),
-    "tell twice": ("llf, rows", liars.tells_twice, TaskRefused),
     "wider powers of two": ("dc", liars.widens_powers, ProtocolFailed),
 }
 

@@ -26,6 +26,7 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Schema, numbers
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout, Terms
+from clustering_protocols.wire.states import SessionState
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
@@ -524,3 +525,4 @@ def test_centroids_and_distances_raise_a_question_over_http(
     )
     with pytest.raises(GuardRefused, match="allow_shown_together"):
         house.run(then, tables)
+    assert then.status().state is SessionState.RECRUITING

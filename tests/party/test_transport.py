@@ -1,11 +1,9 @@
 """Sending: when to try again, what a refusal becomes, and what is never sent."""
 
-import base64
 import json
 import re
 import threading
 from collections.abc import Callable
-from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
@@ -30,12 +28,7 @@ from clustering_protocols.common.errors import (
 from party_sdk.analyst_client import transport
 from party_sdk.analyst_client.analyst import end_of
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.analyst_client.requests import (
-    bearer,
-    content_digest,
-    contribution_headers,
-    raise_problem,
-)
+from party_sdk.analyst_client.requests import bearer, raise_problem
 from party_sdk.analyst_client.transport import RETRYABLE, Listeners, next_delay
 from party_sdk.coordinator.coordinator import Coordinator
 from tests.party.small_servers import serving
@@ -141,13 +134,6 @@ def test_an_answer_that_is_not_of_an_analyst_is_explained(
 )
 def test_the_end_of_a_session_is_the_exception_of_its_reason(problem: Problem) -> None:
     assert end_of("failed", problem.slug, "Why.").problem is problem
-
-
-def test_an_upload_says_the_digest_of_its_bytes() -> None:
-    digest = base64.b64encode(sha256(b"x").digest()).decode()
-    assert content_digest(b"x") == f"sha-256=:{digest}:"
-    assert contribution_headers(b"x")["Content-Digest"] == content_digest(b"x")
-    assert bearer("t") == {"Authorization": "Bearer t"}
 
 
 class Hand:

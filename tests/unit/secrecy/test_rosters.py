@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from clustering_protocols import session_terms
-from clustering_protocols.common.errors import KeyNotAuthentic, Malformed
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    KeyNotAuthentic,
+    Malformed,
+)
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
@@ -97,6 +101,16 @@ def test_the_secret_does_not_allow_a_change_of_signed_lines(
     marked = line.model_copy(update={"mark": mark(SECRET, written)})
     with pytest.raises(KeyNotAuthentic, match="'r2c1' is not what its institution"):
         check(agreement(r2c1=marked))
+
+
+@pytest.mark.threat(34)
+def test_terms_own_line_and_marks_are_those_of_the_joining() -> None:
+    with pytest.raises(AgreementMismatch, match="terms changed"):
+        roster_entries.check_agreement(agreement(), drawn("t"), SECRET, OWN)
+    with pytest.raises(AgreementMismatch, match="changed the line of slot 'r1c1'"):
+        check(agreement(r1c1=enrolled("r1c1", who="analyst")))
+    with pytest.raises(KeyNotAuthentic, match="'r2c1' carries a foreign mark"):
+        check(agreement(r2c1=enrolled("r2c1", secret=bytes(32))))
 
 
 @pytest.mark.threat(34)
