@@ -54,8 +54,8 @@ def of_fields(
 ) -> list[str]:
     """Return warnings about fields that the analyst may find in rows up to a motion.
 
-    dictionary: of each column group.
-    plans: of each column group; empty if the terms have no preparation.
+    dictionary: the schema of each column group.
+    plans: the plan of each column group; empty if the terms have no preparation.
     """
     protocol = catalogue.protocol_of(params)
     if Kind.GEOMETRY not in kinds_of(protocol.shows(params, layout), Reader.OUTSIDE):
@@ -89,9 +89,9 @@ def of_result(
 ) -> list[str]:
     """Return warnings about a result.
 
-    params: of the selected run.
+    params: the parameters of the selected run.
     report: the protocol's report to the operator.
-    figures: of that run.
+    figures: the figures of that run.
     sizes: rows of each cluster, over all parties.
     runs: the figures of all runs, where there are several.
     """

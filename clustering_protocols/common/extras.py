@@ -11,7 +11,7 @@ def require_extra(extra: str, why: str, *packages: str) -> None:
     """Raise :class:`InvalidParameters` unless the libraries of an extra are installed.
 
     extra: as ``pip install 'coterie[extra]'`` names it.
-    why: what needs which library: a sentence without its full stop.
+    why: which feature needs which library, as a sentence without its full stop.
     packages: the names by which they are imported.
     """
     if any(find_spec(package) is None for package in packages):

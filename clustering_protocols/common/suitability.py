@@ -80,7 +80,7 @@ class Method:
 
     name: of the algorithm; unique in its protocol for a partitioning.
     partitionings: the possible splits of data.
-    shapes: of the clusters that it finds.
+    shapes: the shapes of clusters that it finds.
     data: the kind of data that it is for.
     params: to begin with, beside the number of clusters.
     agreement: with clustering the pooled rows, by split: the mean adjusted Rand index

@@ -71,9 +71,9 @@ class Reopen:
 class Run:
     """The end of a run.
 
-    results: what each slot may read; labels go to the slots of their row group only.
-    summary: what the coordinator may read.
-    figures: what everybody may read.
+    results: the result for each slot; labels go to the slots of their row group only.
+    summary: the summary for the coordinator.
+    figures: the figures of the run, which everybody may read.
     labelled_at_home: whether parties find the labels, and number the clusters,
         themselves.
     """
@@ -88,8 +88,8 @@ class Run:
 class Finish:
     """The end of the stage.
 
-    runs: of a stage with results: one if the stage belongs to one run, else one for
-        each of the session's.
+    runs: for a stage with results: one run if the stage belongs to one, else all runs of
+        the session.
     n_rows: the new number of rows of each slot where this stage selected some; its
         parties remember a :class:`~.published.Selection`.
     """
@@ -109,7 +109,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
     Generic in the protocol's parameters, the answers to its tasks (a union, where a
     stage asks for several kinds), and the state.
 
-    state: of :meth:`start` and :meth:`step` in ``Ask.state``; by default nothing.
+    state: the kind of ``Ask.state`` that the role returns; by default nothing.
     """
 
     state: ClassVar[type[Record]] = NoState

@@ -101,7 +101,7 @@ def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
 
 
 def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]:
-    """Return the disclosures of a release; none where no column group pools sums."""
+    """Return the disclosures of a release; none if no column group pools sums."""
     if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
         return frozenset()
     disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)

@@ -141,7 +141,7 @@ class PartyContext(Generic[P_co]):
         members after this party and -1 for those before it, so that streams cancel in a
         sum.
 
-        members: in the order of slots, including this party.
+        members: slots in their order, including this party.
         """
         own, salt = self.slot.name, bytes.fromhex(self.transcript)
         keys = party_keys(self.entropy, self.session.terms.session, own)
@@ -259,9 +259,9 @@ class Outcome:
     item_memberships: float64 (n_clusters, n_columns); how much each column belongs to
         each cluster.
     predict: places new rows at home, where protocol and terms allow it.
-    figures: of all runs, where the protocol computes them.
+    figures: the figures of all runs, if the protocol computes them.
     chosen: the number of the run that this is the outcome of.
-    profiles: of the clusters, if released: first exact ones over the party's own
+    profiles: cluster profiles, if released: first exact ones over the party's own
         fields, then the rounded ones for everybody.
     n_took_part: how many of the party's rows took part, where some were selected.
     order: int64 (n_clusters,); for the engine to renumber clusters: ``order[i]`` is the
@@ -298,7 +298,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         """Return the answer to a task."""
 
     def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
-        """Return whether the terms let this party receive such a task."""
+        """Return whether the terms let this party receive tasks of a kind."""
         return True
 
     def receive(

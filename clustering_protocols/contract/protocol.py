@@ -76,8 +76,8 @@ class Stage:
 
     analyst, party: return the roles; see :func:`roles_of`.
     exchanges: in their order: none is asked again after a later one.
-    envelopes: what parties send each other.
-    results: what a last stage hands out, to a slot or to the coordinator.
+    envelopes: the kinds of record that parties seal to each other.
+    results: the kinds of record that a last stage gives a slot or the coordinator.
     results_to: within which group everybody gets the same result.
     each_run: whether a session of several runs repeats the stage for each of them; else
         one stage serves all runs.
@@ -178,7 +178,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     """A protocol of the catalogue.
 
     version: raised with any change that an older party would not understand.
-    partitionings: of ``horizontal``, ``vertical``, ``mixed``.
+    partitionings: some of ``horizontal``, ``vertical``, ``mixed``.
     learns: what each reader learns, in one sentence.
     risks: the closed list of risk codes, without the protocol's name.
     choices: settings that each party chooses alone, with a sentence for each.
@@ -217,7 +217,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         """
 
     def may_label_new_rows(self, params: P) -> bool:
-        """Return whether parties of such sessions may label rows that come later."""
+        """Return whether parties of a session may label new rows later."""
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
@@ -277,7 +277,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     def cautions(
         self, params: P, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Return warnings about the result of such a session; usually none.
+        """Return warnings about the result of a session; empty by default.
 
         widths: columns of each column group.
         """
@@ -290,7 +290,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return ()
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that several runs bring beside those of one."""
+        """Return the further risk codes of a session with several runs."""
         return ()
 
     @abstractmethod

@@ -149,7 +149,7 @@ def order_published_first(
     """Return all clusters: the published ones by size, then the others.
 
     published: int64 (p,); the clusters that outsiders read.
-    sizes, centroids: of these, as published; no centroids (0, m) if they are not.
+    sizes, centroids: those of ``published``; centroids are (0, m) if not published.
     common: float64 (k, m); centroids that all parties read, for the unpublished ones.
     """
     unpublished = np.setdiff1d(np.arange(n_clusters), published)

@@ -85,13 +85,13 @@ class Params(BaseModel):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse dictionaries that lack what the parameters need.
 
-        dictionary: of each column group. Raises InvalidParameters.
+        dictionary: the schema of each column group. Raises InvalidParameters.
         """
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
         """Return the parameters with everything that depends on the size computed.
 
-        n_rows, n_columns: of all parties together, as they joined.
+        n_rows, n_columns: totals over all parties, as they joined.
         """
         return self
 
@@ -122,8 +122,8 @@ P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
 class SessionContext(Generic[P_co]):
     """The context of both roles after all parties have joined.
 
-    agreement, agreement_digest, terms, params: as agreed; in a stage of one of several
-        runs, the parameters are those of that run.
+    agreement, agreement_digest, terms, params: the agreed ones; in a stage of one of
+        several runs, the parameters are those of that run.
     runs: the parameters of each run; they differ in ``n_clusters`` alone.
     selected: the number of rows that take part, of slots with selected rows.
     engine: runs kernels over blocks of rows on this role's machine.

@@ -20,7 +20,7 @@ WORD: Final = 8
 class Extent:
     """The size of a session.
 
-    rows, features: of all parties together, spread evenly over row groups and column
+    rows, features: totals over all parties, spread evenly over row groups and column
         groups.
     """
 
@@ -66,7 +66,7 @@ class Sizes(Generic[P]):
         That many its audit allows by default (``sums_limit``). None without an audit of
         sums.
 
-        params: of each run.
+        params: the parameters of each run.
         """
         return None
 

@@ -172,7 +172,7 @@ class RehearsedRound(BaseModel):
 
     first, last, n: the first and the last of these rounds, from 1, and their number.
     example: the contribution of the first.
-    n_bytes: of all of them.
+    n_bytes: the bytes of all these contributions.
     """
 
     first: int

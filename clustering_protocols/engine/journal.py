@@ -32,11 +32,11 @@ _RECENT = 3  # the total of a sum is read at most two answers later
 class Journal(Record):
     """The position of a party in its session.
 
-    round, attempt: of the last task that was answered; 0 before the first.
+    round, attempt: those of the last answered task; 0 before the first.
     stage, exchange: index of that task's stage, and of its exchange within the stage.
     answered: the number of answered rounds for each kind of task of this stage.
     asked: SHA-256 (hex) of the task's content without what differs between attempts.
-    members: of the last attempt, where the task names them.
+    members: the members that the last attempt's task names, if it does.
     stopped: why this party answers no more; empty while it does.
     left: whether it stopped because its operator left the session.
     stop_reason: the code of this reason, all that others read of it.

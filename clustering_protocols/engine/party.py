@@ -106,11 +106,11 @@ class TaskOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyEngine:
-    """One party of a session, between rounds: everything but memory and data.
+    """One party of a session, between rounds: everything except its memory and data.
 
     agreement: the exact bytes; the caller has checked terms and roster.
     entropy: 32 bytes from which every private draw follows.
-    choices: of this party; see :class:`~clustering_protocols.contract.PartyContext`.
+    choices: what this party decides alone; see :class:`.PartyContext`.
     engine: runs kernels over blocks of rows; on one thread by default.
     """
 

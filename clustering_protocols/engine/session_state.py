@@ -31,7 +31,7 @@ _RUNS: Final = "kept"  # the array with the JSON values of the runs
 class AnalystState(Record):
     """The analyst's state between two rounds, as bytes.
 
-    stage, round, attempt, quorum: of the open round.
+    stage, round, attempt, quorum: those of the open round.
     n_rows: the number of rows that take part, for slots with a selection of rows.
     reached: the number of the last line of the transcript that each slot has answered.
     stage_state, history, held, mail: uint8 arrays; the state of the stage's role; the
@@ -341,7 +341,7 @@ Stored = TypeVar("Stored")
 class Conclusion:
     """The figures of the runs, as JSON values, and the chosen run.
 
-    sizes: of the clusters of each of several runs, rounded to fives; empty for one run.
+    sizes: cluster sizes of each of several runs, rounded to fives; empty for one run.
     """
 
     figures: list[dict[str, Any]]
@@ -385,8 +385,8 @@ class Opened(Generic[Payload]):
 class Choosing(Generic[Payload]):
     """All runs are done: the coordinator chooses one of them.
 
-    figures: of each run, as JSON values.
-    sizes: of the clusters of each run, rounded to fives.
+    figures: the figures of each run, as JSON values.
+    sizes: the cluster sizes of each run, rounded to fives.
     """
 
     state: Payload = field(repr=False)

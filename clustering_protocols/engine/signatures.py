@@ -68,7 +68,7 @@ class Sign(Record):
 class Conclude(Record):
     """Task and memory of a session with several runs: sign, given all figures.
 
-    figures: of each run, in order; empty where the protocol computes none.
+    figures: the figures of each run, in order; empty if the protocol computes none.
     chosen: the number of the run whose results these are, from 0.
     """
 
@@ -117,7 +117,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
-        """Return the outcome that the protocol makes of the result."""
+        """Return the outcome that the protocol computes from the result."""
         if not self.lasts:
             return super().conclude(context, result, data)
         # where a quorum is enough, a party may have missed the last round
@@ -178,7 +178,7 @@ def check(
     """Refuse too few signatures, or one of another transcript.
 
     stage: :data:`OPENING` or :data:`CLOSING`.
-    transcript: that must have been signed (hex).
+    transcript: the transcript (hex) that the parties must have signed.
     signatures: uint8 (slots, 64).
 
     Raises ProtocolFailed: with the slot that has signed something else.
@@ -237,7 +237,7 @@ def outcome_of(
     data: DataSource | None,
     chosen: int,
 ) -> Outcome:
-    """Return the outcome that the protocol makes of a result.
+    """Return the outcome that the protocol computes from a result.
 
     lasts: the protocol's last stage, or that of each run.
 

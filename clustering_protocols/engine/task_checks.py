@@ -25,7 +25,7 @@ _SHRINKING = "members"  # the one field in which attempts of a round may differ
 class Admission:
     """Decides whether a task may follow a party's answers.
 
-    context: of the party, before it reads the new lines of the transcript.
+    context: the party's context before it reads the new lines of the transcript.
     acknowledged: whether the analyst has acknowledged the party's last answer.
     """
 

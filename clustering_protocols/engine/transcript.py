@@ -65,7 +65,7 @@ def group_digests(
 ) -> list[str]:
     """Return the digest of each group's content, in the order of the groups.
 
-    digests: of the content for each slot that gets any.
+    digests: the digest of the content, by slot, for slots that get a task or result.
 
     Raises ValueError if members of one group get different contents.
     """
@@ -117,7 +117,7 @@ def follow(
 
     lines: they may begin with known lines.
     agreement: the agreement's digest, which the first line must name.
-    number, digest: of the last known line; 0 and :data:`hash_chain.START` without one.
+    number, digest: those of the last known line, or 0 and :data:`hash_chain.START`.
 
     Raises TaskRefused if the lines do not follow the known one.
     """

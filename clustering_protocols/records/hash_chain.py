@@ -28,7 +28,7 @@ def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
     """Return the line that follows the last one.
 
     last: the line before it; None for the first.
-    number: of the new line, counted from 1.
+    number: the number of the new line, counted from 1.
     fields: JSON values; ``number`` and ``previous`` are added.
     """
     previous = START if last is None else digest(last)

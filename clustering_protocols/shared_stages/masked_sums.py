@@ -40,8 +40,8 @@ class MaskedSum:
     """One sum over some members of a group.
 
     members: in slot order; the first leads.
-    name: what is added up.
-    transcript: up to the round of the sum (hex).
+    name: a name for the sum within its round.
+    transcript: the transcript (hex) up to the round of the sum.
     """
 
     members: tuple[str, ...]
@@ -134,7 +134,7 @@ class CheckedSum:
 
         Raises GuardRefused if there are too few members, or this party is not among them.
         """
-        from clustering_protocols.secrecy import tags  # not above: it compiles
+        from clustering_protocols.secrecy import tags  # imported late: it compiles
 
         members, label = masked_sum.members, masked_sum.label
         check_members(context, members, self.minimum_members)
@@ -164,7 +164,7 @@ class CheckedSum:
 
         Raises ProtocolFailed if they are not, or not the sum of the members' shares.
         """
-        from clustering_protocols.secrecy import tags  # not above: it compiles
+        from clustering_protocols.secrecy import tags  # imported late: it compiles
 
         label = masked_sum.label
         words = unblind(context, total[:-1], masked_sum, self.scope)

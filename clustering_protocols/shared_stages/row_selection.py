@@ -26,7 +26,7 @@ class AdmittedRows(Record):
     """Memory: the rows of a party's own table that take part.
 
     rows: their numbers, in the order of the session.
-    n_rows: of the whole table.
+    n_rows: the number of rows of the whole table.
     """
 
     kind = "arrived"

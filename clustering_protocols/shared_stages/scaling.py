@@ -32,7 +32,7 @@ class Scaler:
     sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
         its squares, over all rows.
     step: float64 (m,); the unit in which an empty cluster's centroid is moved a little.
-    ranges: of the dictionary, in the units of the data; infinite where it has none.
+    ranges: the dictionary's ranges, in the units of the data; infinite without one.
     """
 
     offset: FloatArray

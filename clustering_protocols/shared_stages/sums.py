@@ -106,7 +106,7 @@ class SumTotals(Record):
     """Memory: how far a program has run.
 
     number, transcript (hex): of the sum whose share was made last.
-    totals, sizes: of the sums before it, concatenated, and of each of them.
+    totals, sizes: the concatenated totals of the earlier sums, and the size of each.
     own: own elements of that sum, if they are its total or will be compared with it.
     """
 
@@ -189,7 +189,7 @@ class Turn(Generic[R]):
 class SumProgram(Generic[R]):
     """A program, and its properties that both sides know in advance.
 
-    name: of the stage.
+    name: the name of the stage.
     sizes: returns the number of ring elements that a slot sends for each sum.
     groups: returns the column groups that take part.
     hiding: returns how sums are hidden and checked.

@@ -85,7 +85,7 @@ def measure(
 def compare_objectives(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> Objectives | None:
-    """Return the objective of a session beside those of the pooled method's ten starts.
+    """Return the objectives of a session and of ten starts of the pooled method.
 
     None if the clustering minimises nothing, or the pooled table has empty cells.
     """
@@ -158,7 +158,7 @@ def _prepare(
     """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
 
     sites: the first row of each further site.
-    effects: of each site, if they are removed; else empty.
+    effects: the site effects of each site, if they are removed; else empty.
     """
     observed = plan.take_logarithms(fields)
     filled = [_compute_fill(fill, observed[:, fill.place]) for fill in plan.fills]

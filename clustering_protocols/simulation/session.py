@@ -70,8 +70,8 @@ class SimulationResult:
     outcomes: labels in the order of that slot's own rows.
     orders: mapping of slot to int64 array; ``orders[slot][k]`` is the slot's row that
         travelled at position k.
-    summary: of the result, for the coordinator.
-    figures: of each run, for the coordinator.
+    summary: the summary of the result for the coordinator.
+    figures: the figures of each run for the coordinator.
     chosen: the number of the run that the outcomes belong to.
     trace: input of the pooled reference.
     sent: every message, in order.
@@ -104,7 +104,7 @@ def member(
     """Return a slot's line of the roster.
 
     terms: the exact bytes of the session's terms.
-    entropies: of the slot, and of the coordinator whose invitation it answers.
+    entropies: those of the slot and of the coordinator, by name.
     source: the rows of the slot's table that take part; their number and that of the
         columns stand in the roster.
     """
@@ -185,10 +185,10 @@ class PendingTask(NamedTuple):
 class Parties:
     """All parties of an agreement, with their memories and journals.
 
-    tables: of each party, as the session admits it.
+    tables: the part of each party's table that the session admits.
 
     data: the rows of each table that take part, as the engine sees them.
-    last_tasks: of each party.
+    last_tasks: the last task of each party, with the state in which it came.
     """
 
     def __init__(
@@ -293,17 +293,17 @@ class Session(Parties):
 
     params: parameters of any protocol of the catalogue.
     seed: all entropy of coordinator and parties, and the seed in the terms.
-    choices: of a party alone; see :class:`~clustering_protocols.contract.PartyContext`.
+    choices: what each party decides alone; see :class:`.PartyContext`.
     timer: a clock in seconds, to measure costs.
     runs_on: the analyst's engine, for kernels over blocks of rows.
     **options: see :func:`agree_and_join`.
 
     entropies: 32 bytes of every party, and of the coordinator.
-    memories: of each party, after the last round that was not void.
-    journals: of each party; a void attempt does not reset them.
+    memories: the memory of each party after the last round that was not void.
+    journals: the journal of each party; a void attempt does not reset it.
     move: the open round, the open choice, or the end.
     last: the round that was opened last.
-    profiles: of the clusters, for the coordinator, as JSON values.
+    profiles: cluster profiles for the coordinator, as JSON values.
     sent: every task and contribution that travelled, in order.
     stored: the bytes that the analyst stores beside the agreement: states, tasks,
         contributions, results, summary.

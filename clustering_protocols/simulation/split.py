@@ -1,4 +1,4 @@
-"""One table, split as a layout says."""
+"""The split of one table among the slots of a layout."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def split(
 
     missing: the share of rows that each party lacks. Above 0, parties of a row group
         hold different rows, each in an order of its own.
-    dictionary: of each column group, whose columns then are its fields in their order;
+    dictionary: the schema of each column group, whose fields then are the columns of X;
         NaN is a missing value.
     """
     rng = np.random.default_rng(seed)

@@ -70,7 +70,7 @@ class Agreement(Value):
 class Seat:
     """A slot and its institution.
 
-    name: as on the card that this party trusts, else the name that it gives itself.
+    name: the name on the card that this party trusts, else the one it gives itself.
     known: whether this party trusts its card, or is this institution.
     """
 

@@ -26,7 +26,7 @@ class Caption:
 
     label: the label in forms and on sheets.
     group: the group of fields in forms; None if no form shows the field.
-    flag, help, metavar: of the command-line option; empty if there is none.
+    flag, help, metavar: texts of the command-line option; empty if there is none.
     least, most: limits of the option's number.
     name: the field's name in forms, by default that of the option; for a section, the
         name of its sentence on sheets.

@@ -239,8 +239,8 @@ def check_bounded(
 ) -> None:
     """Refuse fields without a finite minimum and maximum.
 
-    dictionary: of each column group; empty if terms have none.
-    subject: of the error sentence: the method or option that needs the ranges.
+    dictionary: the schema of each column group; empty if terms have none.
+    subject: the method or option that needs the ranges, for the error sentence.
     wide: whether a range of one value is refused too.
 
     Raises InvalidParameters.
@@ -342,7 +342,7 @@ class _Piece:
 class ColumnPlan:
     """How the rows of one column group become columns.
 
-    schema: of the fields that are clustered.
+    schema: the dictionary of the clustered fields.
     described: further fields that are read: covariates that are not clustered.
 
     Raises ValueError if the preparation does not fit the fields, or two columns would have

@@ -65,9 +65,9 @@ class SignedLog(BaseModel):
     """A chain of lines, and a signature under the last one.
 
     log: ``audit`` of an analyst, or ``ledger`` of a party.
-    slot: of a ledger's party; empty for an audit.
+    slot: the party of a ledger; empty for an audit.
     lines: their exact text, the oldest first.
-    key, signature: of the signer (Ed25519, hex).
+    key, signature: those of the signer (Ed25519, hex).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -245,9 +245,9 @@ class ProtocolChoice(ProtocolRequest, Section):
 
 
 class SessionRequest(Value):
-    """A coordinator's request, from which ``session_terms.draw_up`` makes terms.
+    """A coordinator's request, from which ``session_terms.draw_up`` builds terms.
 
-    dictionary: of each column group, in their order. Parties find their columns by
+    dictionary: the schema of each column group, in order. Parties find their columns by
         name, whatever their order.
     preparation: how these columns become those that are clustered, one for each
         dictionary.
@@ -287,7 +287,7 @@ class SessionRequest(Value):
 
     @property
     def sections(self) -> dict[str, Any]:
-        """Return all sections beside the protocol, by name."""
+        """Return all sections except the protocol, by name."""
         names = SessionRequest.model_fields
         return {name: getattr(self, name) for name in names if name != "protocol"}
 

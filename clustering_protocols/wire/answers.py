@@ -47,7 +47,7 @@ class RunLine(BaseModel):
 
 
 class SessionStatus(BaseModel):
-    """Where a session stands."""
+    """The status of a session."""
 
     id: str
     title: str

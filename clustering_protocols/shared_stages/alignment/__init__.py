@@ -30,7 +30,7 @@ def check(params: AlignedParams, layout: Layout) -> None:
 
 
 def risks(params: AlignedParams, layout: Layout) -> list[str]:
-    """Return the risk codes that an alignment brings: none where nobody shares rows."""
+    """Return the risk codes of an alignment; none if no two parties share rows."""
     if not shares_any_rows(layout):
         return []
     if params.alignment.method == "position":

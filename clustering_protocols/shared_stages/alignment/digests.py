@@ -279,7 +279,7 @@ def select_common(
 
     rows: the party's own rows, in the common order of its row group.
     n_rows: the rows of each slot that take part, as the analyst reports.
-    ids: of these rows, in that order; equal for the whole row group.
+    ids: the ids of these rows, in that order; equal for the whole row group.
 
     Raises GuardRefused if there are too few.
     Raises ProtocolFailed if rows were selected before, or numbers do not fit.

@@ -74,7 +74,7 @@ def fit(
     """Return how many ids fit after normalisation, and which further steps mend most.
 
     patterns: one for each id column.
-    ids: as they stand in the table.
+    ids: the ids as in the table, not normalised.
     """
     n_fitting = _n_fitting(patterns, ids, steps)
     best = PatternFit(len(ids), n_fitting, (), n_fitting)

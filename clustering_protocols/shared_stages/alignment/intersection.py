@@ -209,7 +209,7 @@ class Select(Record):
 class IntersectionState(Record):
     """The analyst's state: the open task, and the answers so far.
 
-    tokens: of all leaders, concatenated.
+    tokens: the tokens of all leaders, concatenated.
     """
 
     kind = "intersecting"

@@ -275,7 +275,7 @@ def own_profile(
 ) -> Profile:
     """Return the profile of the clusters over the rows of one party.
 
-    data: as the dictionary describes them, before anything is filled or scaled.
+    data: rows with the fields of the dictionary, neither filled nor scaled.
     labels: int64 (n_rows,); -1 for rows that are left out.
     column: the column group.
     smallest: clusters with fewer of these rows are merged into one line.

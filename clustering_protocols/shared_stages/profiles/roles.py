@@ -158,7 +158,7 @@ Task = (
 
 @dataclass(frozen=True)
 class ProfilesParty(PartyRole[Params, Task]):
-    """Stores the labels, adds up over its column group, makes the profile.
+    """Stores the labels, adds up over its column group, computes the profile.
 
     labelled: returns the outcome that the protocol computes from a result.
     """

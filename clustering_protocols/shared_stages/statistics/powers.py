@@ -49,7 +49,7 @@ class PowerCounts:
         """Return (m · size,), for each column a one at the power that bounds it.
 
         largest: float64 (m,); the largest absolute value of each column.
-        names: of the columns (m,).
+        names: the names of the columns (m,).
         limit: the largest power that is allowed; the highest one, if None.
 
         Raises InvalidData if a column needs a larger one.

@@ -61,7 +61,7 @@ _EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
 class _Limits(NamedTuple):
     """How near a conversion must bring a party's moments to those of the others.
 
-    distance, mean: of the means, in deviations, before and after the conversion.
+    distance, mean: distance of the means, in deviations, before and after conversion.
     deviation, ratio: logarithms of the ratios of deviations and of means, after it.
     """
 
