@@ -178,7 +178,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij, and nothing else.\n\nwidth: no more than the party has features, which the analyst knows from the roster.",
+        "Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij.\n\nwidth: at most the number of the party's features, which is in the roster.",
       title: "Projections",
       type: "object",
       properties: {},
@@ -240,7 +240,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result where the terms let out more than labels; what they keep is empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
+        "Result if the terms disclose more than labels; fields they withhold are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
       title: "RowGroupModel",
       type: "object",
       properties: {},
@@ -259,7 +259,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
+        "The coordinator's summary.\n\nstarts: row numbers in the stacked row groups, in the order in which rows travelled.\n    Anyone who holds pooled data in that order can start k-means from the same rows.",
       title: "Summary",
       type: "object",
       properties: {
@@ -326,7 +326,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result where the terms let out more than labels; what they keep is empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
+        "Result if the terms disclose more than labels; fields they withhold are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
       title: "RowGroupModel",
       type: "object",
       properties: {},
@@ -345,7 +345,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
+        "The coordinator's summary.\n\nstarts: row numbers in the stacked row groups, in the order in which rows travelled.\n    Anyone who holds pooled data in that order can start k-means from the same rows.",
       title: "Summary",
       type: "object",
       properties: {
@@ -365,7 +365,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task.",
+      description: "Task: the leader of each column group synthesises anchors.",
       title: "MakeAnchors",
       type: "object",
       properties: {},
@@ -380,7 +380,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution.",
+      description: "Contribution, empty: the leader has sent the anchors in envelopes.",
       title: "AnchorsMade",
       type: "object",
       properties: {},

@@ -122,7 +122,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "word", dtype: "uint64", shape: [1], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Envelope of rounds 1 and 2: a word to the next slot, and its echo.",
+      description:
+        "Envelope of rounds 1 and 2: a random word for the next slot, and its echo.",
       title: "Word",
       type: "object",
       properties: {},
@@ -197,7 +198,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "word", dtype: "uint64", shape: [1], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Envelope of rounds 1 and 2: a word to the next slot, and its echo.",
+      description:
+        "Envelope of rounds 1 and 2: a random word for the next slot, and its echo.",
       title: "Word",
       type: "object",
       properties: {},

@@ -482,7 +482,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the masked sums of one party.\n\n``round`` and ``attempt`` select the masks, which parties that were not asked need\ntoo. The member that leads says how far the centroids moved in the update before (to\ntwo digits), and whether that was no more than the tolerance. start: always empty.",
+        "Contribution to an update: the masked sums of one party.\n\nround, attempt: select the masks; parties that did not take part need them later.\nstart: always empty.\nmoved: from the leader; how far the centroids moved in the update before, to two\n    digits.\nstop: from the leader; whether that was within the tolerance.",
       title: "Sums",
       type: "object",
       properties: {
@@ -554,7 +554,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: add up how your rows lie around the means of the final labels.",
+        "Task: add up the scatter of your rows around the means of the final labels.",
       title: "Gather",
       type: "object",
       properties: {
@@ -571,7 +571,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Contribution: sizes, and sums for the figures of the labels.",
+      description: "Contribution: sizes, and sums for the figures of the final labels.",
       title: "GatheredSizes",
       type: "object",
       properties: {
@@ -628,7 +628,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       $defs: { Figures: FIGURES },
       additionalProperties: false,
       description:
-        "Contribution: the digest of the result, and the leader's published part.\n\ndigest: HMAC-SHA256 under the group's secret; all parties say the same one.\nfigures: of the labels, to six digits.",
+        "Contribution: the digest of the result, and the leader's published part.\n\ndigest: HMAC-SHA256 under the group's secret; equal at all parties.\nfigures: of the labels, to six digits.",
       title: "DigestReport",
       type: "object",
       properties: {
@@ -665,7 +665,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals around the means too; the rest as in `labelled`.",
+      description: "The totals of `labelled`, and the totals around the means.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -691,7 +691,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary; ``tolerances`` are the moves of each update.",
+        "The coordinator's summary.\n\ntolerances: how far the centroids moved in each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -725,7 +725,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals around the means too; the rest as in `labelled`.",
+      description: "The totals of `labelled`, and the totals around the means.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -751,7 +751,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary; ``tolerances`` are the moves of each update.",
+        "The coordinator's summary.\n\ntolerances: how far the centroids moved in each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -780,7 +780,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: measure the first rows that travel against the means of their groups.",
+        "Task: compute the distances of the first rows in the secret order to group means.",
       title: "MeasureGroups",
       type: "object",
       properties: {},
@@ -816,7 +816,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: start each cluster from the mean of these rows, the first that travel.",
+        "Task: start each cluster from the mean of its rows.\n\nlabels: clusters of the first rows in the secret order.",
       title: "StartFrom",
       type: "object",
       properties: {},
@@ -840,7 +840,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: measure all rows against your coordinates of the centroids.\n\nlabels, memberships: of the update before, in the order in which rows travel; the\none that the algorithm does not have stays empty, and both do at first.",
+        "Task: compute the distances of all rows to your coordinates of the centroids.\n\nlabels: of the update before, in the secret order; empty at first and for fuzzy\n    c-means.\nmemberships: of the update before, in the secret order; empty at first and for\n    c-means.",
       title: "MeasureDistances",
       type: "object",
       properties: { number: { minimum: 1, title: "Number", type: "integer" } },
@@ -876,7 +876,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: say how your columns scatter within and between the final clusters.\n\nlabels: those of the last announced update; a party refuses any others.",
+        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: those of the last announced update; a party refuses any others.",
       title: "Scatter",
       type: "object",
       properties: {},

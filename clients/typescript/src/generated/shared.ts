@@ -279,7 +279,7 @@ export interface Figures {
 export const FIGURES = {
   additionalProperties: false,
   description:
-    'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\naic, bic, icl: of mixtures: information criteria by Akaike (1974), Schwarz (1978), and\n    Biernacki, Celeux and Govaert (2000).\nentropy: of memberships of mixtures, over its largest, n log k: 0 where every row\n    belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+    'Intrinsic figures of one partition; None if a figure is undefined or unknown.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same with mean distances to the rows of the clusters\n    (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: the value that the algorithm itself optimises, if not the inertia.\naic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978), and\n    Biernacki, Celeux and Govaert (2000).\nentropy: entropy of the memberships of a mixture, divided by its largest possible\n    value n log k: 0 if every row belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    is the gap of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Only of\n    sessions with several runs.\nstability: mean adjusted Rand index of clusterings of halves. Only of several runs.\nprediction_strength: smallest share, over the clusters of half the rows, of pairs that\n    the other half keeps together (R. Tibshirani, G. Walther, 2005). Only of several\n    runs.\nn_iter: number of updates.\nconverged: whether the iteration ended before its limit.',
   properties: {
     n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
     inertia: {
@@ -748,7 +748,7 @@ export const ALIGNMENT_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -768,7 +768,7 @@ export const ALIGNMENT_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -890,7 +890,7 @@ export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty, so that no party shows more than that.",
+      "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty, so that no party discloses more.",
     title: "Moments",
     type: "object",
     properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
@@ -943,7 +943,7 @@ export const INTERSECTION_COUNTED_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: a party's number of ids, and the tokens of a leader.",
+    description: "Contribution: a party's number of ids, and a leader's own tokens.",
     title: "IdCount",
     type: "object",
     properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
@@ -975,7 +975,7 @@ export const INTERSECTION_EVALUATED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution, and memory: ids are evaluated once.",
+    description: "Contribution, and memory of having evaluated, which happens once.",
     title: "EvaluatedTokens",
     type: "object",
     properties: {},
@@ -1047,7 +1047,7 @@ export const INTERSECTION_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1103,7 +1103,7 @@ export const INTERSECTION_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1244,7 +1244,7 @@ export const LINKAGE_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1283,7 +1283,7 @@ export const LINKAGE_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
