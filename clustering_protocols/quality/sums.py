@@ -15,7 +15,7 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _ALIKE: Final = 1e-3
-"""By how much k times the partition coefficient exceeds 1 if all memberships are equal."""
+"""k times the partition coefficient exceeds 1 by less if all memberships are equal."""
 _COINCIDING: Final = 1e6
 """Xie-Beni of centroids a thousandth of the rows' deviation apart: they count as equal."""
 

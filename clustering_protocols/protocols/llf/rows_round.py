@@ -165,7 +165,7 @@ class RowsRound:
         ):
             number, round_, attempt = map(int, update)
             if number <= state.number:
-                continue  # it has come before, in an attempt that was repeated
+                continue  # V in memory already includes it: the round is repeated
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)

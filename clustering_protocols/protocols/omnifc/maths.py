@@ -245,7 +245,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 def _read_landmark_distances(
     read: ReadPairs, count: int, n_rows: int
 ) -> tuple[FloatArray, list[int]]:
-    """Return squared distances between landmarks (L, L), and of each the first pair."""
+    """Return squared distances between landmarks (L, L), and each one's first row pair."""
     delta, begins, begin = np.zeros((count, count)), [], 0
     for landmark in range(count):
         middle = begin + count - landmark - 1
