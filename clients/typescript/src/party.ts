@@ -1,7 +1,7 @@
 /**
  * A party in a session, from the invitation to the labels.
  *
- * Killed anywhere, it goes on where it was: what it sends is on its disk first, byte for
+ * A killed process continues where it was: what it sends is on its disk first, byte for
  * byte, and everything that it asks of the analyst may be asked again.
  */
 
@@ -43,7 +43,7 @@ export interface PartyOptions {
   readonly entropy?: Uint8Array;
   /** The number that the other members read; another one stops this party. */
   readonly safetyNumber?: string;
-  /** Told of what happens, in words for people. */
+  /** Called with each event, in words for people. */
   readonly onProgress?: (line: string) => void;
 }
 
@@ -239,12 +239,12 @@ export class Party {
     ) {
       refuse(
         "key-not-authentic",
-        "The others read another safety number: ask them, and leave the session.",
+        "The others see another safety number: ask them, and leave the session.",
       );
     }
   }
 
-  /** Sends what a crash, or a lost answer, has left without a receipt. */
+  /** Sends again what has no receipt after a crash or a lost answer. */
   async #sendAgain(): Promise<Uint8Array | undefined> {
     const { journal, contribution } = this.#folder.loadState();
     const isSent = !journal.round || this.#folder.hasReceipt(contribution);

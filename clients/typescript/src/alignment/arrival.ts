@@ -38,7 +38,7 @@ export function arrive(
     : { table: own, rows: [...own.rows.keys()] };
 }
 
-/** Rows that other parties hold too; unset where all come as they are. */
+/** Rows that other parties hold too; unset if all rows take part in their own order. */
 function sharedRows(
   { ids }: Table,
   alignment: Alignment,
@@ -60,7 +60,7 @@ function sharedRows(
   return method === "declared" ? rowsById(found) : found.rows;
 }
 
-/** Rows that nobody else holds: their ids are the party's own matter. */
+/** Rows that nobody else holds: only the party itself needs their ids. */
 function ownRows(
   { ids = [] }: Table,
   alignment: Alignment | undefined,

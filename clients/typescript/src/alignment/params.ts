@@ -9,7 +9,7 @@ export interface Alignment {
   readonly normalisation: readonly string[];
   readonly duplicates: "error" | "first";
   readonly minimumOverlap: number;
-  /** With `ecdh`: what names a person; empty where ids do. */
+  /** With `ecdh`: the keys that rows are matched by; empty if by ids. */
   readonly matchKeys: readonly MatchKey[];
   /** The least share of the values of a key that name one row alone. */
   readonly keyUniqueness: number;
@@ -34,7 +34,7 @@ const SPOKEN = {
   key_uniqueness: "any",
 } as const;
 
-/** The alignment of terms; refuses what this client does not speak. */
+/** The alignment of terms; refuses one that this client does not support. */
 export function readAlignment(terms: Terms): Alignment {
   // the analyst checked their form, and the coordinator signed them
   const given = (paramsOf(terms)["alignment"] ?? {}) as Given;

@@ -28,7 +28,7 @@ export function unnamedRows(ids: readonly string[]): ReadonlySet<number> {
   return new Set([...ids.keys()].filter((row) => isUnnamed(ids[row]!)));
 }
 
-/** The cells of a column, and an empty text in place of each that stands for none. */
+/** The cells of a column, with "" for each cell that stands for no value. */
 export function withoutStandIns(texts: readonly string[]): readonly string[] {
   const frequent = frequentStandIns(texts);
   return texts.map((text) => (frequent.has(text) || meansNothing(text) ? "" : text));

@@ -12,7 +12,7 @@ const LONG_POLL_SECONDS = 25;
 const STOP_PATIENCE_SECONDS = 10;
 const JSON_HEADERS = { "Content-Type": "application/json" };
 
-/** What an invitation is for. `joins`: how often the slot was joined so far. */
+/** The session of an invitation. `joins`: how often the slot was joined so far. */
 export interface Preview {
   readonly session: string;
   readonly slot: string;
@@ -59,7 +59,7 @@ export class Analyst {
     return (await this.#get("/agreement")).body;
   }
 
-  /** The open task; undefined where none came while the analyst waited. */
+  /** The open task; undefined if none arrived while the analyst waited. */
   async task(): Promise<Uint8Array | undefined> {
     const { status, body } = await this.#get(`/task?wait=${LONG_POLL_SECONDS}`);
     return status === 200 ? body : undefined;
@@ -69,7 +69,7 @@ export class Analyst {
     return (await this.#get("/result")).body;
   }
 
-  /** Where the session stands. */
+  /** The state of the session. */
   async status(): Promise<{ state: string; round: number; attempt: number }> {
     return read(await this.#get(""));
   }

@@ -1,4 +1,4 @@
-/** Receipts: what the analyst says that it stored. */
+/** Receipts, by which the analyst confirms what it stored. */
 
 import { isSigned } from "../secrecy/keys.ts";
 import { hexDigest, lengthPrefixed, unhex } from "../wire/bytes.ts";
@@ -37,7 +37,7 @@ export function checkReceipt(
   analyst: string | null | undefined,
 ): void {
   if (receipt.digest !== hexDigest(contribution)) {
-    refuse("equivocation", "The receipt is of other bytes.");
+    refuse("equivocation", "The receipt is for other bytes.");
   }
   if (!analyst) return;
   const texts = SIGNED_FIELDS.map((name) => String(receipt[name]));

@@ -37,7 +37,10 @@ export class Transport {
   constructor(url: string, patience = 300) {
     const { protocol, hostname } = new URL(url);
     if (protocol !== "https:" && !LOOPBACK.has(hostname)) {
-      throw new Problem("guard-refused", "Plain http goes to this machine alone.");
+      throw new Problem(
+        "guard-refused",
+        "Plain http is allowed to this machine only: use https.",
+      );
     }
     this.#url = url;
     this.#patience = patience;
@@ -94,7 +97,7 @@ function nameOf(type: unknown): string {
   return typeof type === "string" ? type.slice(type.lastIndexOf(":") + 1) : "internal";
 }
 
-/** The problem that was answered; of a session that is over, what ended it. */
+/** The problem in a response; for a session that is over, what ended it. */
 function problemIn({ status, body }: Answer): Problem {
   let document: Record<string, unknown> = {};
   try {

@@ -1,4 +1,4 @@
-/** Files that outlast a crash, which nobody else reads. */
+/** Files that survive a crash and that no other user can read. */
 
 import fs from "node:fs";
 import path from "node:path";
@@ -25,7 +25,7 @@ export function writeDurably(file: string, content: Uint8Array | string): void {
   syncFolder(path.dirname(file));
 }
 
-/** The bytes of a file, or undefined where there is none. */
+/** The bytes of a file, or undefined if it does not exist. */
 export function readIfThere(file: string): Uint8Array | undefined {
   try {
     return new Uint8Array(fs.readFileSync(file));

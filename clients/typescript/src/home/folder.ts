@@ -1,4 +1,4 @@
-/** What a party keeps of one session: who it is, where it stands, its receipts. */
+/** A party's folder of one session: its identity, its state and its receipts. */
 
 import path from "node:path";
 import { deserialize, serialize } from "node:v8";
@@ -52,13 +52,16 @@ export class PartyFolder {
     writeDurably(this.#path("agreement.json"), agreement);
   }
 
-  /** Where the party stands; at its beginning if nothing is kept. */
+  /** The stored state of the party; its first state if none is stored. */
   loadState(): PartyState {
     const found = readIfThere(this.#path("state"));
     if (!found) return NOTHING_ANSWERED;
     const kept = deserialize(found) as { format: number; state: PartyState };
     if (kept.format !== FORMAT) {
-      throw new Problem("not-ready", "Another release of this client wrote the state.");
+      throw new Problem(
+        "not-ready",
+        "The state was written by another release of this client.",
+      );
     }
     return kept.state;
   }
@@ -67,7 +70,7 @@ export class PartyFolder {
     writeDurably(this.#path("state"), serialize({ format: FORMAT, state }));
   }
 
-  /** Whether the analyst was told that the party stopped for good. */
+  /** Whether the analyst knows that the party stopped for good. */
   hasToldStop(): boolean {
     return readIfThere(this.#path("told-stop")) !== undefined;
   }

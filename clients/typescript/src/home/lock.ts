@@ -13,7 +13,7 @@ export function takeLock(file: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
     if (isHeld(file)) {
-      throw new Problem("not-ready", "Another process runs this party.");
+      throw new Problem("not-ready", "Another process is running this party.");
     }
     fs.rmSync(file, { force: true });
   }

@@ -1,4 +1,4 @@
-/** What the wire asks of float64 that JavaScript has no function for. */
+/** Functions on float64 that the wire needs and JavaScript lacks. */
 
 const BITS = new DataView(new ArrayBuffer(8));
 const SUBNORMAL_SCALE = 54;

@@ -62,7 +62,7 @@ const counter: Role = {
   receive(context, envelopes) {
     const own = context.recall<bigint>("own-word");
     if (envelopes.some(({ content }) => wordIn(content) !== own)) {
-      refuse("protocol-failed", "The echo is not the word that was sent.");
+      refuse("protocol-failed", "The echo differs from the word that this party sent.");
     }
     return {};
   },
@@ -79,7 +79,7 @@ function confirm(context: PartyContext, { total }: CountConfirm): Reply {
   }
   const rows = [...groups.values()].reduce((sum, each) => sum + each, 0);
   if (total !== rows) {
-    refuse("protocol-failed", "The analyst counts other rows than there are.");
+    refuse("protocol-failed", "The analyst counts other rows than the parties have.");
   }
   const contribution: CountConfirmed = { kind: "confirmed", total };
   return { contribution };

@@ -14,7 +14,7 @@ const PROTOCOLS: Readonly<Record<string, (terms: Terms) => Protocol>> = {
   llf,
 };
 
-/** The protocol of terms; refuses what this client does not speak. */
+/** The protocol of terms; refuses one that this client does not support. */
 export function protocolOf(terms: Terms): Protocol {
   const { name, version } = terms.protocol;
   const known = Object.hasOwn(PROTOCOLS, name) ? PROTOCOLS[name] : undefined;
@@ -25,7 +25,10 @@ export function protocolOf(terms: Terms): Protocol {
     );
   const protocol = known(terms);
   if (protocol.version !== version) {
-    refuse("version-mismatch", `${name} is spoken here in v${protocol.version}.`);
+    refuse(
+      "version-mismatch",
+      `This client supports ${name} in v${protocol.version} only.`,
+    );
   }
   return protocol;
 }

@@ -1,15 +1,15 @@
-/** Parameters of terms: those that a client knows, in the values that it speaks. */
+/** Parameters of terms: those that a client knows, and the values that it supports. */
 
 import { refuse } from "../wire/problems.ts";
 
-/** What helps where terms ask for what this client does not have. */
+/** What to do if the terms need more than this client supports. */
 export const INSTEAD =
   "Take part with 'coterie party run', or ask the coordinator for other terms.";
 
 /** Any value, or one of these. */
 type Known = "any" | readonly unknown[];
 
-/** Refuses parameters that this client does not know, and values that it does not speak. */
+/** Refuses unknown parameters, and values that this client does not support. */
 export function checkParams(
   params: Readonly<Record<string, unknown>>,
   known: Readonly<Record<string, Known>>,
@@ -22,7 +22,7 @@ export function checkParams(
     const names = unknown.map(([name, value]) => `${name} ${JSON.stringify(value)}`);
     refuse(
       "invalid-parameters",
-      `This client does not speak: ${names.join(", ")}. ${INSTEAD}`,
+      `This client does not support: ${names.join(", ")}. ${INSTEAD}`,
     );
   }
 }

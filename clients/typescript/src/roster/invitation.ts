@@ -26,7 +26,7 @@ const FORM = new RegExp(
 /**
  * The invitation in a string, such as a mail that has wrapped it.
  *
- * Throws `invitation-unreadable` where it is none.
+ * Throws `invitation-unreadable` if the text is not an invitation.
  */
 export function readInvitation(text: string): Invitation {
   const found = FORM.exec(unwrapped(text))?.groups;

@@ -24,7 +24,7 @@ export function checkAcceptable(terms: Terms, accepted: readonly string[]): void
   if (open.length) {
     refuse(
       "risk-not-accepted",
-      `Not accepted: ${open.join(", ")}. Read their sentences in docs/messages.md first.`,
+      `Not accepted: ${open.join(", ")}. Read what they mean in docs/messages.md first.`,
     );
   }
   protocolOf(terms);

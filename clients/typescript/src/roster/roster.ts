@@ -32,7 +32,7 @@ export interface Agreement {
 const LINE_FIELDS = ["identity", "institution", "keys", "n_columns", "n_rows", "slot"];
 const MEMBER_FIELDS = [...LINE_FIELDS, "mark", "signature"].sort().join();
 
-/** What lines of a roster are bound to: a session, and the digest of its terms. */
+/** Lines of a roster are bound to a session and to the digest of its terms. */
 export type LinePlace = Pick<Terms, "session" | "digest">;
 
 /** A party's line, marked with the session secret and signed by its institution. */
@@ -77,7 +77,7 @@ export function proveJoin(
  * The agreement in the bytes that the analyst shows, checked line by line.
  *
  * Throws `agreement-mismatch` for other terms than were accepted or another own line,
- * and `key-not-authentic` for a foreign mark, signature or institution. Without an own
+ * and `key-not-authentic` for another's mark, signature or institution. Without an own
  * line it is checked as a coordinator does.
  */
 export function readAgreement(
@@ -88,7 +88,7 @@ export function readAgreement(
 ): Agreement {
   const fields = readObject(textOf(bytes));
   if (fields["terms"] !== terms.text) {
-    refuse("agreement-mismatch", "The terms changed after they were accepted.");
+    refuse("agreement-mismatch", "The terms changed after this party accepted them.");
   }
   const roster = readRoster(fields["roster"]);
   if (roster.map(({ slot }) => slot).join() !== slotNames(terms).join()) {
@@ -111,7 +111,7 @@ function readRoster(value: unknown): readonly Member[] {
   for (const line of lines) {
     const names = line && typeof line === "object" ? Object.keys(line) : [];
     if (names.sort().join() !== MEMBER_FIELDS) {
-      refuse("malformed", "A line of the roster has other fields.");
+      refuse("malformed", "A line of the roster has missing or unknown fields.");
     }
   }
   return lines as Member[];
@@ -123,7 +123,7 @@ function checkLine(terms: Terms, secret: Uint8Array, member: Member): void {
   if (!isSame(markOf(secret, written), mark)) {
     refuse(
       "key-not-authentic",
-      `The line of slot '${line.slot}' carries a foreign mark.`,
+      `The line of slot '${line.slot}' has a mark that was not made with the session secret.`,
     );
   }
   const expected = terms.identities?.slots?.[line.slot] ?? line.identity;

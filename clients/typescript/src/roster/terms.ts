@@ -39,7 +39,7 @@ export interface Terms {
   readonly protocol: {
     readonly name: string;
     readonly version: number;
-    /** Those other than defaults; unset where there are none. */
+    /** Those other than defaults; unset if there are none. */
     readonly params?: Readonly<Record<string, unknown>>;
   };
   readonly layout: { readonly slots: readonly Slot[] };
@@ -55,7 +55,7 @@ export interface Terms {
   readonly risks: readonly string[];
 }
 
-/** Sections of terms that this client reads; others change what a party has to do. */
+/** Sections of terms that this client reads; others change what a party does. */
 const KNOWN_SECTIONS = new Set([
   ...["coterie", "session", "about", "protocol", "layout", "identities", "seed"],
   ...["dictionary", "evaluation", "deadlines", "guards", "risks", "retention"],
@@ -66,7 +66,10 @@ const TERMS_VERSION = 2;
 export function readTerms(text: string): Terms {
   const fields = readObject(text);
   if (fields["coterie"] !== TERMS_VERSION) {
-    refuse("version-mismatch", "These terms are of another version.");
+    refuse(
+      "version-mismatch",
+      "The terms have another version than this client reads.",
+    );
   }
   const unknown = Object.keys(fields).filter((name) => !KNOWN_SECTIONS.has(name));
   if (unknown.length) {
@@ -94,7 +97,7 @@ export function readShownTerms(text: string, invitation: Invitation): Terms {
   if (terms.identities?.coordinator !== invitation.coordinator) {
     refuse(
       "agreement-mismatch",
-      "Somebody else than the coordinator signed the terms.",
+      "The terms name another coordinator than the invitation.",
     );
   }
   return terms;
@@ -108,7 +111,7 @@ export function slotNames(terms: Terms): readonly string[] {
   return terms.layout.slots.map(({ name }) => name);
 }
 
-/** The groups of slots that are told the same, in order. */
+/** The groups of slots that receive the same task, in order. */
 export function audiences(terms: Terms, audience: Audience): readonly string[][] {
   const groups = new Map<string | number, string[]>();
   for (const slot of terms.layout.slots) {

@@ -18,7 +18,7 @@ export function derive(
   return new Uint8Array(hkdfSync("sha256", secret, salt, label, KEY_BYTES));
 }
 
-/** What gives words of 64 bits, one after the other. */
+/** A source of words of 64 bits, one after the other. */
 export interface WordSource {
   words(size: number): BigUint64Array;
 }

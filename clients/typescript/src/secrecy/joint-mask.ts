@@ -35,7 +35,7 @@ export class JointMask {
     });
   }
 
-  /** k · P of a point; throws an error of the library where it is none. */
+  /** k · P of a point; throws an error of the library if it is not a point. */
   goOn(point: Uint8Array): Uint8Array {
     return maskPoint(point, this.#key);
   }

@@ -37,7 +37,7 @@ export function partyKeys(
   };
 }
 
-/** The 32 bytes that two parties compute alike; refuses keys of small order. */
+/** The 32 bytes that two parties share; refuses keys of small order. */
 export function exchange(own: Uint8Array, peer: string): Uint8Array {
   try {
     return x25519.getSharedSecret(own, unhex(peer));

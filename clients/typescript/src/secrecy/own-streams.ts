@@ -10,7 +10,7 @@ export interface Place {
   readonly stage: string;
 }
 
-/** A party's own stream for one purpose, of one attempt, or of all where it names none. */
+/** A party's own stream for one purpose, of one attempt, or of all if none is given. */
 export function ownStream(
   entropy: Uint8Array,
   { session, slot, stage }: Place,
@@ -24,7 +24,7 @@ export function ownStream(
 }
 
 /**
- * The stream that two parties draw alike in one attempt.
+ * The stream of random numbers that two parties share in one attempt.
  *
  * @param pair both slots, the earlier one first
  */

@@ -34,13 +34,13 @@ export function maskWide(wide: Uint8Array, scalar: bigint): Uint8Array {
   return multiply(ristretto255_hasher.deriveToCurve!(wide) as RistrettoPoint, scalar);
 }
 
-/** k · B of a point's bytes; throws an error of the library where they are none. */
+/** k · B of a point's bytes; throws an error of the library if they are not a point. */
 export function maskPoint(point: Uint8Array, scalar: bigint): Uint8Array {
   return multiply(Point.fromBytes(point), scalar);
 }
 
 function multiply(point: RistrettoPoint, scalar: bigint): Uint8Array {
   const found = point.multiply(scalar);
-  if (found.equals(Point.ZERO)) throw new RangeError("A point is the neutral one.");
+  if (found.equals(Point.ZERO)) throw new RangeError("A point is the neutral element.");
   return found.toBytes();
 }

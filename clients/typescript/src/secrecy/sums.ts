@@ -13,7 +13,7 @@ export interface Sum {
   readonly transcript: string;
 }
 
-/** What a member draws: alike with one peer, and alike with its whole group. */
+/** A member's random streams: shared with one peer, and with its whole group. */
 export interface SumMember {
   readonly slot: string;
   /** All slots of the session, in order. */
@@ -69,9 +69,9 @@ export function mask(
 }
 
 /**
- * The words of a total; throws `protocol-failed` where it is not what members sent.
+ * The words of a total; throws `protocol-failed` if it is not the members' sum.
  *
- * Range and tag fail alike, so that a refusal tells nothing about the sum.
+ * A wrong range and a wrong tag give one error, which reveals nothing about the sum.
  */
 export function readTotal(
   total: BigUint64Array,
@@ -88,7 +88,7 @@ export function readTotal(
   const isTagged = () =>
     residueOf(told - shift) === tagOf(words, member.groupStream(`tag/${label}`));
   if (!isSmall || told >= P || !fits(words) || !isTagged()) {
-    refuse("protocol-failed", "A total is not the sum of what the members sent.");
+    refuse("protocol-failed", "A total is not the sum of the members' shares.");
   }
   return words;
 }

@@ -31,7 +31,7 @@ export class Admission {
   ) {}
 
   /**
-   * The journal after what a packet says that everybody was told.
+   * The journal after the lines of a packet's transcript.
    *
    * @param acknowledged whether the analyst has acknowledged the last answer: it then
    *   cannot say that this party was absent
@@ -42,7 +42,10 @@ export class Admission {
     const isLeftOut = (entry: Entry) =>
       entry.round === journal.round && entry.leftOut.includes(this.slot);
     if (acknowledged && entries.some(isLeftOut)) {
-      refuse("task-refused", "This party was left out of a round that it answered.");
+      refuse(
+        "task-refused",
+        "The analyst left this party out of a round that it answered.",
+      );
     }
     return appendEntries(journal, entries);
   }
@@ -56,7 +59,7 @@ export class Admission {
     }
     if (round === journal.round) return nextAttempt(journal, asked);
     if (round < journal.round)
-      refuse("task-refused", "A task of an earlier round came.");
+      refuse("task-refused", "The analyst sent a task of an earlier round.");
     if (journal.stage === 0) {
       const opened = transcriptAt(journal.told, journal.round, journal.attempt);
       this.checkSigned(OPENING, opened, asked, this.agreement.roster.length);
@@ -94,12 +97,12 @@ export class Admission {
     const entry = this.entryOf(asked);
     const kind = kindOf(asked);
     if (entry.asks !== kind || entry.leftOut.includes(this.slot)) {
-      refuse("task-refused", "Everybody was told of another task.");
+      refuse("task-refused", "The analyst announced another task.");
     }
     const [stage, exchange] = this.placeOf(asked);
     const declared = this.stages[stage]!.exchanges[exchange]!;
     checkOwn(asked, declared.own ?? []);
-    // of a closing that says nothing the transcript says what the results are
+    // if a closing announces nothing, the transcript determines the results
     const isClosing = asked.address.stage === CLOSING;
     if (isClosing && !tellsRuns(this.stages[stage]!)) return;
     this.checkTold(entry.told, declared.audience ?? "all", asked.contentDigest);
@@ -109,7 +112,7 @@ export class Admission {
     const entry = lastEntry(packet.history, this.agreement.digest);
     const { stage, round, attempt } = packet.address;
     if (entry.stage !== stage || entry.round !== round || entry.attempt !== attempt) {
-      refuse("task-refused", "Everybody was told of another round.");
+      refuse("task-refused", "The analyst announced another round.");
     }
     return entry;
   }
@@ -118,7 +121,7 @@ export class Admission {
     const groups = audiences(this.agreement.terms, audience);
     const own = groups.findIndex((group) => group.includes(this.slot));
     if (told[own] !== digest)
-      refuse("task-refused", "Others were told something else.");
+      refuse("task-refused", "Others received a different task.");
   }
 
   private nextRound(journal: Journal, asked: Packet): Journal {
@@ -181,7 +184,7 @@ function isBefore(a: readonly [number, number], b: readonly [number, number]): b
 
 function nextAttempt(journal: Journal, asked: Packet): Journal {
   if (asked.address.attempt < journal.attempt) {
-    refuse("task-refused", "A task of an earlier attempt came.");
+    refuse("task-refused", "The analyst sent a task of an earlier attempt.");
   }
   const members = membersOf(asked);
   const known = members.every((member) => journal.members.includes(member));
@@ -215,6 +218,6 @@ function digestOf(asked: Packet): string {
 
 function checkOwn(packet: Packet, names: readonly string[]): void {
   if (packet.own.join() !== [...names].sort().join()) {
-    refuse("task-refused", "A message has other own fields than it may have.");
+    refuse("task-refused", "A message has other own fields than its declaration.");
   }
 }

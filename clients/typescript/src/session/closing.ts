@@ -10,7 +10,7 @@ import { CLOSING, signer } from "./signatures.ts";
 
 type Rule = keyof Figures;
 
-/** Under which a stage remembers the figures that it added up, unless it has none. */
+/** The name under which a stage remembers the figures that it added up, if any. */
 export const FIGURES = "figures";
 
 const CHOSEN = "chosen-run";
@@ -71,7 +71,7 @@ function checkChoice(
 ): void {
   const runs = n_clusters.length;
   if (chosen >= runs || (figures.length && figures.length !== runs)) {
-    refuse("protocol-failed", "The analyst tells of other runs than there are.");
+    refuse("protocol-failed", "The analyst reports other runs than the session has.");
   }
   figures.forEach((told, run) => {
     const own = context.recallOfRun<Figures>(run, FIGURES);
@@ -83,7 +83,10 @@ function checkChoice(
     }
   });
   if (choose !== "later" && chosen !== bestRun(figures, choose)) {
-    refuse("protocol-failed", "The analyst chose another run than the terms say.");
+    refuse(
+      "protocol-failed",
+      "The analyst did not choose the run that the rule selects.",
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a protocol's roles are given, and what they return. */
+/** The arguments and results of a protocol's roles. */
 
 import type { Agreement, Member } from "../roster/roster.ts";
 import { groupOf, type Audience, type Slot } from "../roster/terms.ts";
@@ -25,7 +25,7 @@ export interface Selection {
 /** Where a stage remembers its {@link Selection}: later stages see these rows alone. */
 export const SELECTION = "selection";
 
-/** What roles keep from round to round, by a name of their own. */
+/** Values that roles keep from round to round, by names that they choose. */
 export type Memory = ReadonlyMap<string, unknown>;
 
 export interface PeerMessage {
@@ -49,7 +49,7 @@ export interface Outcome {
 /** A party's side of a stage; the engine refuses messages that it does not declare. */
 export interface Role {
   reply(context: PartyContext, task: Message, table: Table): Reply | Promise<Reply>;
-  /** What to remember of envelopes that came. */
+  /** Returns what to remember of received envelopes. */
   receive?(
     context: PartyContext,
     envelopes: readonly PeerMessage[],
@@ -67,7 +67,7 @@ export interface Exchange {
   readonly own?: readonly string[];
 }
 
-/** `run`: to which of several runs it belongs, from 0; unset where it belongs to none. */
+/** `run`: the run that it belongs to, from 0; unset if it belongs to none. */
 export interface Stage {
   readonly name: string;
   readonly run?: number;
@@ -85,7 +85,7 @@ export function nameInRun(name: string, run: number | undefined): string {
   return run === undefined ? name : `${name}${OF_RUN}${run}`;
 }
 
-/** What is remembered within a run, and outside of all. */
+/** The memory of one run, with that outside all runs. */
 function memoryOfRun(memory: Memory, run: number | undefined): Memory {
   if (run === undefined) return memory;
   const suffix = nameInRun("", run);
@@ -96,10 +96,10 @@ function memoryOfRun(memory: Memory, run: number | undefined): Memory {
   ]);
 }
 
-/** Where a party stands in a session, and what it may draw from. */
+/** A party's place in a session, its memory and its random streams. */
 export class PartyContext {
   readonly slots: readonly string[];
-  /** What the roles of this run remember, and those of no run. */
+  /** The memory of this run, and that outside all runs. */
   readonly memory: Memory;
 
   constructor(
@@ -120,7 +120,7 @@ export class PartyContext {
     return this.at.name;
   }
 
-  /** Where the party stands in another stage. */
+  /** The context of the same party in another stage. */
   within(stage: Stage): PartyContext {
     return new PartyContext(
       ...([this.agreement, this.slot, stage, this.round, this.attempt] as const),
@@ -128,12 +128,12 @@ export class PartyContext {
     );
   }
 
-  /** What the roles of a run remember under a name. */
+  /** The value that the roles of a run remember under a name. */
   recallOfRun<T>(run: number, name: string): T | undefined {
     return this.everything.get(nameInRun(name, run)) as T | undefined;
   }
 
-  /** What the roles of all other runs remember under a name. */
+  /** The values that the roles of all other runs remember under a name. */
   recallOfOtherRuns<T>(name: string): readonly T[] {
     const own = nameInRun(name, this.at.run);
     const found = [...this.everything].filter(
@@ -162,7 +162,7 @@ export class PartyContext {
 
   member(slot: string): Member {
     const found = this.agreement.roster.find((member) => member.slot === slot);
-    return found ?? refuse("malformed", "A slot is none of this session.");
+    return found ?? refuse("malformed", "This session has no such slot.");
   }
 
   /** How many rows of a slot take part. */
@@ -181,11 +181,11 @@ export class PartyContext {
     return groupOf(this.agreement.terms, this.slot, scope);
   }
 
-  /** What an earlier round must have left in memory. */
+  /** A value that an earlier round must have left in memory. */
   recall<T>(name: string): T {
     const found = this.memory.get(name);
     if (found === undefined) {
-      refuse("protocol-failed", `No '${name}' came in an earlier round.`);
+      refuse("protocol-failed", `No '${name}' arrived in an earlier round.`);
     }
     return found as T;
   }
@@ -200,7 +200,7 @@ export class PartyContext {
     return ownStream(this.entropy, this.origin, purpose);
   }
 
-  /** The stream that this party and another one draw alike, in this attempt. */
+  /** The stream that this party shares with another one, in this attempt. */
   pairStream(peer: string, ...labels: string[]): KeyedStream {
     const pair = this.slots.filter((slot) => slot === peer || slot === this.slot);
     const { x25519 } = this.member(peer).keys;

@@ -47,7 +47,7 @@ export interface Protocol {
   stages(agreement: Agreement, slot: string): readonly Stage[];
 }
 
-/** Where a party stands: what it has answered, and what its roles remember. */
+/** A party's state: what it has answered, and what its roles remember. */
 export interface Standing {
   readonly journal: Journal;
   readonly memory: Memory;
@@ -86,7 +86,7 @@ export class PartyEngine {
   }
 
   /**
-   * What follows from a task; the caller keeps it before it sends the first byte.
+   * The next state and the answer; the caller stores both before it sends a byte.
    *
    * A new attempt is answered from the memory before its round.
    */
@@ -119,7 +119,7 @@ export class PartyEngine {
     return { journal, memory, contribution };
   }
 
-  /** What a result says to this party. */
+  /** The part of a result that is for this party. */
   conclude(
     standing: Standing,
     body: Uint8Array,
@@ -169,7 +169,8 @@ export class PartyEngine {
   #stageOf(name: string): Stage {
     const stage = this.#stages.find((each) => each.name === name);
     return (
-      stage ?? refuse("malformed", "The message names a stage of no session here.")
+      stage ??
+      refuse("malformed", "The message names a stage that this session does not have.")
     );
   }
 
@@ -206,7 +207,7 @@ export class PartyEngine {
       const opened: PeerMessage[] = [];
       for (const each of envelopes) opened.push(await this.#open(context, stage, each));
       if (!stage.role.receive)
-        refuse("envelope-refused", "Nobody reads this envelope.");
+        refuse("envelope-refused", "This stage receives no envelopes.");
       kept = remember(kept, stage, stage.role.receive(context, opened));
     }
     return kept;
@@ -219,7 +220,7 @@ export class PartyEngine {
   ): Promise<PeerMessage> {
     const isKnown = label.stage === stage.name && context.slots.includes(label.peer);
     if (!isKnown || !stage.envelopes?.includes(label.kind)) {
-      refuse("envelope-refused", "Its label names no known sender, stage or kind.");
+      refuse("envelope-refused", "Its label has an unknown sender, stage or kind.");
     }
     const spec = this.#spec(stage, "envelope", label.kind);
     const bound = this.#bind(context, label, label.peer, this.#slot);
@@ -303,7 +304,7 @@ function checkFresh(
   if (!isNew || envelopes.some(({ label }) => label.attempt !== last)) {
     refuse(
       "envelope-refused",
-      "It is older than the last answer, or of a void attempt.",
+      "The envelope is older than the last answer, or of a void attempt.",
     );
   }
 }

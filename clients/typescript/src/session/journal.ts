@@ -1,4 +1,4 @@
-/** What a party has answered so far, and what it was told. */
+/** The tasks that a party has answered so far, and the lines that it received. */
 
 import { refuse } from "../wire/problems.ts";
 import { START, type Entry } from "./transcript.ts";
@@ -14,10 +14,10 @@ export interface Told {
 
 /**
  * round, attempt: of the last task that was answered; 0 before the first.
- * stage, exchange: where that task stands.
+ * stage, exchange: those of that task.
  * answered: for each kind of task of this stage, how many rounds were answered.
- * asked: digest of what is the same in all attempts of the round.
- * members: who took part in the last attempt, where the task says so.
+ * asked: digest of the part that is the same in all attempts of the round.
+ * members: the slots in the last attempt, if the task names them.
  * stopped: why this party answers nothing any more; empty while it does.
  * line: number of the transcript's last line that is known.
  * recent: the last rounds that were answered.
@@ -78,7 +78,7 @@ export function transcriptAt(
     found?.transcript ??
     refuse(
       "protocol-failed",
-      `Nobody was told of attempt ${attempt} of round ${round}.`,
+      `The analyst did not announce attempt ${attempt} of round ${round}.`,
     )
   );
 }

@@ -1,4 +1,4 @@
-/** Opening and closing: everybody signs what everybody was told. */
+/** Opening and closing: every party signs the transcript. */
 
 import { isSigned, sign } from "../secrecy/keys.ts";
 import { hex, lengthPrefixed } from "../wire/bytes.ts";
@@ -51,13 +51,13 @@ export function checkSignatures(
     if (signature.some(Boolean) && !isSigned(key, said, signature)) {
       refuse(
         "protocol-failed",
-        `'${slot}' has signed something else than was told here.`,
+        `'${slot}' signed another transcript than this party received.`,
       );
     }
   });
 }
 
-/** What is signed: the transcript (hex) of the opening or of the closing. */
+/** The signed text: the transcript (hex) of the opening or of the closing. */
 export function statement(stage: string, transcript: string): Uint8Array {
   return lengthPrefixed("coterie/transcript/1", stage, transcript);
 }

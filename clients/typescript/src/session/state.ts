@@ -1,4 +1,4 @@
-/** Where a party stands between two tasks, and how it gets from one to the next. */
+/** The state of a party between two tasks, and the step from one to the next. */
 
 import { hexDigest } from "../wire/bytes.ts";
 import { readPacket } from "../wire/packets.ts";
@@ -25,7 +25,7 @@ export const NOTHING_ANSWERED: PartyState = {
 };
 
 /**
- * The state after a task; the last one where the same task comes again.
+ * The state after a task; the state itself if the same task comes again.
  *
  * Throws the problem for which the task is refused; see {@link stopAt}.
  */

@@ -1,4 +1,4 @@
-/** The transcript: one hash chain of what everybody is told. */
+/** The transcript: a hash chain of all tasks, which every party receives. */
 
 import { hexDigest } from "../wire/bytes.ts";
 import { readObject, type JsonObject } from "../wire/json-reading.ts";
@@ -49,33 +49,31 @@ export function followTranscript(
   const read = lines.map((line) => readLine(line, agreement));
   const before = read.filter(({ number }) => number <= known.number).at(-1);
   if (before && before.digest !== known.digest) {
-    refuse("task-refused", "The analyst tells another past than before.");
+    refuse("task-refused", "The analyst changed lines that this party has received.");
   }
   const later = read.filter(({ number }) => number > known.number);
   let { number, digest } = known;
   for (const line of later) {
     if (line.number !== number + 1 || line.previous !== digest) {
-      refuse("task-refused", "The analyst leaves out what was told before.");
+      refuse("task-refused", "The transcript omits earlier lines.");
     }
     ({ number, digest } = line);
   }
   return later.flatMap(({ entry }) => (entry ? [entry] : []));
 }
 
-/** What the last line says of the attempt that is open. */
+/** The last line, which describes the open attempt. */
 export function lastEntry(lines: readonly string[], agreement: string): Entry {
   const line = lines.at(-1);
   const entry = line === undefined ? undefined : readLine(line, agreement).entry;
-  return (
-    entry ?? refuse("task-refused", "The analyst does not say what everybody was told.")
-  );
+  return entry ?? refuse("task-refused", "The analyst sent no transcript.");
 }
 
 function readLine(text: string, agreement: string): Line {
   try {
     return parseLine(readObject(text), text, agreement);
   } catch {
-    return refuse("task-refused", "A line of what was told cannot be read.");
+    return refuse("task-refused", "A line of the transcript cannot be read.");
   }
 }
 
@@ -84,7 +82,8 @@ function parseLine(value: JsonObject, text: string, agreement: string): Line {
   const digest = hexDigest(text);
   if (number === 1) {
     fieldsOf(value, ["agreement", "number", "previous"]);
-    if (value["agreement"] !== agreement) refuse("task-refused", "Another agreement.");
+    if (value["agreement"] !== agreement)
+      refuse("task-refused", "The transcript belongs to another agreement.");
     return { number, previous, digest, entry: undefined };
   }
   const fields = fieldsOf(value, ENTRY_FIELDS);

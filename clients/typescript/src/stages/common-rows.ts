@@ -13,7 +13,7 @@ import {
 import { refuse } from "../wire/problems.ts";
 import { checkLeaders, digestReply, digestsOf, rowOrder } from "./digests.ts";
 
-/** Own rows in the order that all of the row group find, and what all know of them. */
+/** Own rows in the order of the row group, and what its members know of them. */
 export interface CommonRows {
   readonly rows: readonly number[];
   readonly names: readonly string[];
@@ -63,7 +63,10 @@ function checkCounts(
   const { guards } = context.agreement.terms;
   const needed = Math.max(alignment.minimumOverlap, guards.minimum_rows);
   if (selected < needed) {
-    refuse("guard-refused", `Fewer rows are common than the terms ask for: ${needed}.`);
+    refuse(
+      "guard-refused",
+      `Fewer rows are common than the ${needed} that the terms require.`,
+    );
   }
   const isPossible = context.slots.every((slot) => {
     const count = counts[slot] ?? 0;
@@ -72,6 +75,9 @@ function checkCounts(
   const isSame = context.group("row").every((slot) => counts[slot] === selected);
   const isOfAll = Object.keys(counts).length === context.slots.length;
   if (!isPossible || !isSame || !isOfAll) {
-    refuse("protocol-failed", "The analyst tells numbers of rows that cannot be.");
+    refuse(
+      "protocol-failed",
+      "The analyst reports numbers of rows that are impossible.",
+    );
   }
 }

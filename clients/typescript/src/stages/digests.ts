@@ -54,13 +54,13 @@ export function rowOrder(context: PartyContext, rows: number): readonly number[]
   return groupStream(context, "row", "row-order").permutation(rows);
 }
 
-/** What travelled, row by row, in the order of the own rows. */
+/** What was received, row by row, in the order of the own rows. */
 export function inOwnOrder<T>(
   order: readonly number[],
   travelled: readonly T[],
 ): readonly T[] {
   if (travelled.length !== order.length) {
-    refuse("invalid-array", "There are labels of other rows than this party has.");
+    refuse("invalid-array", "The labels are not as many as this party's rows.");
   }
   const own = new Array<T>(order.length);
   order.forEach((row, place) => (own[row] = travelled[place]!));

@@ -43,7 +43,7 @@ const EVALUATED: IntersectionEvaluated = { kind: "evaluated" };
 
 type Points = readonly Uint8Array[];
 
-/** The stage of one slot: who leads evaluates, the others unblind. */
+/** The stage of one slot: the leader evaluates, the others unblind. */
 export function intersectionStage(
   alignment: Alignment,
   { terms }: Agreement,
@@ -77,7 +77,7 @@ export function intersectionStage(
   };
 }
 
-/** The different ids of rows; who shares rows with nobody needs none. */
+/** The different ids of rows; a party that shares no rows needs none. */
 function identified(
   context: PartyContext,
   alignment: Alignment,
@@ -134,7 +134,7 @@ function evaluate(context: PartyContext): Reply {
 function unblind(context: PartyContext, own: Identified): Reply {
   const answers = context.recall<Points>(ANSWERS);
   if (answers.length !== own.ids.length) {
-    refuse("invalid-array", "The leader answers other ids than it was asked.");
+    refuse("invalid-array", "The leader answered for other ids than this party sent.");
   }
   const stream = context.lastingStream("blinding");
   const values = answers.map((answer) => {
@@ -157,7 +157,10 @@ function commonPlaces(
   if (context.group("row").length === 1) return [...own.ids.keys()];
   const order = context.recall<readonly number[]>(TOKEN_ORDER);
   if (data.length !== order.length) {
-    refuse("invalid-array", "The analyst tells of other tokens than there are.");
+    refuse(
+      "invalid-array",
+      "The analyst reports another number of tokens than were sent.",
+    );
   }
   return order.filter((_, token) => data[token] === 1);
 }
@@ -209,7 +212,7 @@ function tokensOf(context: PartyContext, { ids }: Identified, values: Points) {
   return { tokens: order.map((place) => made[place]!), order };
 }
 
-/** What values and tokens are bound to: this agreement and row group. */
+/** The label that binds values and tokens to this agreement and row group. */
 function contextOf({ agreement, place }: PartyContext): Uint8Array {
   const { terms, digest: agreed } = agreement;
   return lengthPrefixed("coterie/intersection/1", terms.session, agreed, place.row);

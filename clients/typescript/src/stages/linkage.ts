@@ -36,7 +36,7 @@ const ORDER = "list-order";
 const MASKED: LinkageKeysMasked = { kind: "keys-masked" };
 const PASSED: LinkageKeysPassed = { kind: "keys-passed" };
 
-/** The stage of one slot: who is alone in its row group selects all its rows. */
+/** The stage of one slot: a slot alone in its row group selects all its rows. */
 export function linkageStage(
   alignment: Alignment,
   { terms }: Agreement,
@@ -160,7 +160,7 @@ function listOf(
   const list = sent.content as LinkageMaskedKeys;
   const held = context.memory.get(HELD) as LinkageMaskedKeys | undefined;
   if (list.n_masks !== (held?.n_masks ?? 0) + 1 || list.n_masks >= ring.length) {
-    refuse("envelope-refused", "Masked match keys came out of turn.");
+    refuse("envelope-refused", "Masked match keys arrived out of turn.");
   }
   const origin = context.member(neighbour(context, -list.n_masks));
   const [keys, size] = list.points.shape;
@@ -197,7 +197,7 @@ function maskFurther(
     try {
       return mask.goOn(point);
     } catch {
-      return refuse("guard-refused", "A masked match key is no point of the group.");
+      return refuse("guard-refused", "A masked match key is not a point of the group.");
     }
   });
 }
@@ -206,13 +206,13 @@ function pointsArray({ shape }: Bytes, points: readonly Uint8Array[]): Bytes {
   return { shape, data: concat(points) };
 }
 
-/** What is left to mask: memory is written in every later round. */
+/** The list without its points, because memory is written in every later round. */
 function withoutPoints(held: LinkageMaskedKeys): LinkageMaskedKeys {
   const shape = [held.points.shape[0]!, 0, POINT_BYTES];
   return { ...held, points: { shape, data: new Uint8Array() } };
 }
 
-/** What values and tokens are bound to: this agreement and ring. */
+/** The label that binds values and tokens to this agreement and ring. */
 function boundTo({ agreement, place }: PartyContext, purpose: string): Uint8Array {
   const { terms, digest: agreed } = agreement;
   return lengthPrefixed(

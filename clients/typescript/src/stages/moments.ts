@@ -83,7 +83,7 @@ function learn(
   total: BigUint64Array,
 ): Progress {
   if (!before) {
-    if (total.length) refuse("invalid-array", "There is no total before the first.");
+    if (total.length) refuse("invalid-array", "The first phase has no earlier total.");
     return { phase: 0, transcript: "", powers: [], mean: [], deviationPowers: [] };
   }
   switch (before.phase) {
@@ -190,7 +190,7 @@ function read(
   const { n_columns } = context.member(context.slot);
   const size = n_columns * (COUNTING.has(before.phase) ? WORDS : 1);
   if (total.length !== size + 1) {
-    refuse("invalid-array", "A total has another size than its sum.");
+    refuse("invalid-array", "A total has another length than its sum.");
   }
   const sum = sumOf(context, before.phase, before.transcript);
   return readTotal(total, sum, sumMember(context, "column"), (found) =>

@@ -2,7 +2,7 @@
 
 import type { PartyContext, Table } from "../session/contract.ts";
 
-/** What a session pools of each feature; the other fields of moments stay empty. */
+/** The moments that a session pools of each feature; the others stay empty. */
 export interface Pooled {
   readonly moments: boolean;
   readonly ranges: boolean;
@@ -30,7 +30,7 @@ export function spreadOf({ rows, deviations }: Moments): readonly number[] {
   return deviations.map((sum) => Math.sqrt(sum / rows));
 }
 
-/** By what each feature is divided: its spread, or 1 where there is none. */
+/** The divisor of each feature: its spread, or 1 if it has none. */
 export function unitsOf(moments: Moments): readonly number[] {
   return spreadOf(moments).map((spread) => (spread > 0 ? spread : 1));
 }

@@ -34,7 +34,10 @@ const keeper: Role = {
     const secrets = envelopes.map(({ peer, content }) => {
       const { scope, secret } = content as SecretsGroupSecret;
       if (scope === "all" || context.group(scope)[0] !== peer) {
-        return refuse("envelope-refused", "A secret came from who does not lead.");
+        return refuse(
+          "envelope-refused",
+          "A secret came from a slot that leads no group.",
+        );
       }
       return [secretName(scope), secret];
     });
@@ -64,7 +67,7 @@ export function ledBy(context: PartyContext): readonly string[] {
   });
 }
 
-/** The stream that all members of a group draw alike, for one purpose. */
+/** The stream of random numbers that all members of a group share, for one purpose. */
 export function groupStream(
   context: PartyContext,
   scope: Scope,

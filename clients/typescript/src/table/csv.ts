@@ -54,11 +54,11 @@ function cellsOf(line: string): string[] {
   return cells;
 }
 
-/** The number in a cell; the message names its line, never what stands there. */
+/** The number in a cell; the message names its line, never its text. */
 function numberIn(cell: string, line: number): number {
   const number = cell.trim() === "" ? NaN : Number(cell);
   if (!Number.isFinite(number)) {
-    refuse("invalid-data", `Line ${line} holds a cell that is no number.`);
+    refuse("invalid-data", `Line ${line} has a cell that is not a number.`);
   }
   return number;
 }

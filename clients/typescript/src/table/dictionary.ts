@@ -1,4 +1,4 @@
-/** What terms say of columns: which are clustered, and what values they may hold. */
+/** The columns in terms: which are clustered, and which values they may hold. */
 
 import type { Field, Terms } from "../roster/terms.ts";
 import type { Table } from "../session/contract.ts";

@@ -10,7 +10,7 @@ export function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** The text in UTF-8 bytes; throws TypeError where they are none. */
+/** The text in UTF-8 bytes; throws TypeError if they are not UTF-8. */
 export function textOf(bytes: Uint8Array): string {
   return UTF8.decode(bytes);
 }
@@ -22,7 +22,7 @@ export function hex(bytes: Uint8Array): string {
 /** The bytes of hex digits; throws RangeError unless all are lower-case hex. */
 export function unhex(digits: string): Uint8Array {
   if (!/^([0-9a-f]{2})*$/.test(digits))
-    throw new RangeError("These are no hex digits.");
+    throw new RangeError("These are not hex digits.");
   return new Uint8Array(Buffer.from(digits, "hex"));
 }
 

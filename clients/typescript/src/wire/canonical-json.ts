@@ -13,10 +13,10 @@ export function canonicalJson(value: Json): string {
   return writeJson(value, (text) => text.normalize("NFC"));
 }
 
-/** JSON as RFC 8785 writes it; throws RangeError for what it does not write. */
+/** JSON as RFC 8785 writes it; throws RangeError for values that it excludes. */
 export function writeJson(value: Json, spell = (text: string) => text): string {
   if (typeof value === "number" && !Number.isFinite(value)) {
-    throw new RangeError("JSON has no such number.");
+    throw new RangeError("JSON cannot hold this number.");
   }
   if (typeof value === "string") return JSON.stringify(spell(wellFormed(value)));
   if (value === null || typeof value !== "object") return JSON.stringify(value);
@@ -38,6 +38,7 @@ function isList(value: object): value is readonly Json[] {
 }
 
 function wellFormed(text: string): string {
-  if (/\p{Surrogate}/u.test(text)) throw new RangeError("A text has half a letter.");
+  if (/\p{Surrogate}/u.test(text))
+    throw new RangeError("A string has an unpaired surrogate.");
   return text;
 }

@@ -60,7 +60,7 @@ export function encode(header: Json, arrays: Arrays = {}): Uint8Array {
   const entries: Record<string, Json> = { [METADATA]: { [OURS]: writeJson(header) } };
   let end = 0;
   for (const [name, array] of ordered) {
-    if (!ARRAY_NAME.test(name)) throw new RangeError(`${name} is no array name`);
+    if (!ARRAY_NAME.test(name)) throw new RangeError(`${name} is not an array name`);
     const begin = end;
     end += array.data.byteLength;
     const dtype = codeOf(array);
@@ -139,7 +139,10 @@ function spanOf(name: string, entry: unknown): Span {
     typeof code === "string" && Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
   if (!dtype) return refuse("invalid-array", `Array '${name}' has an unknown dtype.`);
   if (!areSizes(shape) || !areSizes(offsets) || offsets.length !== 2) {
-    return refuse("malformed", `Array '${name}' has a shape or offsets of no sizes.`);
+    return refuse(
+      "malformed",
+      `Array '${name}' has a shape or offsets that are not sizes.`,
+    );
   }
   const [begin, end] = offsets as [number, number];
   const items = shape.reduce((product, size) => product * BigInt(size), 1n);
@@ -161,7 +164,7 @@ function checkCover(spans: readonly Span[], length: number): void {
   const ordered = [...spans].sort((a, b) => a.begin - b.begin || a.end - b.end);
   let covered = 0;
   for (const { begin, end } of ordered) {
-    if (begin !== covered) refuse("malformed", "The arrays leave gaps or overlap.");
+    if (begin !== covered) refuse("malformed", "The arrays have gaps or overlaps.");
     covered = end;
   }
   if (covered !== length) refuse("malformed", "The arrays do not cover the data.");

@@ -1,4 +1,4 @@
-/** Reads JSON objects, and refuses what readers understand differently. */
+/** Reads JSON objects, and refuses texts that readers understand differently. */
 
 import { refuse } from "./problems.ts";
 
@@ -23,7 +23,7 @@ export function readJson(text: string): unknown {
   });
 }
 
-/** One JSON object; throws `malformed`, also for a name that stands twice. */
+/** One JSON object; throws `malformed`, also for a repeated name. */
 export function readObject(text: string): JsonObject {
   checkNames(text);
   let value: unknown;
@@ -38,7 +38,7 @@ export function readObject(text: string): JsonObject {
   return value as JsonObject;
 }
 
-/** Refuses objects in which a name stands twice, and those that are too deep. */
+/** Refuses objects with a repeated name, and those that are nested too deeply. */
 function checkNames(text: string): void {
   const open: (Set<string> | null)[] = [];
   let last = "";
@@ -46,7 +46,8 @@ function checkNames(text: string): void {
     if (token === "{" || token === "[") open.push(token === "{" ? new Set() : null);
     else if (token === "}" || token === "]") open.pop();
     else if (token === ":") addName(open.at(-1), last);
-    if (open.length > MAX_DEPTH) refuse("malformed", "Objects and lists are too deep.");
+    if (open.length > MAX_DEPTH)
+      refuse("malformed", "Objects and lists are nested too deeply.");
     last = token;
   }
 }
@@ -58,6 +59,6 @@ function addName(names: Set<string> | null | undefined, token: string): void {
   } catch {
     return; // the parser refuses the whole text
   }
-  if (names?.has(name)) refuse("malformed", "A name stands twice in one object.");
+  if (names?.has(name)) refuse("malformed", "A name appears twice in one object.");
   names?.add(name);
 }

@@ -43,14 +43,17 @@ const CODES: Readonly<Record<string, string>> = {
 const AJV = new Ajv2020({ strict: false, validateFormats: false });
 const VALIDATORS = new WeakMap<object, ValidateFunction>();
 
-/** The message in a record that came; throws the problem that it has. */
+/** The message in a received record; throws the problem that it has. */
 export function readMessage(spec: MessageSpec, record: Decoded): Message {
   const { kind, version, values, ...more } = record.header;
   if (kind !== spec.kind || Object.keys(more).length) {
     refuse("malformed", `Expected a message of kind '${spec.kind}'.`);
   }
   if (version !== spec.version) {
-    refuse("version-mismatch", `'${spec.kind}' is spoken here in v${spec.version}.`);
+    refuse(
+      "version-mismatch",
+      `This client supports '${spec.kind}' in v${spec.version} only.`,
+    );
   }
   checkArrays(spec, record.arrays);
   checkValues(spec, values);

@@ -92,7 +92,7 @@ function popBytes(arrays: Map<string, NumberArray>, name: string): Uint8Array {
   return found.data;
 }
 
-/** The record with its own fields; throws `malformed` where one stands twice. */
+/** The record with its own fields; throws `malformed` if one appears twice. */
 function putBackOwn(record: Decoded, own: Uint8Array): [Decoded, readonly string[]] {
   if (!own.length) return [record, []];
   const more = decode(own);
@@ -100,7 +100,7 @@ function putBackOwn(record: Decoded, own: Uint8Array): [Decoded, readonly string
   const known = [...Object.keys(values), ...Object.keys(record.arrays)];
   const names = [...Object.keys(more.header), ...Object.keys(more.arrays)];
   if (new Set([...known, ...names]).size < known.length + names.length) {
-    refuse("malformed", "A field stands twice in one packet.");
+    refuse("malformed", "A field appears twice in one packet.");
   }
   const header = { ...record.header, values: { ...values, ...more.header } };
   const arrays: Arrays = { ...record.arrays, ...more.arrays };
@@ -139,7 +139,8 @@ function popEnvelopes(
   if (!Array.isArray(labels)) return refuse("malformed", "A packet has envelopes.");
   return labels.map((label: unknown, index) => {
     const name = `envelope.${index}`;
-    if (!arrays.has(name)) refuse("malformed", "An envelope does not match its label.");
+    if (!arrays.has(name))
+      refuse("malformed", "A packet lists an envelope that it does not hold.");
     return { label: readLabel(label), sealed: popBytes(arrays, name) };
   });
 }
@@ -183,12 +184,14 @@ export function fieldsOf(value: unknown, names: readonly string[]): JsonObject {
 
 export function readText(fields: JsonObject, name: string): string {
   const value = fields[name];
-  return typeof value === "string" ? value : refuse("malformed", `${name} is a text.`);
+  return typeof value === "string"
+    ? value
+    : refuse("malformed", `${name} must be a string.`);
 }
 
 export function readCount(fields: JsonObject, name: string): number {
   const value = fields[name];
   return Number.isSafeInteger(value) && (value as number) >= 1
     ? (value as number)
-    : refuse("malformed", `${name} is a number from 1.`);
+    : refuse("malformed", `${name} must be an integer of at least 1.`);
 }

@@ -53,7 +53,7 @@ export function refuse(type: ProblemName, detail: string): never {
   throw new Problem(type, detail);
 }
 
-/** The problem that an error is: what no problem is, names nothing of its cause. */
+/** An error as a problem; one that is not a problem reveals nothing of its cause. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const name = error instanceof Error ? error.name : "Error";

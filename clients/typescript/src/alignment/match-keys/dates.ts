@@ -20,7 +20,7 @@ const FORMS: Readonly<Record<string, (day: Day) => string>> = {
   "month-day": ([, month, day]) => `${two(month)}-${two(day)}`,
 };
 
-/** What a step leaves of a date, nothing of what is none; unset of other steps. */
+/** The part of a date that a step keeps; "" without a date, unset for other steps. */
 export function formOfDate(text: string, step: string): string | undefined {
   if (!Object.hasOwn(FORMS, step)) return undefined;
   const day = readDate(text);
@@ -30,7 +30,7 @@ export function formOfDate(text: string, step: string): string | undefined {
 /**
  * The date that a text is, its year first or last.
  *
- * Where it stands last, the day comes before the month unless that gives no date.
+ * If the year is last, the day comes before the month unless that gives no date.
  */
 function readDate(text: string): Day | undefined {
   const [year, month, day] = numbersIn(YEAR_FIRST.exec(text));

@@ -1,9 +1,9 @@
 /**
  * A party's rows as values of match keys, and which of them may be compared.
  *
- * A row has no value of a key where a cell is empty or stands for no value, or nothing
- * is left of it. A value that two rows of one party share says of neither which it is:
- * neither is compared.
+ * A row has no value of a key if a cell is empty or stands for a missing value, or if
+ * the steps leave nothing. A value that two rows of one party share does not tell which
+ * of them it is, so neither is compared.
  */
 
 import { refuse } from "../../wire/problems.ts";

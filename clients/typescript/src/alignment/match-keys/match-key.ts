@@ -22,7 +22,7 @@ export function readMatchKey(text: string): MatchKey {
     if (unknown.length) {
       refuse(
         "invalid-parameters",
-        `This client does not speak: step ${unknown.join(", ")} of a match key.`,
+        `This client does not support: step ${unknown.join(", ")} of a match key.`,
       );
     }
     return { columns: said!.split(",").map((name) => name.trim()), steps };
@@ -40,7 +40,7 @@ export function partsOfKeys(keys: readonly MatchKey[]): readonly KeyPart[] {
   return [...found.values()];
 }
 
-/** What two equal parts have alike, and no others. */
+/** A name that two parts share only if they are equal. */
 export function nameOfPart({ columns, steps }: KeyPart): string {
   return [columns.join(", "), ...steps].join(" | ");
 }

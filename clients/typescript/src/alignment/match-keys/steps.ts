@@ -1,4 +1,4 @@
-/** Steps of a match key: what each makes of a text. */
+/** Steps of a match key: each is a function from text to text. */
 
 import { normalForm } from "../identifiers.ts";
 import { formOfDate } from "./dates.ts";

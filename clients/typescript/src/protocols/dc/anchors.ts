@@ -1,4 +1,4 @@
-/** Anchors of a column group: all its parties draw the same, and nobody else does. */
+/** Anchors of a column group: all its parties draw the same; only they know them. */
 
 import type { Matrix } from "ml-matrix";
 import {

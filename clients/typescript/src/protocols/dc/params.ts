@@ -1,4 +1,4 @@
-/** Parameters of `dc` that this client speaks, with their defaults. */
+/** Parameters of `dc` that this client supports, with their defaults. */
 
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences, paramsOf, type Terms } from "../../roster/terms.ts";
@@ -50,7 +50,7 @@ const SPOKEN_ANCHOR = {
   ranges: ["pooled"],
 } as const;
 
-/** The parameters of terms; refuses those that this client does not speak. */
+/** The parameters of terms; refuses those that this client does not support. */
 export function readParams(terms: Terms): DcParams {
   checkParams(paramsOf(terms), SPOKEN);
   // the analyst checked their form, and the coordinator signed them
@@ -74,7 +74,7 @@ export function checkRoster(
   const narrow = roster.filter(({ n_columns }) => n_columns < LEAST_WIDTH);
   if (leavesOneOut && narrow.length) {
     const slots = narrow.map(({ slot }) => slot).join(", ");
-    refuse("protocol-failed", `One column alone of ${slots} would be sent as it is.`);
+    refuse("protocol-failed", `A single column of ${slots} would be sent unchanged.`);
   }
   const leaders = audiences(terms, "row").map(([first]) => first);
   const members = roster.filter(({ slot }) => leaders.includes(slot));
@@ -84,7 +84,7 @@ export function checkRoster(
   }
 }
 
-/** What parties pool of their columns, given these parameters. */
+/** The moments that parties pool of their columns, given these parameters. */
 export function pooledBy({ anchors, scaling }: DcParams): Pooled {
   const areUniform = anchors === "uniform";
   return { moments: scaling === "shared" || !areUniform, ranges: areUniform };

@@ -46,7 +46,7 @@ export function move(
   return { centroids, moved: Math.sqrt(squares.reduce((sum, each) => sum + each, 0)) };
 }
 
-/** The small steps that all draw alike for empty clusters in an update. */
+/** The small steps for empty clusters in an update, drawn from a shared stream. */
 export function drawNudges(
   context: PartyContext,
   clusters: number,

@@ -8,7 +8,7 @@ export interface ClusterSums {
   readonly counts: readonly number[];
 }
 
-/** `term`: what a scaled value counts as. */
+/** `term`: the function of a scaled value that is added up. */
 export function sumByLabel(
   rows: Points,
   labels: readonly number[],
@@ -25,7 +25,7 @@ export function sumByLabel(
   return { sums, counts };
 }
 
-/** `weights`: what each row counts in each cluster. */
+/** `weights`: the weight of each row in each cluster. */
 export function sumByWeight(
   rows: Points,
   weights: Points,

@@ -1,7 +1,7 @@
 /**
  * The party of `llf` (lossless federated c-means).
  *
- * Not spoken are the start `random_rows`, and memberships.
+ * The start `random_rows` and memberships are not supported.
  */
 
 import { MESSAGES, VERSION } from "../../generated/llf.ts";

@@ -1,4 +1,4 @@
-/** Parameters of `llf` that this client speaks, with their defaults. */
+/** Parameters of `llf` that this client supports, with their defaults. */
 
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences, paramsOf, type Terms } from "../../roster/terms.ts";
@@ -65,7 +65,7 @@ interface Given {
   readonly small_cohorts?: "refuse" | "allow";
 }
 
-/** The parameters of terms; refuses those that this client does not speak. */
+/** The parameters of terms; refuses those that this client does not support. */
 export function readGiven(terms: Terms): Given {
   checkParams(paramsOf(terms), SPOKEN);
   // the analyst checked their form, and the coordinator signed them
@@ -121,7 +121,10 @@ export function leastRowsMoved(params: LlfParams): number {
 /** Refuses a table from which fewer clusters can start than are asked for. */
 export function checkRows({ clusters }: LlfParams, { rows }: Table): void {
   if (rows.length < clusters) {
-    refuse("invalid-data", `${rows.length} rows start no ${clusters} clusters.`);
+    refuse(
+      "invalid-data",
+      `${rows.length} rows are too few to start ${clusters} clusters.`,
+    );
   }
 }
 

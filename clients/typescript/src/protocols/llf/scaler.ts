@@ -1,4 +1,4 @@
-/** The units in which rows are compared, and what bounds follow from them. */
+/** The units in which rows are compared, and the bounds that follow from them. */
 
 import type { Point, Points } from "../../numerics/points.ts";
 import { audiences } from "../../roster/terms.ts";
@@ -11,7 +11,7 @@ import { isFromParties, type LlfParams } from "./params.ts";
 export const START = "start-centroids";
 const ROUNDING = 1.001;
 
-/** What follows of a column's units: bounds, and what is a small step in it. */
+/** The bounds and the small step that follow from a column's units. */
 interface Limits {
   /** The largest absolute value of a scaled feature. */
   readonly value: number;
@@ -107,7 +107,7 @@ export function limitsOf(
   });
 }
 
-/** The width of a range; 1 where it is none. */
+/** The width of a range; 1 if the range is a point. */
 function widthOf([low, high]: Range): number {
   return high > low ? high - low : 1;
 }

@@ -41,7 +41,7 @@ export function hiddenDistances(
   return { shape: [travelling.length, centroids.length], data };
 }
 
-/** Masks words; where they are shifted, the first slot shifts all of a row alike. */
+/** Masks words; the first slot shifts all words of a row alike, if they are shifted. */
 function hide(
   context: PartyContext,
   params: LlfParams,

@@ -99,7 +99,7 @@ function measure(
   return { contribution, remember: { [OWN]: own, [TOLD]: labelsIn(asked) } };
 }
 
-/** What each row counts in each cluster, in the order in which rows travel. */
+/** The weight of each row in each cluster, in the order in which rows are sent. */
 function degreesIn(
   { labels, memberships }: UpdatesMeasure,
   { clusters, fuzzifier }: LlfParams,
@@ -108,16 +108,16 @@ function degreesIn(
   if (fuzzifier !== undefined) {
     const given = pointsOf(memberships);
     if (given.length !== size || given.some(({ length }) => length !== clusters)) {
-      refuse("invalid-array", "The analyst tells degrees of other rows or clusters.");
+      refuse("invalid-array", "The analyst reports degrees of other rows or clusters.");
     }
     return given.map((row) => row.map((degree) => degree ** fuzzifier));
   }
   const told = numbers(labels);
   if (told.length !== size) {
-    refuse("invalid-array", "The analyst labels other rows than there are.");
+    refuse("invalid-array", "The analyst labels other rows than this party has.");
   }
   if (told.some((label) => label >= clusters)) {
-    refuse("protocol-failed", "The analyst named a cluster that there is not.");
+    refuse("protocol-failed", "The analyst named a cluster that does not exist.");
   }
   return told.map((label) => {
     const row = new Float64Array(clusters);
@@ -126,7 +126,7 @@ function degreesIn(
   });
 }
 
-/** The labels that an update tells; of degrees the largest, of equals the first. */
+/** The labels of an update: the largest degree of a row, the first of equal ones. */
 function labelsIn({ labels, memberships }: UpdatesMeasure): readonly number[] {
   return memberships.shape[0]
     ? pointsOf(memberships).map((row) => row.indexOf(Math.max(...row)))
@@ -180,7 +180,7 @@ function scatter(
   return { contribution };
 }
 
-/** Scaled rows, and what is told of each, in the order of the party's table. */
+/** Scaled rows, and the label of each, in the order of the party's table. */
 function ownRows<T>(
   context: PartyContext,
   params: LlfParams,
@@ -193,7 +193,7 @@ function ownRows<T>(
   return { rows, told: inOwnOrder(order, told) };
 }
 
-/** Refuses labels other than those that were told last. */
+/** Refuses labels other than the last that were received. */
 function checkTold(context: PartyContext, labels: readonly number[]): void {
   if (context.recall<readonly number[]>(TOLD).join() !== labels.join()) {
     refuse("protocol-failed", "The analyst asks for figures of other labels.");

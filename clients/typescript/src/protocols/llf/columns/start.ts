@@ -1,7 +1,7 @@
 /**
- * Stage for split columns: a start from means of clusters that the analyst tells.
+ * Stage for split columns: a start from means of clusters that the analyst sends.
  *
- * It clusters what it reads of masked distances to the means of groups of rows.
+ * It clusters the masked distances that it reads, to the means of groups of rows.
  */
 
 import type {
@@ -74,7 +74,7 @@ function startFrom(
   if (labels.length !== rows || labels.some((label) => label >= clusters)) {
     refuse(
       "protocol-failed",
-      "The analyst names clusters of other rows to start from.",
+      "The analyst's labels do not fit the rows to start from.",
     );
   }
   const least = Math.max(1, Math.min(LEAST_ROWS, Math.floor(rows / clusters)));

@@ -32,7 +32,7 @@ interface RowHistory {
   readonly labels: readonly (readonly number[])[];
 }
 
-/** What to remember once sums around these centroids are answered; see {@link audit}. */
+/** The memory after sums around these centroids are answered; see {@link audit}. */
 export function auditSums(
   here: RowsRound,
   rows: Points,
@@ -64,7 +64,7 @@ export function audit(
   return { [HISTORY]: history };
 }
 
-/** In which sums own rows stood so far, in the run that came last. */
+/** The sums that own rows were part of so far, in the last run. */
 function historyOf(context: PartyContext, size: number): RowHistory {
   const own = context.memory.get(HISTORY) as RowHistory | undefined;
   const found = context.recallOfOtherRuns<RowHistory>(HISTORY);

@@ -51,7 +51,7 @@ function unknownsNeeded(params: LlfParams, width: number): number {
   return 2 * rounds * params.clustersOfRuns * (width + 1);
 }
 
-/** The rows of others in the smallest total: who reads may be the one with most rows. */
+/** The rows of others in the smallest total, if the party with most rows reads it. */
 function fewestOthers(params: LlfParams, { roster }: Agreement): number {
   const rows = roster.map(({ n_rows }) => n_rows).sort((a, b) => a - b);
   const fewest = Math.min(params.quorum ?? rows.length, rows.length);

@@ -87,16 +87,16 @@ export interface Around {
   readonly squares: readonly number[];
   readonly distances: readonly number[];
   readonly silhouettes: number;
-  /** Σ μ² ‖x - v‖² and Σ μ² around the centroids; none where rows have no degrees. */
+  /** Σ μ² ‖x - v‖² and Σ μ² around the centroids; unset if rows have no degrees. */
   readonly degrees: readonly number[];
 }
 
-/** How {@link Around} stands as words: k sizes, then real numbers. */
+/** The encoding of {@link Around} in words: k sizes, then real numbers. */
 export class AroundEncoding {
   readonly #sizes: FixedPoint;
   readonly #reals: FixedPoint;
 
-  /** `centroids`: those around which rows have degrees; none where they have none. */
+  /** `centroids`: those around which rows have degrees; unset if they have none. */
   constructor(scaler: Scaler, means: Points, centroids: Points, rows: number) {
     const farthest = scaler.farthestFrom(means);
     const squares = means.map(() => farthest);

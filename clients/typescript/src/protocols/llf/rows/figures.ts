@@ -10,7 +10,7 @@ const DIGITS = 6;
 const COINCIDING = 1e6;
 const ALIKE = 1e-3;
 
-/** The figures of clusters that have rows; what is not defined is null. */
+/** The figures of clusters that have rows; undefined ones are null. */
 export function figuresOf(
   around: Around,
   means: Points,
@@ -112,7 +112,7 @@ function xieBeni(compactness: number, rows: number, apart: Square): number | nul
   return found < COINCIDING ? found : null;
 }
 
-/** The mean Σ_c μ_c² of rows; none where all are alike, or most in one cluster. */
+/** The mean Σ_c μ_c² of rows; null if all are equal, or all rows in one cluster. */
 function partitionCoefficient(mean: number, sizes: readonly number[]): number | null {
   const found = Math.min(mean, 1);
   const areAlike = sizes.length > 1 && found * sizes.length < 1 + ALIKE;
@@ -123,7 +123,7 @@ function others(row: readonly number[], own: number): [number, number][] {
   return row.map((d, l): [number, number] => [d, l]).filter(([, l]) => l !== own);
 }
 
-/** Figures as they are told. */
+/** Figures as they are published. */
 export function rounded(figures: Figures): Figures {
   const entries = Object.entries(figures).map(([name, value]) => [
     name,

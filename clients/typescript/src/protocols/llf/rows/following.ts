@@ -26,7 +26,7 @@ import {
   type Slack,
 } from "./steadiness.ts";
 
-/** What every task and the result bring of updates. */
+/** The fields of every task and the result that describe updates. */
 type Totals = Pick<UpdatesUpdate, "updates" | "cohorts" | "totals">;
 type LabelTotals = Totals & Pick<UpdatesGather, "closed_in" | "closed_by" | "closing">;
 type FinalTotals = Omit<UpdatesClosed, "kind">;
@@ -77,13 +77,13 @@ export class RowsRound {
     this.labels = SumsEncoding.ofLabels(...fixed);
   }
 
-  /** What was answered last; nothing at the start. */
+  /** The last answer; unset at the start. */
   get ownShare(): OwnShare {
     const kept = this.context.memory.get(OWN_SHARE) as OwnShare | undefined;
     return kept ?? { asked: 0, counts: [] };
   }
 
-  /** The centroids after all updates whose totals came. */
+  /** The centroids after all updates whose totals have arrived. */
   follow({ updates, cohorts, totals }: Totals): Known {
     const kept = this.context.memory.get(KNOWN) as Known | undefined;
     let known = kept ?? { number: 0, centroids: this.#start(), moved: null };
@@ -114,7 +114,10 @@ export class RowsRound {
     }
     const isLast = known.number >= this.params.maxIterations;
     if (!isAtRest(this.params, known.moved) && !isLast) {
-      refuse("protocol-failed", "The analyst closes before the centroids rest.");
+      refuse(
+        "protocol-failed",
+        "The analyst closes before the centroids have stopped moving.",
+      );
     }
     return known;
   }
@@ -254,5 +257,5 @@ function row({ shape, data }: Ints, number: number): bigint[] {
 }
 
 function wrongSize(): never {
-  return refuse("invalid-array", "Totals have another size than their sums.");
+  return refuse("invalid-array", "Totals have another length than their sums.");
 }

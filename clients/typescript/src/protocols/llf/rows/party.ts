@@ -109,7 +109,7 @@ function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
   return { contribution, remember: { [KNOWN]: known, [OWN_SHARE]: own, ...audited } };
 }
 
-/** Refuses an update that was made, by whomever; who was late may have missed some. */
+/** Refuses an update that was made already; a late party may have missed some. */
 function checkOrder(here: RowsRound, number: number, known: Known): void {
   const { asked } = here.ownShare;
   const follows = here.params.quorum ? number > asked : number === asked + 1;
@@ -181,7 +181,7 @@ function tell(here: RowsRound, asked: UpdatesTell): Reply {
   return { contribution, remember: { [KNOWN]: known, ...found } };
 }
 
-/** Labels by the numbers that clusters have outside; who was late finds them now. */
+/** Labels by the published numbers of clusters; a late party computes them now. */
 function conclude(here: RowsRound, result: UpdatesClosed, table: Table): Outcome {
   const { context, params, scaler } = here;
   const known = here.followToTheEnd(result);
@@ -200,7 +200,7 @@ function finalLabels(here: RowsRound, rows: Points, known: Known): readonly numb
   return found ?? labelRows(rows, known.centroids);
 }
 
-/** A mark over all bits of the result, which all parties say alike. */
+/** A digest over all bits of the result, which must be the same for all parties. */
 function markOf(here: RowsRound, known: Known, sizes: readonly number[]): string {
   const { data } = ints(sizes);
   const bits = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

@@ -1,4 +1,4 @@
-/** What the terms let out of a result, and in which order clusters are numbered. */
+/** The parts of a result that the terms publish, and the order of clusters. */
 
 import { countCoinciding } from "../../../numerics/coincidence.ts";
 import { roundToEven } from "../../../numerics/floats.ts";

@@ -2,7 +2,7 @@
  * Stage: several starts race, and the best one continues alone.
  *
  * Each makes one update, whose sums all parties read, with the sum of squares around the
- * start. So all know what each comes to after the update.
+ * start. So all parties know the objective of each start after the update.
  */
 
 import type { RaceAddUp, RaceShare } from "../../../generated/llf.ts";
@@ -29,7 +29,7 @@ import { checkOwn, checkSameRows } from "./steadiness.ts";
 const PROGRESS = "race-progress";
 const DIGITS = 9; // values that agree to so many are equal
 
-/** What this party has added, by starts, and the transcript of that sum. */
+/** The words that this party has added, by start, and the transcript of that sum. */
 interface Progress {
   readonly transcript: string;
   readonly own: readonly (readonly number[])[];
@@ -70,9 +70,9 @@ class Race {
     );
   }
 
-  /** Adds an update of each start, and what the own rows come to around it. */
+  /** Adds an update of each start, and the objective of the own rows around it. */
   add(table: Table, total: BigUint64Array): Reply {
-    if (total.length) refuse("invalid-array", "There is no total before the race.");
+    if (total.length) refuse("invalid-array", "No total precedes the race.");
     const { context, params, updates } = this.#here;
     const rows = this.#here.scaledRows(table.rows);
     const audited = auditSums(this.#here, rows, this.#lanes);
@@ -102,7 +102,7 @@ class Race {
     const { context, updates } = this.#here;
     const size = this.#lanes.length * (updates.size + 1);
     if (total.length !== size + 1) {
-      refuse("invalid-array", "A total has another size than its sum.");
+      refuse("invalid-array", "A total has another length than its sum.");
     }
     const member = sumMember(context, "column");
     const sum = sumAt(context, transcript);
@@ -185,7 +185,7 @@ function valueOf(
   return sumOf(values);
 }
 
-/** V(0) of each start: they came from a party, or all find the same. */
+/** V(0) of each start: sent by a party, or drawn by all from the same stream. */
 function lanesOf({ context, params }: RowsRound): readonly Points[] {
   return isFromParties(params)
     ? context.recall<readonly Points[]>(LANES)

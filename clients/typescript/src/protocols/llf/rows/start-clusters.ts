@@ -1,4 +1,4 @@
-/** What a party says of its own clusters, and how a start is merged of what all say. */
+/** How a party describes its own clusters, and how all are merged into a start. */
 
 import { roundToEven } from "../../../numerics/floats.ts";
 import { drawCentroids, lloyd } from "../../../numerics/k-means.ts";
@@ -20,7 +20,7 @@ export interface Clusters {
   readonly sizes: readonly number[];
 }
 
-/** A party describes no cluster with fewer rows, and tells sizes in fives. */
+/** A party describes no cluster with fewer rows, and rounds sizes to fives. */
 const LEAST_ROWS = 5;
 const COARSEST_STEP = 1 / 20;
 /** Clusters that a party describes for each that is asked for. */
@@ -108,7 +108,7 @@ function fill(
   return labels;
 }
 
-/** A start: k-means of the parties' centroids, each as heavy as the rows it stands for. */
+/** A start: k-means of the parties' centroids, weighted by the rows of their clusters. */
 export function mergeClusters(
   proposed: readonly Clusters[],
   rows: readonly number[],
@@ -132,7 +132,7 @@ export function mergeClusters(
   }
   const points = given.map(({ centroid }) => centroid);
   if (points.length < clusters) {
-    // what coincides is moved apart by the updates
+    // updates move equal centroids apart
     return Array.from({ length: clusters }, (_, c) => points[c % points.length]!);
   }
   const weights = given.map(({ weight }) => weight);

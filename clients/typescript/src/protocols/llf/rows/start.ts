@@ -191,7 +191,10 @@ function keep(
   }
   const { data, shape } = (content as StartStartCentroids | StartLaneStarts).centroids;
   if (shape.length > 2 && (shape[0] !== starts || shape[1] !== clusters)) {
-    refuse("invalid-array", "There are other starts than the terms say.");
+    refuse(
+      "invalid-array",
+      "The number of starts or of clusters differs from the terms.",
+    );
   }
   const flat = pointsOf({ data, shape: [starts * clusters, shape.at(-1)!] });
   const points = checked(context, flat, starts * clusters);

@@ -1,5 +1,5 @@
 /**
- * What a party compares between totals over the same rows.
+ * Figures that a party compares between totals over the same rows.
  *
  * Rows stay where they are. So a cluster has no fewer rows than this party has there, all
  * clusters together have the same sums as before, and around the centroids in between
@@ -42,7 +42,7 @@ export function checkSameRows(
 ): void {
   const all = ({ sums }: ClusterSums, f: number) => sumOf(sums.map((sum) => sum[f]!));
   if (slack.sums.some((most, f) => Math.abs(all(now, f) - all(before, f)) > most)) {
-    refuse("protocol-failed", "A total is of other rows than the total before.");
+    refuse("protocol-failed", "A total counts other rows than the total before.");
   }
 }
 
