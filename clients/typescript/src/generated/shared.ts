@@ -661,7 +661,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task and memory of a session with several runs: sign, given all figures.\n\nfigures: of each run, in order; empty where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
+      "Task and memory of a session with several runs: sign, given all figures.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
     title: "Conclude",
     type: "object",
     properties: {
