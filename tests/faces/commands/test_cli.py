@@ -142,7 +142,7 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
         (("--protocol", "dummy", "--param", "n_clusters=8..2"), "nothing is in that"),
         (("--param", "n_clusters=2", "--param", "n_clusters=3"), "is given twice"),
         (("--param", "n_clusters=2", "--param", "anchor.kind=odd"), "anchor.kind"),
-        (("--protocol", "dummy", "--id", "../elsewhere"), "no session id"),
+        (("--protocol", "dummy", "--id", "../elsewhere"), "is not a session id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
