@@ -53,7 +53,7 @@ def test_what_was_refused_is_not_sent_by_a_resume(
     session, invitation, more = refusing(online, rows, monkeypatch)
     assert sent(online, session) == 0
     resume = ("party", "run", session, "r1c1", *more)
-    assert "at a terminal" in online(*resume, expect=3).stderr
+    assert "an earlier contribution" in online(*resume, expect=3).stderr
     online("party", "run", invitation, *more, expect=3)
     assert sent(online, session) == 0, "a no stands, whichever command continues"
     with answering(monkeypatch, yes=True) as asked:
