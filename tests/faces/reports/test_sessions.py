@@ -161,7 +161,7 @@ def test_a_word_for_no_id_links_no_people(stand_in: str) -> None:
     how: dict[str, Any] = {"layout": "columns", "id_column": "pid"}
     model = FederatedKMeans(2, random_state=0, params={"alignment": alignment}, **how)
     model, told = fitted(model, [one, two])
-    assert any("stands for none" in each for each in told) == (stand_in != "P999")
+    assert any("for a missing one" in each for each in told) == (stand_in != "P999")
     for labels in model.labels_:
         assert (np.asarray(labels) >= 0).sum() == 38
 
