@@ -11,6 +11,7 @@ from support.lies import alter, signed, written
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
+    AuditBroken,
     CoterieError,
     ProtocolFailed,
     SignatureRefused,
@@ -98,6 +99,19 @@ def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
     assert session.journals[C] is not None
     assert session.journals[C].transcript == session.journals[A].transcript
     assert len(session.to_the_end().outcomes) == 3
+
+
+def test_a_chain_tells_lines_changed_moved_or_left_out() -> None:
+    first = hash_chain.write(None, 1, {"event": "a"})
+    second = hash_chain.write(first, 2, {"event": "b"})
+    third = hash_chain.write(first, 3, {"event": "b"})
+    alone = hash_chain.write(None, 2, {"event": "b"})
+    read = [entry["event"] for entry in hash_chain.read([first, second])]
+    assert read == ["a", "b"]
+    changed = first.replace('"a"', '"c"')
+    for lines in ([second], [changed, second], [first, third], [first, alone], ["{"]):
+        with pytest.raises(AuditBroken):
+            list(hash_chain.read(lines))
 
 
 # Absences
