@@ -63,7 +63,7 @@ class FileBlobStore:
         return self.draft().keep_pieces([content])
 
     def map(self, digest: str) -> Buffer:
-        """Return a blob without copying it; :class:`KeyError` if there is none."""
+        """Return a blob without copying it; raise :class:`KeyError` if there is none."""
         try:
             return map_file(self.path(digest))
         except FileNotFoundError:
@@ -96,7 +96,7 @@ class FileBlobStore:
         return _DIGEST.fullmatch(name) is not None
 
     def file(self, digest: str) -> Path:
-        """Return a local file that holds a blob; :class:`KeyError` if there is none."""
+        """Return a local file that holds a blob; raise KeyError if there is none."""
         if not self.has(digest):
             raise KeyError(digest)
         return self.path(digest)
@@ -349,7 +349,7 @@ class BlobPlace:
     cache_bytes: int = 0
 
     def open(self) -> FileBlobStore:
-        """Return the store; :class:`Unavailable` if the address is not valid."""
+        """Return the store; raise :class:`Unavailable` if the address is not valid."""
         if not self.url:
             return FileBlobStore(self.folder)
         from analyst_service.object_store import ObjectBlobStore, open_objects

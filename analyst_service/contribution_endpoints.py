@@ -224,7 +224,12 @@ async def receive_and_store(
         if draft is not None:
             last = await receive(body, draft)
         await run_in_threadpool(
-            check_body, draft, last, body.announced, requirements, service.blobs.map
+            finish_and_check_body,
+            draft,
+            last,
+            body.announced,
+            requirements,
+            service.blobs.map,
         )
         if isinstance(admitted, Contribution):
             return admitted, False
@@ -251,7 +256,7 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exceptio
         if requirements is not None and requirements.task.content is None:
             return TaskIsBlob()
         try:
-            check_body(
+            finish_and_check_body(
                 None, upload.content, upload.digest, requirements, service.blobs.map
             )
             if requirements is not None:
@@ -297,7 +302,7 @@ async def receive(body: Body, draft: FileDraft | None) -> bytes:
     return b"".join(pending)
 
 
-def check_body(
+def finish_and_check_body(
     draft: FileDraft | None,
     last: bytes,
     announced: str,

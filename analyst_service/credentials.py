@@ -234,7 +234,7 @@ def list_keys(
 
 
 def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
-    """Revoke a credential; :class:`NotFound` if there is no valid one.
+    """Revoke a credential; raise :class:`NotFound` if there is no valid one.
 
     A party could get another token by joining again; to prevent that use
     :func:`analyst_service.members.shut_out`.

@@ -24,7 +24,7 @@ def load_identity(path: Path) -> Institution:
 
 
 def read_identity(path: Path) -> Institution:
-    """Return the identity in a file; :class:`Malformed` if there is none in it."""
+    """Return the identity in a file; raise :class:`Malformed` if there is none in it."""
     return Institution.read(path.read_bytes())
 
 

@@ -56,7 +56,7 @@ class RequestPool:
 
     @contextmanager
     def admit(self, scope: Scope) -> Iterator[PoolPlace]:
-        """Take a place for a request; :class:`TooManyRequests` if none is free."""
+        """Take a place for a request; raise :class:`TooManyRequests` if none is free."""
         if self._number >= self._most:
             raise TooManyRequests("The service is at its limit.")
         place = PoolPlace(self)
@@ -106,7 +106,7 @@ class PoolPlace:
         return place
 
     def set_sender(self, sender: str) -> None:
-        """Name the sender; :class:`TooManyRequests` if it has too many under way."""
+        """Name the sender; raise :class:`TooManyRequests` if it has too many under way."""
         self._pool.count_sender(sender)
         self.sender = sender
 

@@ -66,7 +66,7 @@ def open_objects(url: str) -> ObjectStore:
 
 
 def _credentials() -> dict[str, str]:
-    """Return credentials from files; :class:`Unavailable` if one cannot be read."""
+    """Return credentials from files; raise :class:`Unavailable` if one cannot be read."""
     try:
         return {
             variable.removesuffix("_FILE").lower(): read_secret(variable, path)

@@ -53,7 +53,7 @@ class Rates:
         self._lock = threading.Lock()
 
     def take(self, caller: str, now: datetime) -> None:
-        """Take a token for a request; :class:`TooManyRequests` if none is left."""
+        """Take a token for a request; raise :class:`TooManyRequests` if none is left."""
         with self._lock:
             tokens, since = self._buckets.get(caller, (self._burst, now))
             rested = max(0.0, (now - since).total_seconds())

@@ -89,7 +89,7 @@ def is_open_to_others(path: Path) -> bool:
 
 
 def read_secret(name: str, path: Path) -> str:
-    """Return the line of text in a variable's file; :class:`ValueError` without one."""
+    """Return the line of text in a variable's file; raise ValueError without one."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode().strip()

@@ -111,7 +111,7 @@ def _with_codes(
 
 
 def find_risk(code: str) -> Risk:
-    """Return a risk by its code; :class:`VersionMismatch` for an unknown code."""
+    """Return a risk by its code; raise :class:`VersionMismatch` for an unknown code."""
     name, _, suffix = code.partition(".")
     risks: Mapping[str, Risk] = {}
     if name == session_risks.PREFIX:

@@ -16,7 +16,7 @@ class PartyRow(Value):
 
     group: whether it waits for its person, runs, or has ended.
     sentence: what it waits for, or why it ended.
-    since: when this state began; None for a party of the command line.
+    since: when this state began; None for a party begun on the command line.
     """
 
     session: str

@@ -65,7 +65,7 @@ class SlotEntry(Value):
 
     row, column: the groups, from 0.
     state, read_at: from the analyst; empty if it was not asked.
-    reason: why the slot is empty: the name of a check, or people's words.
+    reason: why the slot is empty: the check that refused, or a person's own words.
     n_rows, n_columns: None until the party has joined.
     """
 

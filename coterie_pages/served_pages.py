@@ -77,7 +77,7 @@ def asset_in(package: str, path: str, media_type: str) -> Asset:
 
 
 def address_of(root: str, name: str) -> str:
-    """Return the address of a script or style; :class:`KeyError` for an unknown name."""
+    """Return the address of a script or style; raise KeyError for an unknown name."""
     file = asset(name)
     if file is None:
         raise KeyError(name)

@@ -18,7 +18,7 @@ _WIDTH = 80
 
 
 def page_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the page to sign in lines of at most 80 characters, or one long word."""
+    """Yield the page to be signed, as lines of at most 80 characters or one word."""
     yield sheet.title
     yield "=" * min(_WIDTH, len(sheet.title))
     yield from _pairs(

@@ -53,7 +53,7 @@ class Reference:
     strides: tuple[int, ...]
 
     def read(self, blobs: FileBlobStore) -> NDArray[Any]:
-        """Return the read-only array; :class:`Unavailable` if there is no such blob."""
+        """Return the read-only array; raise Unavailable if there is no such blob."""
         try:
             part = memoryview(
                 blobs.part(self.digest, self.begin, self.size, self.check)

@@ -182,9 +182,9 @@ if __name__ == "__main__":
     if sys.argv[1] in {"over-http", "simulated"}:
         main(*sys.argv[1:])
     else:
-        from party_sdk.home.process_exit import run_to_the_end
+        from party_sdk.home.process_exit import run_without_finalisation
 
         slot, invitation, *risks = sys.argv[2:]
-        run_to_the_end(  # as `coterie` does
+        run_without_finalisation(  # as `coterie` does
             lambda: take_part(Path(sys.argv[1]), slot, invitation, risks)
         )

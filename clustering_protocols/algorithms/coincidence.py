@@ -66,7 +66,7 @@ def strongest(degrees: FloatArray, tie: float) -> IntArray:
     return labels
 
 
-def n_alike(degrees: FloatArray, tie: float) -> int:
+def n_coinciding_degrees(degrees: FloatArray, tie: float) -> int:
     """Count clusters whose degrees equal those of a lower-numbered cluster in every row.
 
     degrees, tie: as for :func:`strongest`.

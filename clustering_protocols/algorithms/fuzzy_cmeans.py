@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import n_alike, strongest
+from clustering_protocols.algorithms.coincidence import n_coinciding_degrees, strongest
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -44,7 +44,7 @@ class FuzzyClustering:
     @property
     def n_coinciding(self) -> int:
         """Count clusters whose memberships equal those of a lower-numbered cluster."""
-        return n_alike(self.memberships, TIE)
+        return n_coinciding_degrees(self.memberships, TIE)
 
 
 def fuzzy_cmeans(

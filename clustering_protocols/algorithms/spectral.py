@@ -67,7 +67,7 @@ def embed_graph(
     A part is one or several connected components; there are at most n_components parts.
     """
     normalised, root_degree = _normalise(affinity)
-    # D^1/2 1 on each part, normalised: the eigenvalue of components is exactly 1
+    # D^1/2 1 on each part, normalised, is an eigenvector with eigenvalue exactly 1
     is_in_part = part[:, None] == np.arange(part.max() + 1)
     part_vectors = np.where(is_in_part, root_degree[:, None], 0.0)
     part_vectors /= np.linalg.norm(part_vectors, axis=0)

@@ -290,7 +290,7 @@ class Problem(Enum):
 
     @classmethod
     def of_slug(cls, slug: str) -> Problem:
-        """Return the problem of a slug or URN; :class:`KeyError` if there is none."""
+        """Return the problem of a slug or URN; raise :class:`KeyError` if there is none."""
         return _BY_SLUG[slug.removeprefix(URN)]
 
 

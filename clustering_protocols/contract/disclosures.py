@@ -55,7 +55,7 @@ class Reader(StrEnum):
 
 
 class Disclosure(NamedTuple):
-    """One kind that one reader gets."""
+    """A kind of disclosure, and the reader who gets it."""
 
     reader: Reader
     kind: Kind

@@ -126,7 +126,7 @@ class PartyContext(Generic[P_co]):
             ) from None
 
     def recall(self, kind: type[R]) -> R:
-        """Return the remembered record of a kind; :class:`ProtocolFailed` without one."""
+        """Return the remembered record of a kind; raise ProtocolFailed without one."""
         record = self.memory.get(kind)
         if record is None:
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")

@@ -49,7 +49,7 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
 
     Rows that did not take part get the label -1, and NaN elsewhere.
 
-    rows: int64 (k,); the party's row of each of the outcome's k rows.
+    rows: int64 (k,); for each of the outcome's k rows, its number in the party's table.
     """
     return replace(
         outcome,

@@ -3,9 +3,10 @@
 A party answers the tasks of a session in the order that the stages declare, each at most
 as often as declared, and leaves no stage before its required tasks. A new attempt repeats
 its round: only its list of members may shrink. The party stops for good if the analyst
-sends any other task, changes known lines of the transcript, or sends a task that differs
-from it. A new attempt resets the party's memory to before the round, but not the journal,
-which is on disk before an answer is sent, so that no restart undoes it.
+sends a task out of this order, changes known lines of the transcript, or sends a task
+that differs from the transcript. A new attempt resets the party's memory to before the
+round, but not the journal, which is on disk before an answer is sent, so that no restart
+undoes it.
 """
 
 from __future__ import annotations

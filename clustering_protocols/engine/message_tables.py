@@ -112,7 +112,7 @@ class MessageTable(_Table):
 
 
 def build_message_table(name: str) -> MessageTable:
-    """Return the messages of a protocol; InvalidParameters for an unknown name."""
+    """Return the messages of a protocol; raise InvalidParameters for an unknown name."""
     protocol = catalogue.protocol(name)
     sessions: dict[str, SessionOrder] = {}
     messages: dict[str, WireMessage] = {}

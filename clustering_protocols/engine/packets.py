@@ -135,7 +135,7 @@ class Packet:
         ]
 
     def read(self, kinds: Iterable[type[Record]]) -> Record:
-        """Return the record; :class:`Malformed` unless it is of one of these kinds."""
+        """Return the record; raise Malformed unless it is of one of these kinds."""
         for kind in kinds:
             if kind.kind == self.header.record.get("kind"):
                 return kind.parse(self.header.record, self.arrays)

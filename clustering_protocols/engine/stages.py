@@ -164,7 +164,7 @@ def shows_rows(stages: Sequence[Stage], task: Packet) -> bool:
 
 
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
-    """Return the stage that a message names; :class:`Malformed` if there is none."""
+    """Return the stage that a message names; raise :class:`Malformed` if there is none."""
     for stage in stages:
         if stage.name == packet.address.stage:
             return stage

@@ -55,7 +55,7 @@ class Admission:
         return journal.append_entries(entries)
 
     def admit(self, journal: Journal, packet: Packet, task: Record) -> Journal:
-        """Return the journal after a task; :class:`TaskRefused` if it may not follow.
+        """Return the journal after a task; raise :class:`TaskRefused` if it may not follow.
 
         journal: after the transcript lines of the packet: see :meth:`follow`.
         """

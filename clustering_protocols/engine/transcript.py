@@ -93,7 +93,7 @@ def append_attempt(
 
 
 def last(lines: Sequence[str]) -> Entry:
-    """Return the entry of the open attempt; :class:`TaskRefused` if there is none."""
+    """Return the entry of the open attempt; raise :class:`TaskRefused` if there is none."""
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
     except ValidationError:

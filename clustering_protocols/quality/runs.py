@@ -226,7 +226,7 @@ def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float
     labels = []
     for _ in range(HALVES):
         half = X[np.sort(rng.permutation(len(X))[: len(X) // 2])]
-        clustering = _cluster(X, half, n_clusters, rng)
+        clustering = _cluster_half(X, half, n_clusters, rng)
         if clustering is None:
             return None
         labels.append(nearest(X, clustering.centroids))
@@ -247,7 +247,7 @@ def prediction_strength(
     for _ in range(SPLITS):
         order = rng.permutation(len(X))
         halves = [X[np.sort(part)] for part in np.array_split(order, 2)]
-        first, second = (_cluster(X, half, n_clusters, rng) for half in halves)
+        first, second = (_cluster_half(X, half, n_clusters, rng) for half in halves)
         if first is None or second is None:
             return None
         trials = zip(halves, (first, second), (second, first), strict=True)
@@ -256,7 +256,7 @@ def prediction_strength(
     return float(np.mean(strengths))
 
 
-def _cluster(
+def _cluster_half(
     X: FloatArray, half: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Clustering | None:
     can_differ = n_clusters >= 2 and len(X) // 2 > n_clusters

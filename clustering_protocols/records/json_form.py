@@ -27,7 +27,7 @@ _AS_TEXT: Final = frozenset({"U8", "U64"})
 
 
 def of_bytes(buffer: Buffer) -> dict[str, Any]:
-    """Return the JSON form of encoded arrays; :class:`Malformed` for other bytes."""
+    """Return the JSON form of encoded arrays; raise :class:`Malformed` for other bytes."""
     header, arrays = codec.decode(buffer)
     return {"header": header, "arrays": {name: _dump(a) for name, a in arrays.items()}}
 

@@ -187,7 +187,7 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return a record as this type; :class:`Malformed` if it has another."""
+        """Return a record as this type; raise :class:`Malformed` if it has another."""
         if not isinstance(record, cls):
             raise Malformed(f"Expected {cls.kind!r}, received {record.kind!r}.")
         return record

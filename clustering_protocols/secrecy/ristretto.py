@@ -38,7 +38,7 @@ _BLOCK: Final = 256  # points that a joint mask multiplies in one thread
 
 
 def sodium() -> Any:
-    """Return the binding of libsodium; :class:`GuardRefused` where it is missing."""
+    """Return the binding of libsodium; raise :class:`GuardRefused` where it is missing."""
     try:
         return import_module("rbcl")
     except ImportError:
@@ -104,7 +104,7 @@ class RistrettoAsker:
                 for answer in answers
             ]
         except (RuntimeError, ValueError):
-            raise ProtocolFailed("An answer to a blinded id is no point.") from None
+            raise ProtocolFailed("An answer to a blinded id is not a point.") from None
 
 
 def _scalar(library: Any, stream: KeyedStream) -> bytes:

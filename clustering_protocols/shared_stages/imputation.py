@@ -272,13 +272,13 @@ class PooledFilling(ABC):
 
     @abstractmethod
     def add_first(self, numbers: IntArray, values: FloatArray) -> None:
-        """Add values (n,), none of them missing, to own numbers of the first sum."""
+        """Add values (n,), none of them missing, to a party's numbers of the first sum."""
 
     @abstractmethod
     def add_second(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        """Add values (n,) to own numbers of the second sum, given the first."""
+        """Add values (n,) to a party's numbers of the second sum, given the first."""
 
     def count(self, first: IntArray) -> int:
         """Return the number of values, given the first sum."""

@@ -107,7 +107,8 @@ class SumTotals(Record):
 
     number, transcript (hex): of the sum whose share was made last.
     totals, sizes: the concatenated totals of the earlier sums, and the size of each.
-    own: own elements of that sum, if they are its total or will be compared with it.
+    own: this party's elements of that sum, kept only if they are its total or will be
+        compared with it; else empty.
     """
 
     kind = "sum-totals"
@@ -179,7 +180,7 @@ class Turn(Generic[R]):
 
     @property
     def outcome(self) -> R:
-        """Return the program's result; RuntimeError before its end."""
+        """Return the program's result; raise RuntimeError before its end."""
         if self.result is None:
             raise RuntimeError("The program has not ended.")
         return self.result

@@ -222,7 +222,7 @@ class Parties:
         )
 
     def recall(self, slot: str, kind: type[R]) -> R:
-        """Return a record of a party's memory; :class:`KeyError` if there is none."""
+        """Return a record of a party's memory; raise :class:`KeyError` if there is none."""
         record = self.memories[slot].get(kind)
         if record is None:
             raise KeyError(kind.kind)
@@ -346,21 +346,21 @@ class Session(Parties):
 
     @property
     def open(self) -> engine.Opened:
-        """Return the open round; :class:`RuntimeError` after the end."""
+        """Return the open round; raise :class:`RuntimeError` after the end."""
         if not isinstance(self.move, engine.Opened):
             raise RuntimeError("The session is over.")  # noqa: TRY004  no wrong type
         return self.move
 
     @property
     def final_step(self) -> engine.Closed:
-        """Return the last move; :class:`RuntimeError` before it."""
+        """Return the last move; raise :class:`RuntimeError` before it."""
         if not isinstance(self.move, engine.Closed):
             raise RuntimeError("The session continues.")  # noqa: TRY004  no wrong type
         return self.move
 
     @property
     def conclusion(self) -> engine.Conclusion:
-        """Return the figures of the runs; :class:`RuntimeError` before the last round."""
+        """Return the figures of the runs; raise RuntimeError before the last round."""
         if self.last is None or self.last.conclusion is None:
             raise RuntimeError("The last round was not opened yet.")
         return self.last.conclusion

@@ -286,7 +286,7 @@ class Schema(SparseModel):
         return self.model_copy(update={"fields": fields})
 
     def field(self, name: str) -> Field:
-        """Return the field of a name; :class:`KeyError` if there is none."""
+        """Return the field of a name; raise :class:`KeyError` if there is none."""
         return {field.name: field for field in self.fields}[name]
 
     def missing_codes(self, field: Field) -> frozenset[str]:

@@ -104,7 +104,7 @@ class Evaluation(Section):
             )
 
     def rule(self, runs: Sequence[Figures]) -> Rule:
-        """Return the figure that decides among runs; InvalidParameters if no run has it.
+        """Return the figure that decides among runs; raise InvalidParameters without one.
 
         With 'later' it is the usual figure, until the coordinator chooses.
         """

@@ -82,7 +82,7 @@ class SignedLog(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> SignedLog:
-        """Parse the bytes of a log file; :class:`InvalidParameters` if it is no log."""
+        """Parse the bytes of a log file; raise InvalidParameters if it is no log."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
@@ -113,7 +113,7 @@ def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
 
 
 def signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
-    """Return the audit that an analyst sent; :class:`AuditBroken` if it is not signed."""
+    """Return the audit that an analyst sent; raise AuditBroken if it is not signed."""
     first = next(hash_chain.read(lines), {})
     try:
         return SignedLog(

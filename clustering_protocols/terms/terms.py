@@ -162,7 +162,7 @@ class Layout(Value):
         return [(name,) for name in self.names]
 
     def slot(self, name: str) -> Slot:
-        """Return the slot of a name; :class:`KeyError` if there is none."""
+        """Return the slot of a name; raise :class:`KeyError` if there is none."""
         return self._by_name[name]
 
     @cached_property
@@ -377,7 +377,7 @@ class Terms(SessionRequest, Section):
 
 @lru_cache(maxsize=64)  # of 20,000 columns each takes 16 MB
 def read_terms(text: bytes) -> Terms:
-    """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
+    """Return the terms in received bytes; raise VersionMismatch for another version."""
     # read before the rest: terms of a later version may have more fields
     version = read_as(_TermsVersion, text, "terms").coterie
     if version != TERMS_VERSION:

@@ -95,7 +95,7 @@ OVER: Final = frozenset(
 
 
 def after(state: SessionState, event: Event) -> SessionState:
-    """Return the state that follows; :class:`ValueError` for an illegal move."""
+    """Return the state that follows; raise :class:`ValueError` for an illegal move."""
     try:
         return LEGAL[state, event]
     except KeyError:

@@ -38,7 +38,7 @@ def main() -> None:
     Exit code 1: unexpected error.
     Exit code 2: wrong usage.
     Exit code 3: refused at home by a guard, or a risk is not accepted.
-                 Nothing of that round was sent.
+                 Nothing of the refused round was sent.
     Exit code 4: the session ended without a result.
     Exit code 5: the input cannot be used.
     Exit code 6: the analyst cannot be reached.

@@ -4,7 +4,7 @@ import sys
 from io import TextIOWrapper
 
 from party_sdk.cli import main
-from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.home.process_exit import run_without_finalisation
 
 
 def command() -> None:
@@ -13,7 +13,7 @@ def command() -> None:
         if isinstance(stream, TextIOWrapper):
             # Windows consoles lack letters: print a question mark, do not raise
             stream.reconfigure(errors="replace")
-    run_to_the_end(main)
+    run_without_finalisation(main)
 
 
 if __name__ == "__main__":

@@ -109,9 +109,9 @@ def build(
     out: _DictionaryFile = None,
     force: Force = False,
 ) -> None:
-    """Build the dictionary of a table of variables FILE (CSV), as a spreadsheet saves it.
+    """Build a dictionary from FILE, a table of variables (CSV) saved by a spreadsheet.
 
-    Its columns are those that --csv-out writes; name alone is needed.
+    The columns of FILE are those that --csv-out writes; only 'name' is required.
     """
     from party_sdk.tables.variables import DictionaryDraft
 

@@ -159,17 +159,17 @@ class CoordinatedSession:
 
     @property
     def terms(self) -> Terms:
-        """Return the signed terms; :class:`NotReady` on another machine."""
+        """Return the signed terms; raise :class:`NotReady` on another machine."""
         return read_terms(self.terms_text)
 
     @property
     def terms_text(self) -> bytes:
-        """Return the exact text of the terms; :class:`NotReady` on another machine."""
+        """Return the exact text of the terms; raise NotReady on another machine."""
         return self._load_stored().terms.encode()
 
     @property
     def url(self) -> str:
-        """Return the analyst's address; :class:`NotReady` on another machine."""
+        """Return the analyst's address; raise :class:`NotReady` on another machine."""
         return self._load_stored().url
 
     def cancel(self, reason: str = "") -> SessionStatus:

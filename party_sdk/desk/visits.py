@@ -43,7 +43,7 @@ class Openings:
         return token
 
     def take(self, token: str) -> None:
-        """Use a token up; :class:`Unauthenticated` if it is invalid."""
+        """Use a token up; raise :class:`Unauthenticated` if it is invalid."""
         with self._store.transaction() as database:
             statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"
             rows = database.execute(statement, (_digest(token),)).fetchall()

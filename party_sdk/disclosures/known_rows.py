@@ -400,7 +400,7 @@ def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
 
 
 def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
-    """Return the positions in both of their common words; empty if these are too few."""
+    """Return the positions in a and in b of their common words; none if too few."""
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     enough = len(i) >= _COMMON * min(len(a), len(b))
     return (i, j) if enough else (i[:0], j[:0])

@@ -122,7 +122,7 @@ class FederatedClusterer(_ScikitClusterer):
         """
         del y
         X = read_rows(X)
-        with as_value_errors(describe_width(X)):
+        with as_value_errors(single_column_prefix(X)):
             check_no_more(more)
             check_matrix(X)
             params, evaluation = self.build_params()
@@ -460,7 +460,7 @@ def read_rows(tables: Any) -> Any:
     return tables if has_words else tables.astype(np.float64)
 
 
-def describe_width(table: Any) -> str:
+def single_column_prefix(table: Any) -> str:
     """Return the beginning of the error for a matrix with a single column."""
     is_matrix = isinstance(table, np.ndarray) and table.ndim == 2
     return "X has n_features = 1. " if is_matrix and table.shape[1] == 1 else ""

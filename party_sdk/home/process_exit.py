@@ -30,7 +30,7 @@ class _LastStep:
         os._exit(self.status)
 
 
-def run_to_the_end(command: Callable[[], Any]) -> None:
+def run_without_finalisation(command: Callable[[], Any]) -> None:
     """Run a command, and end the process without the interpreter's finalisation.
 
     Finalisation visits every object, which takes a party with tables and compiled

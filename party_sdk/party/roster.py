@@ -118,7 +118,7 @@ class PeerVerifier:
             )
 
     def verify(self, agreement: bytes, slot: str, policy: Policy) -> None:
-        """Refuse a checked agreement with too few known members.
+        """Refuse an agreement, already checked, in which too few members are known.
 
         A member is known by its card, or because it said what safety number it sees.
 

@@ -40,7 +40,7 @@ from party_sdk.home.disk_room import is_full, no_room
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.home.process_exit import place_of, run_to_the_end
+from party_sdk.home.process_exit import place_of, run_without_finalisation
 from party_sdk.party.asker import Asker
 from party_sdk.party.notifications import missing_addresses
 from party_sdk.party.roster import Roster
@@ -379,4 +379,4 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    run_to_the_end(lambda: sys.exit(main(*sys.argv[1:])))
+    run_without_finalisation(lambda: sys.exit(main(*sys.argv[1:])))

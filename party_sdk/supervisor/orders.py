@@ -255,7 +255,7 @@ class PartyOrder:
         return self._get("content") is not None
 
     def order(self) -> Order:
-        """Return the order; :class:`NotReady` if there is none."""
+        """Return the order; raise :class:`NotReady` if there is none."""
         stored = self._get("content")
         if stored is None:
             raise NotReady(f"There is no order for {self.session} {self.slot}.")
@@ -298,7 +298,7 @@ class PartyOrder:
             raise StaleOrder
 
     def status(self) -> OrderStatus:
-        """Return the status; :class:`NotReady` if there is no order."""
+        """Return the status; raise :class:`NotReady` if there is no order."""
         self.order()
         return OrderStatus.model_validate_json(self._get("status"))
 

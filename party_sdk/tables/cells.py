@@ -540,7 +540,9 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     median_count = median([count for count in filled if count] or [0])
     for index, count in enumerate(filled[: _MOST_TITLES + 1]):
         if 2 * count > median_count:
-            has_value = any(is_date(cell) or has_number(cell) for cell in rows[index])
+            has_value = any(
+                is_date(cell) or is_any_number(cell) for cell in rows[index]
+            )
             return 0 if has_value else index
     return 0
 
@@ -554,7 +556,7 @@ def title_warning(n: int, word: str) -> str:
     )
 
 
-def has_number(cell: str) -> bool:
+def is_any_number(cell: str) -> bool:
     """Return whether a cell is a number, with either decimal sign and any minus."""
     return any(is_number(cell, sign) for sign in _DECIMALS) or bool(read_minus(cell))
 

@@ -108,7 +108,7 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     ]
 
 
-def n_coded(x: FloatArray) -> int:
+def n_distinct_codes(x: FloatArray) -> int:
     """Return the number of different codes in a column; 0 if it does not look like codes.
 
     Codes are a few whole numbers, but not only 0 and 1.
@@ -269,7 +269,7 @@ def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterat
         if column.field is None and column.is_numeric:
             x = sample[:, index]
             lone = [value.value for value in lone_values(x)]
-            if n := n_coded(x[~np.isin(x, lone)]):
+            if n := n_distinct_codes(x[~np.isin(x, lone)]):
                 yield f"{column.name!r} ({n} values)"
 
 

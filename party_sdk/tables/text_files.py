@@ -27,7 +27,7 @@ from party_sdk.tables.cells import (
     detect,
     find_forms,
     guess,
-    has_number,
+    is_any_number,
     records,
     resolve_dialect,
     split_lines,
@@ -91,7 +91,7 @@ class TextSource(Source):
         rows = records(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
-        numbers_read = [cell for cell in rows[0] if has_number(cell)]
+        numbers_read = [cell for cell in rows[0] if is_any_number(cell)]
         if not all(cell.strip().isdigit() for cell in numbers_read):
             line = (self.dialect.skip or 0) + 1
             raise InvalidData(
@@ -382,7 +382,8 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     """Detect the encoding of a text.
 
     If the beginning is UTF-8 with other letters than ASCII, the file is taken for UTF-8,
-    and a later error names the line of a wrong byte. If it is ASCII, all bytes are read.
+    and a later error names the line of a wrong byte. If the beginning is ASCII, all of an
+    uncompressed file is read to decide.
 
     Raises InvalidData if it is not a text.
     """

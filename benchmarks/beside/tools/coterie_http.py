@@ -16,7 +16,7 @@ from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.home.policy import Policy
-from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.home.process_exit import run_without_finalisation
 from party_sdk.party.participant import Party
 from party_sdk.tables import open_table
 
@@ -76,6 +76,6 @@ def take_part(folder, slot, invitation, risks):
 
 
 if sys.argv[2:]:
-    run_to_the_end(lambda: take_part(Path(sys.argv[1]), *sys.argv[2:]))
+    run_without_finalisation(lambda: take_part(Path(sys.argv[1]), *sys.argv[2:]))
 else:
     coordinate(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from clustering_protocols.algorithms.coincidence import n_alike, strongest
+from clustering_protocols.algorithms.coincidence import n_coinciding_degrees, strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.published import order_published_first
@@ -73,7 +73,7 @@ class FccmParty(
                 "n_init": params.n_init,
                 "start": best,
                 "n_iterations": int(state.n_iterations[best]),
-                "n_coinciding": n_alike(U, maths.TIE),
+                "n_coinciding": n_coinciding_degrees(U, maths.TIE),
             },
             figures=(_figures(context, state, best),),
             order=order_published_first(len(sizes), large, sizes[large]),

@@ -61,9 +61,9 @@ def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         Z = _scale_features(params, X, None)
         seed = int(generator(0, "llf", "pooled").integers(2**31))
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
-        return _updates(params, Z, V, None)
+        return _run_updates(params, Z, V, None)
     Z = _scale_features(params, X, trace.session)
-    return _updates(params, Z, _centroids(trace, StartCentroids), trace)
+    return _run_updates(params, Z, _centroids(trace, StartCentroids), trace)
 
 
 def _centroids(
@@ -102,7 +102,7 @@ def _scale_features(
     return minmax
 
 
-def _updates(
+def _run_updates(
     params: Llf,
     Z: FloatArray,
     V: FloatArray,
@@ -208,7 +208,7 @@ def objectives(
         stream = KeyedStream(lane.to_bytes(32, "big"))
         party = clusters.local_centroids(Z, k, stream)
         V = clusters.merge(party.centroids, party.sizes.astype(np.float64), k, stream)
-        pooled = _updates(params, Z, V, trace)
+        pooled = _run_updates(params, Z, V, trace)
         inertias.append(pooled_objectives.inertia(Z, pooled.labels))
     return Objectives(own, plain.inertia, agreement, min(inertias))
 

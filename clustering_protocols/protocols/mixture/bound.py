@@ -79,7 +79,7 @@ def dictionary_bits(columns: Columns) -> list[float]:
     return numbers + [math.log2(count) for count in columns.level_counts]
 
 
-def n_updates(session: MixtureSession) -> int:
+def most_updates(session: MixtureSession) -> int:
     """Return the largest number of updates of a run, which all parties compute alike."""
     fit = updates_that_fit(session.runs, columns_of(session), rows_of_others(session))
     return min(session.params.max_iter, fit)
@@ -98,7 +98,7 @@ def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     n_rows, bits = rows_of_others(session), dictionary_bits(columns)
     n_numbers = len(columns.numbers)
     bits_per_update = MARGIN * RING_BITS * equations(session.runs, columns)
-    if n_rows * n_numbers < bits_per_update * (n_updates(session) + _CLOSING):
+    if n_rows * n_numbers < bits_per_update * (most_updates(session) + _CLOSING):
         distinct = [len(np.unique(x)) for x in matrix(data).T[columns.numbers]]
         bits[:n_numbers] = [
             math.log2(max(count, 1))

@@ -140,7 +140,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         from . import bound
 
         check_widths(session)
-        if bound.n_updates(session) < 1:
+        if bound.most_updates(session) < 1:
             raise ProtocolFailed(
                 f"A party lacks {bound.rows_of_others(session)} rows of others: it could "
                 "solve the totals of one update for them. It takes more rows, fewer "

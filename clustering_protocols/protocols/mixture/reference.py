@@ -36,7 +36,7 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
         high = np.ones(X.shape[1])
     else:
         columns = bound.columns_of(trace.session)
-        n_updates = bound.n_updates(trace.session)
+        n_updates = bound.most_updates(trace.session)
         slot = trace.session.slots[0]
         high = np.where(np.isfinite(h := trace.session.bounds(slot).high), h, 1.0)
     numbers, spread = columns.numbers, X.std(axis=0)

@@ -97,7 +97,7 @@ def _ask(session: MixtureSession, number: int, total: WordArray) -> Ask:
         dims={slot: {"w": shape.n_words + 1} for slot in session.slots},
         progress={
             "updates": number - 1,
-            "of_at_most": bound.n_updates(session),
+            "of_at_most": bound.most_updates(session),
             "moved": [],
         },
     )
@@ -256,7 +256,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
         if task.number != number:
             raise ProtocolFailed("The analyst asks for an update out of order.")
         remember: list[Record] = [bound.audit(context, data)]
-        closing = components.converged or number > bound.n_updates(context.session)
+        closing = components.converged or number > bound.most_updates(context.session)
         components = components.model_copy(
             update={
                 "number": number,

@@ -328,7 +328,7 @@ def clusters(
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
 ) -> ClusterLabels:
-    """Return clusters of rows or distances.
+    """Cluster rows, or points given by their distances; return the labels.
 
     starts: int64 (n_init, n_clusters); row numbers; drawn if None.
     engine: works on blocks of rows if there are many.

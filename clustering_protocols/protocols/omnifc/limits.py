@@ -125,7 +125,7 @@ class OmniFcSizes(Sizes[OmniFC]):
         return shares + upload_bytes(params, extent.rows, extent.features)
 
     def memory_bytes(self, params: OmniFC, extent: Extent) -> int:
-        """Return the analyst's memory as :mod:`.limits` bounds it."""
+        """Return an upper bound on the memory of the analyst's step, in bytes."""
         return analyst_bytes(params, extent.rows, extent.features)
 
     def most_rows(self, params: OmniFC, n_features: int) -> int:

@@ -1,4 +1,4 @@
-"""The scale that all parties share: a factor and a range of each feature, binary digits.
+"""The scale that all parties share: a factor and a range of each feature, and q bits.
 
 x ≥ 0 becomes the integer x̃ = round(2^q x). A squared distance of such rows is at most
 Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one) and must stay below p, so that its

@@ -275,7 +275,7 @@ def select_common(
 ) -> Reply:
     """Return the digests of the common rows in the common order; remember these rows.
 
-    Every operator is asked if fewer rows are common than the terms expect.
+    If fewer rows are common than the terms expect, every operator is asked to decide.
 
     rows: the party's own rows, in the common order of its row group.
     n_rows: the rows of each slot that take part, as the analyst reports.

@@ -314,7 +314,7 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
 
 
 def as_sorted_texts(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
-    """Return tokens as (t,) texts of bytes; :class:`InvalidArray` if one occurs twice."""
+    """Return tokens as (t,) texts of bytes; raise InvalidArray if one occurs twice."""
     flat: NDArray[np.bytes_] = np.ascontiguousarray(tokens).view("S32").reshape(-1)
     if not (flat[:-1] < flat[1:]).all():
         raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")

@@ -138,7 +138,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> ByteArray:
 
 
 def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
-    """Parse profiles from JSON bytes; :class:`Malformed` for other bytes."""
+    """Parse profiles from JSON bytes; raise :class:`Malformed` for other bytes."""
     try:
         return _PROFILES.validate_json(text.tobytes())
     except ValidationError:
@@ -146,7 +146,7 @@ def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
 
 
 def one_profile(text: ByteArray) -> Profile:
-    """Parse the only profile in JSON bytes; :class:`Malformed` unless there is one."""
+    """Parse the only profile in JSON bytes; raise Malformed unless there is one."""
     profiles = read_profiles(text)
     if len(profiles) != 1:
         raise Malformed("There must be exactly one profile.")

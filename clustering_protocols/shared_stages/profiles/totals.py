@@ -489,7 +489,9 @@ def _line_rows(
         yield line[line >= 0], rows[line >= 0]
 
 
-def _counts(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+def _counts_and_powers(
+    totals: ProfileTotals, data: DataSource, labels: IntArray
+) -> IntArray:
     fields, k = totals.fields, totals.n_clusters
     counts = np.zeros((k, len(fields.numbers)), dtype=np.int64)
     levels = np.zeros((k, fields.n_levels), dtype=np.int64)
@@ -553,7 +555,7 @@ def _histograms(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
 _SHARES: Final[
     Mapping[int, Callable[[ProfileTotals, DataSource, IntArray], IntArray]]
 ] = {
-    COUNTS: _counts,
+    COUNTS: _counts_and_powers,
     VALUES: _values,
     DEVIATIONS: _deviations,
     SQUARES: _squares,

@@ -49,8 +49,8 @@ def check_runs(runs: Sequence[Any]) -> None:
     """Refuse several numbers of clusters from one given start."""
     if len(runs) > 1 and runs[-1].initial_centroids is not None:
         raise InvalidParameters(
-            "initial_centroids are of one number of clusters; several n_clusters "
-            "need another start."
+            "initial_centroids fix the number of clusters: to try several n_clusters, "
+            "choose another start."
         )
 
 

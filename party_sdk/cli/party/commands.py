@@ -37,10 +37,10 @@ from party_sdk.cli.terminal.output import (
     show_progress,
 )
 from party_sdk.cli.terminal.result_lines import (
-    documents,
     label_lines,
     outcome_lines,
     profile_lines,
+    profiles_as_json,
     table_lines,
     write_assessment,
     write_page,
@@ -373,7 +373,7 @@ def _document(member: "Party", result: "Result", outputs: "Outputs") -> dict[str
             {**run.figures, "n_clusters": run.n_clusters, "chosen": run.chosen}
             for run in runs_of(member.terms, result)
         ],
-        **documents(result.profiles, outcomes_in(member.terms, result.profiles)),
+        **profiles_as_json(result.profiles, outcomes_in(member.terms, result.profiles)),
         "report": dict(result.report),
         "safety_number": member.safety_number,
     }

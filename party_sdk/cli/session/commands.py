@@ -46,9 +46,9 @@ from party_sdk.cli.terminal.output import (
     show_silence,
 )
 from party_sdk.cli.terminal.result_lines import (
-    documents,
     outcome_lines,
     profile_lines,
+    profiles_as_json,
     report_summary,
     table_lines,
     write_page,
@@ -160,7 +160,7 @@ def show(
     summary = opened.summary() if is_checked else None
     members = {} if roster is None else roster_document(roster)
     document = status.model_dump(mode="json") | members
-    document |= documents(profiles, outcomes)
+    document |= profiles_as_json(profiles, outcomes)
     if summary is not None:
         document["result"] = summary_document(summary)
     notified = opened.receivers.list()

@@ -123,7 +123,7 @@ def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
         yield from (f"  {note}" for note in table.notes)
 
 
-def documents(
+def profiles_as_json(
     profiles: Sequence[Profile], tables: Sequence[OutcomeTable]
 ) -> dict[str, Any]:
     """Return profiles and tables of described variables as JSON values."""

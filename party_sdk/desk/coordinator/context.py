@@ -59,12 +59,12 @@ def _open_coordinator(desk: Desk, url: str, key: str) -> Coordinator:
 
 
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
-    """Return the session that an address names; :class:`NotFound` for an invalid id."""
+    """Return the session that an address names; raise NotFound for an invalid id."""
     return find_session(request.path_params["session"], coordinator)
 
 
 def find_session(name: str, coordinator: Coordinator) -> CoordinatedSession:
-    """Return a session by its id; :class:`NotFound` if the id is invalid."""
+    """Return a session by its id; raise :class:`NotFound` if the id is invalid."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise NotFound("No session has this name.")
     return coordinator.session(name)
@@ -157,7 +157,7 @@ def post_forget(request: Request) -> Response:
 
 
 def parse_number(text: str, field_name: str, minimum: int = 1) -> int:
-    """Return a whole number of a field; :class:`InvalidParameters` if it is invalid."""
+    """Return a whole number of a field; raise InvalidParameters if it is invalid."""
     if not (
         text.isascii() and text.isdigit() and len(text) < 20 and int(text) >= minimum
     ):

@@ -372,7 +372,7 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
 
 
 def _parse_days(text: str, field: RequestField) -> int:
-    """Return days in seconds; :class:`InvalidParameters` if the text is wrong."""
+    """Return days in seconds; raise :class:`InvalidParameters` if the text is wrong."""
     minimum, maximum = field.caption.least or 0, field.caption.most or 0
     try:
         seconds = round(float(text.replace(",", ".")) * DAY)

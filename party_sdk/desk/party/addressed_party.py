@@ -175,7 +175,7 @@ def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
 
 
 def party_in(request: Request) -> AddressedParty:
-    """Return the party that an address names; :class:`NotReady` if there is none."""
+    """Return the party that an address names; raise :class:`NotReady` if there is none."""
     desk = desk_of(request)
     names = request.path_params["session"], request.path_params["slot"]
     if all(map(_NAME.fullmatch, names)):

@@ -38,7 +38,7 @@ def order_page(
     party: AddressedParty,
     notice: Banner | None = None,
 ) -> Response:
-    """Show the status of an order; :class:`NotReady` if there is none."""
+    """Show the status of an order; raise :class:`NotReady` if there is none."""
     files, stored, agreement = party.files, party.stored, party.stored.agreement
     table, question, status = files.order().table, files.question(), files.status()
     trouble = status.trouble

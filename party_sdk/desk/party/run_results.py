@@ -214,7 +214,7 @@ def post_file(request: Request) -> Response:
 
 
 def _find_party(request: Request) -> AddressedParty:
-    """Return the party of an address; :class:`NotReady` if it labels no new rows."""
+    """Return the party of an address; raise :class:`NotReady` if it labels no new rows."""
     party = party_in(request)
     if not party.home.labels_new_rows(party.session, party.slot):
         raise NotReady(

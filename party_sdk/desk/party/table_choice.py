@@ -120,7 +120,7 @@ class TableForm:
         )
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses; :class:`InvalidParameters` if one is invalid."""
+        """Return the addresses; raise :class:`InvalidParameters` if one is invalid."""
         addresses = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
         for address in addresses:
             check_address(address)

@@ -225,7 +225,7 @@ def test_the_pooled_reference_is_that_of_scikit_learn(name: str) -> None:
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     V = kmeans_plusplus(Z, K[name], random_state=SEED)[0]
     params = Llf(n_clusters=K[name], tol=0, max_iter=300)
-    found = pooled._updates(params, Z, V, None)
+    found = pooled._run_updates(params, Z, V, None)
     known = KMeans(K[name], init=V, n_init=1, algorithm="lloyd", tol=0).fit(Z)
     np.testing.assert_allclose(found.centroids, known.cluster_centers_, atol=1e-9)
     assert np.array_equal(found.labels, known.labels_)
@@ -242,7 +242,7 @@ def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
     params = Llf(
         n_clusters=3, **FUZZY, **SMALL, fuzzifier=fuzzifier, tol=0, max_iter=25
     )
-    found = pooled._updates(params, Z, V, None)
+    found = pooled._run_updates(params, Z, V, None)
     U = pooled._memberships(params, cdist(Z, V, "sqeuclidean")).T
     V_known, *_ = skfuzzy_cmeans(Z.T, 3, fuzzifier, error=0, maxiter=25, init=U)
     np.testing.assert_allclose(found.centroids, V_known, atol=1e-8)

@@ -124,7 +124,7 @@ def test_totals_within_the_bound_leave_half_of_the_rows_unknown(kind: Any) -> No
     with totals_of(ATTACKER) as read:
         run = simulation.run(params, LAYOUT, tables((50, 50, 50), X), seed=0)
     shape, n_others = read[0][0], 100
-    assert len(read) == bound.n_updates(run.trace.session)
+    assert len(read) == bound.most_updates(run.trace.session)
     assert 2 * (len(read) + 1) * shape.n_equations <= n_others * 2
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     others = np.vstack([Z[:50], Z[100:]])

@@ -10,8 +10,8 @@ from sklearn.datasets import load_iris
 from clustering_protocols.algorithms.coincidence import (
     COINCIDENCE,
     equalise_coordinates,
-    n_alike,
     n_coinciding,
+    n_coinciding_degrees,
     strongest,
 )
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
@@ -67,17 +67,20 @@ def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:
 
 def test_clusters_with_the_same_degrees_everywhere_are_alike() -> None:
     degrees = np.array([[0.2, 0.2 + 1e-12, 0.6], [0.3, 0.3, 0.4]])
-    assert n_alike(degrees, 1e-9) == 1
-    assert n_alike(np.full((4, 3), 1 / 3), 1e-9) == 2
-    assert n_alike(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), 1e-9) == 0
+    assert n_coinciding_degrees(degrees, 1e-9) == 1
+    assert n_coinciding_degrees(np.full((4, 3), 1 / 3), 1e-9) == 2
+    assert n_coinciding_degrees(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), 1e-9) == 0
 
 
 def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
     degrees = np.array([[0.5, 0.5 * (1 + 1e-7)], [2e-8, 2e-8]])
     assert strongest(degrees, 1e-6).tolist() == [0, 0]
     assert strongest(degrees, 1e-8).tolist() == [1, 0]
-    assert (n_alike(degrees, 1e-6), n_alike(degrees, 1e-8)) == (1, 0)
-    assert n_alike(np.array([[2e-8, 3e-8]]), 1e-6) == 0
+    assert (
+        n_coinciding_degrees(degrees, 1e-6),
+        n_coinciding_degrees(degrees, 1e-8),
+    ) == (1, 0)
+    assert n_coinciding_degrees(np.array([[2e-8, 3e-8]]), 1e-6) == 0
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
