@@ -144,7 +144,7 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
             _load_tables(folder / "tables", connection)
             migrate(connection)
             with Transaction(connection) as transaction:
-                _copy_blobs_and_key(folder, transaction, settings)
+                _restore_blobs_and_key(folder, transaction, settings)
     return description
 
 
@@ -160,7 +160,7 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
                     raise BackupFailed(_DAMAGED)
         migrate(_engine_of(path))
         with Transaction(_engine_of(path)) as transaction:
-            _copy_blobs_and_key(folder, transaction, settings)
+            _restore_blobs_and_key(folder, transaction, settings)
         with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
             source.backup(target)
     except sa.exc.DatabaseError:
@@ -183,10 +183,10 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
             raise BackupFailed(f"{_DAMAGED} The server refuses table {name}.") from None
 
 
-def _copy_blobs_and_key(
+def _restore_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Copy the blobs, the key and the store's mark, unless others are here already."""
+    """Copy blobs, key and store mark from a backup; refuse if others are here."""
     store, path = settings.blob_place.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:

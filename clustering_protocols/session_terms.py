@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import InvalidParameters, VersionMismatc
 from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import Disclosure, Params, SessionContext
 from clustering_protocols.contract.disclosures import (
-    check_shown,
+    check_disclosures,
     of_preparation,
     of_release,
 )
@@ -160,7 +160,7 @@ def check_opening(terms: Terms) -> None:
 
 def _check_opening(params: Params, terms: Terms) -> None:
     catalogue.protocol(terms.protocol.name).check_opening(params, terms.layout)
-    check_shown(_find_disclosures(params, terms))
+    check_disclosures(_find_disclosures(params, terms))
 
 
 def shown_in(terms: Terms) -> frozenset[Disclosure]:

@@ -169,7 +169,7 @@ def deal(
     Raises InvalidParameters if the table cannot be dealt out so.
     """
     rng = np.random.default_rng(random_state)
-    occupied = _empty_cells(read_layout(layout), empty, rng)
+    occupied = _leave_cells_empty(read_layout(layout), empty, rng)
     matrix = _read_table(table)
     n_rows, n_columns = matrix.shape
     for size, n_needed, noun in (
@@ -240,7 +240,7 @@ def deal_classes(
     )
 
 
-def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
+def _leave_cells_empty(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
     """Return a layout without some of its slots; every row and column group keeps one."""
     if empty == 0:
         return layout

@@ -39,7 +39,7 @@ class Parameter(NamedTuple):
         return kind_of(self.schema)
 
     @property
-    def usual(self) -> str:
+    def default_json(self) -> str:
         """Return the default as JSON; empty if the parameter is required."""
         return "" if self.is_required else json.dumps(self.schema.get("default"))
 
@@ -117,7 +117,7 @@ def _field(
 ) -> FormField:
     options = _options(parameter.schema)
     kind, _, limits = parameter.kind.partition(" ")
-    usual = parameter.usual.strip('"')
+    usual = parameter.default_json.strip('"')
     return FormField(
         name=f"{prefix}{parameter.name}",
         label=parameter.name,

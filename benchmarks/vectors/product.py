@@ -503,7 +503,7 @@ class ProductParty:
         try:
             return call()
         except engine.FINAL as error:
-            self._journal = self._journal.refuse(error)
+            self._journal = self._journal.stop_by_error(error)
             raise
 
     def _answer(self, task: bytes) -> bytes:

@@ -126,7 +126,7 @@ def of_preparation(
     return to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
 
 
-def check_shown(disclosures: Collection[Disclosure]) -> None:
+def check_disclosures(disclosures: Collection[Disclosure]) -> None:
     """Raise :class:`InvalidParameters`, with what to change, if kinds clash."""
     for clash in clashes(disclosures):
         raise InvalidParameters(_REFUSALS[clash.kinds])

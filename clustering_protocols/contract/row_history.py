@@ -10,9 +10,9 @@ Rows with the same clusters in all sums are one class. Only a row that is alone 
 class can have leverage 1, and at most as many rows as there are independent sums. The
 classes therefore bound the number, and a decomposition is needed only above the bound.
 
-The totals of many rounds have a bound of their own: to a party that knows what they are
-sums of, they are equations for the numbers of others. At most half as many equations as
-unknowns are allowed.
+A separate bound covers the totals of many rounds. A party that knows how each total is
+computed from the rows can read it as an equation whose unknowns are the values in other
+parties' rows. At most half as many equations as unknowns are allowed.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Journal(Record):
         changes = {"stopped": message, "stop_reason": reason, "left": left}
         return self.model_copy(update=changes)
 
-    def refuse(self, error: CoterieError) -> Journal:
+    def stop_by_error(self, error: CoterieError) -> Journal:
         """Return the journal of a party that an error stopped; an earlier stop stays."""
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 

@@ -44,7 +44,7 @@ class BinnedRows(Value):
         """Return the number of rows (m,) in bins that end before each time (m,)."""
         return self._cumulative[np.searchsorted(self.ends, times)]
 
-    def within(self, ends: FloatArray) -> FloatArray:
+    def rebin(self, ends: FloatArray) -> FloatArray:
         """Return the rows in coarser bins, each of whose ends (m,) must end a bin here."""
         until = self._cumulative[np.searchsorted(self.ends, ends, side="right")]
         return np.diff(until, prepend=0.0)
@@ -235,7 +235,7 @@ def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
         return LogRank()
     common = reduce(set.intersection, (set(line.events.ends) for line in compared))
     ends = np.array(sorted(common))
-    d = np.array([line.events.within(ends) for line in compared])
+    d = np.array([line.events.rebin(ends) for line in compared])
     censored = np.array([line.censored.before(ends) for line in compared])
     total = np.array([[line.at_risk(np.zeros(1))[0]] for line in compared])
     n = total - censored - (np.cumsum(d, axis=1) - d)

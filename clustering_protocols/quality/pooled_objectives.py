@@ -30,7 +30,7 @@ def inertia(Z: FloatArray, labels: IntArray) -> float:
     return float(np.square(Z - means[labels]).sum())
 
 
-def draw(Z: FloatArray, k: int) -> IntArray:
+def draw_ten_starts(Z: FloatArray, k: int) -> IntArray:
     """Return ten starts (10, k) as row numbers, as scikit-learn's k-means draws them."""
     rng = generator(0, "objective", "starts")
     return draw_starts(Z, k, N_INIT, rng, trials=2 + int(np.log(k)))
@@ -38,7 +38,7 @@ def draw(Z: FloatArray, k: int) -> IntArray:
 
 def cluster(Z: FloatArray, k: int) -> Clustering:
     """Return k-means of rows (n, m) with k clusters, the best of ten starts."""
-    return kmeans(Z, draw(Z, k), _MAX_ITER)
+    return kmeans(Z, draw_ten_starts(Z, k), _MAX_ITER)
 
 
 def of_kmeans(
@@ -67,7 +67,7 @@ def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
 
 def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
     """Return Σ μ^m d² of memberships U (n, k) and of fuzzy c-means."""
-    best = fuzzy_cmeans(Z, draw(Z, U.shape[1]), fuzziness, _MAX_ITER)
+    best = fuzzy_cmeans(Z, draw_ten_starts(Z, U.shape[1]), fuzziness, _MAX_ITER)
     agreement = None
     if not best.n_coinciding:
         agreement = adjusted_rand(best.labels, U.argmax(axis=1))

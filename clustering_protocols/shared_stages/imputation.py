@@ -45,7 +45,7 @@ from clustering_protocols.shared_stages.sums import (
     Sum,
     SumProgram,
     Sums,
-    members,
+    column_group_members,
     n_rows,
 )
 from clustering_protocols.terms.preparation import (
@@ -132,7 +132,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     poolings = [pooling_of(fill) for fill in _plan(context).fills]
     columns = [pooling.fill.place for pooling in poolings]
     minimum = context.session.terms.guards.minimum_rows
-    alone = len(members(context)) < _LEAST_MEMBERS
+    alone = len(column_group_members(context)) < _LEAST_MEMBERS
     own_minimum = _minimum_values(context)
 
     def tally(adds: Sequence[_Add], sum_index: int) -> IntArray:
@@ -144,7 +144,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
         return np.split(words.view(np.int64), np.cumsum(sizes)[:-1])
 
     def firsts_fit(words: WordArray) -> bool:
-        n, n_members = n_rows(context), len(members(context))
+        n, n_members = n_rows(context), len(column_group_members(context))
         pairs = zip(poolings, split(words, 0), strict=True)
         return all(pooling.fits(first, n, n_members) for pooling, first in pairs)
 
@@ -184,7 +184,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
 def _minimum_values(context: PartyContext) -> int:
     """Return the number of values of a field below which a party counts none of them."""
-    alone = len(members(context)) < _LEAST_MEMBERS
+    alone = len(column_group_members(context)) < _LEAST_MEMBERS
     return 1 if alone else context.session.terms.guards.minimum_rows
 
 

@@ -318,7 +318,9 @@ def _masked_sum(
     context: PartyContext[Any], state: SumTotals, current: Sum[Any]
 ) -> MaskedSum:
     return MaskedSum(
-        members=members(context), name=current.name, transcript=state.transcript
+        members=column_group_members(context),
+        name=current.name,
+        transcript=state.transcript,
     )
 
 
@@ -399,14 +401,14 @@ def add_shares(shares: Sequence[WordArray]) -> WordArray:
     return add_tagged(shares) if shares[0].size else shares[0]
 
 
-def members(context: PartyContext[Any]) -> tuple[str, ...]:
+def column_group_members(context: PartyContext[Any]) -> tuple[str, ...]:
     """Return the members of a party's column group, who add up together."""
     return group_of(context.session.layout, context.slot, "column")
 
 
 def n_rows(context: PartyContext[Any]) -> int:
     """Return the number of rows of a party's column group that take part."""
-    return sum(context.session.n_rows(slot) for slot in members(context))
+    return sum(context.session.n_rows(slot) for slot in column_group_members(context))
 
 
 def exchange(n_sums: int) -> Exchange:

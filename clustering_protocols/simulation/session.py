@@ -462,7 +462,7 @@ class Session(Parties):
             try:
                 answer = self.reply(slot, task)
             except engine.FINAL as error:
-                self.journals[slot] = journal.refuse(error)
+                self.journals[slot] = journal.stop_by_error(error)
                 raise
         self.journals[slot] = answer.journal
         if answer.doubts:  # no operator confirms that the rows are right

@@ -142,14 +142,14 @@ class HttpAnalyst(CoordinatedAnalyst):
         return self._read(Codes, "POST", path, json=body).codes
 
     def add_receiver(self, session: str, address: str) -> ReceiverAdded:
-        path, body = _receivers(session), {"address": address}
+        path, body = _receivers_path(session), {"address": address}
         return self._read(ReceiverAdded, "POST", path, json=body)
 
     def receivers(self, session: str) -> Receivers:
-        return self._read(Receivers, "GET", _receivers(session))
+        return self._read(Receivers, "GET", _receivers_path(session))
 
     def remove_receiver(self, session: str, receiver_id: str) -> None:
-        self._send("DELETE", f"{_receivers(session)}/{receiver_id}")
+        self._send("DELETE", f"{_receivers_path(session)}/{receiver_id}")
 
     def preview(self, code: str) -> Preview:
         return self._read(Preview, "POST", "/v1/join/preview", json={"code": code})
@@ -218,5 +218,5 @@ class HttpAnalyst(CoordinatedAnalyst):
         return response
 
 
-def _receivers(session: str) -> str:
+def _receivers_path(session: str) -> str:
     return f"/v1/sessions/{session}/receivers"

@@ -236,7 +236,7 @@ class HomeOptions:
         return self.home or default_home()
 
     @property
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the options that another command needs for the same home."""
         is_usual = self.folder == default_home()
         return [] if is_usual else ["--home", str(self.folder)]

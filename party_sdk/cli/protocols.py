@@ -44,7 +44,11 @@ def _lines(protocol: Mapping[str, Any]) -> Iterator[str]:
     yield from _wrap_text(protocol["summary"], "")
     yield from ("", "Parameters (--param NAME=VALUE):")
     for parameter in parameters_of(protocol["params"]):
-        default = f"default {parameter.usual}" if parameter.usual else "required"
+        default = (
+            f"default {parameter.default_json}"
+            if parameter.default_json
+            else "required"
+        )
         facts = "; ".join(filter(None, [parameter.kind, default]))
         yield f"  {parameter.name}  ({facts})"
         yield from _wrap_text(str(parameter.schema.get("description", "")), "      ")

@@ -68,7 +68,7 @@ class Roster:
                 )
         return frozenset(key for member_name, key in members if member_name in names)
 
-    def check_number(self, number: str) -> None:
+    def check_safety_number(self, number: str) -> None:
         """Refuse a safety number that differs, apart from spaces."""
         if "".join(number.split()) != "".join(self.safety_number.split()):
             raise KeyNotAuthentic(
@@ -129,7 +129,7 @@ class PeerVerifier:
         roster = Roster.of(agreement, cards, slot)
         known_keys = set(cards.read().values())
         if self.number is not None:
-            roster.check_number(self.number)
+            roster.check_safety_number(self.number)
             known_keys |= roster.keys_of(agreement, self.confirmed_with)
         elif self.confirmed_with:
             raise GuardRefused(
@@ -150,6 +150,6 @@ class PeerVerifier:
     def verify_number(self, agreement: bytes) -> None:
         """Check an agreement that was accepted before against the others' safety number."""
         if self.number is not None:
-            Roster.of(agreement, TrustedInstitutions(self.home)).check_number(
+            Roster.of(agreement, TrustedInstitutions(self.home)).check_safety_number(
                 self.number
             )

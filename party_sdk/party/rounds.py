@@ -89,7 +89,7 @@ class Responder:
             return self._answer(party, task, data)
         except CoterieError as error:
             if isinstance(error, engine.FINAL) and not self._state.journal.stopped:
-                journal = self._state.journal.refuse(error)
+                journal = self._state.journal.stop_by_error(error)
                 self.stored.save_journal(journal)
                 self._state = replace(self._state, journal=journal)
             with suppress(Equivocation):  # the operator has to read the first error

@@ -329,7 +329,7 @@ def test_a_damaged_backup_is_refused_in_a_sentence_without_a_row(
 
 @on_both_databases
 @pytest.mark.threat(169)
-@pytest.mark.parametrize("function", ["_copy_blob", "_copy_blobs_and_key"])
+@pytest.mark.parametrize("function", ["_copy_blob", "_restore_blobs_and_key"])
 @pytest.mark.quick(2)
 def test_a_restore_that_is_killed_is_done_again(
     function: str, copy: Path, api: Api, place: Settings

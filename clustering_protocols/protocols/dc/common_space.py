@@ -56,9 +56,9 @@ def isometric_maps(
     target is Q (R V_1) and the blocks are Q R_i: U and T are never formed, and each G_ij
     solves a least-squares problem with the rows of R.
 
-    Column groups are aligned separately. Their anchors are independent, so a fit to
-    several at once would relate them only by chance; and a row group that lacks a column
-    group gets the anchors' mean there.
+    Column groups are aligned separately: their anchors are independent, so a fit to
+    several at once would relate them only by chance. If a row group lacks a column
+    group, its rows get the anchors' mean in that group's part of the common space.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]

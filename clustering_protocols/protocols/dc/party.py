@@ -264,7 +264,7 @@ def compare(
         other = "; with 'all' it would be every row" if linear else ""
         note = f"one dimension (dimensions 'all_but_one'){left_out}: {attack}{other}."
         return {"  left out": note}, ""
-    fewer = _rebuild_with_one_less(context, data, X_anc)
+    fewer = _rebuild_with_one_dimension_less(context, data, X_anc)
     other = (
         f"with 'all_but_one' it would be {fewer.sentence}"
         if fewer
@@ -280,7 +280,7 @@ def compare(
     return notes, question
 
 
-def _rebuild_with_one_less(
+def _rebuild_with_one_dimension_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> Rebuilt | None:
     """Attack an upload with one dimension less; return None if no dimension remains."""

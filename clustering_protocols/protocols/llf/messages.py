@@ -300,10 +300,10 @@ class StartFrom(Record):
 class MeasureDistances(Record):
     """Task: compute the distances of all rows to your coordinates of the centroids.
 
-    labels: of the update before, in the secret order; empty at first and for fuzzy
-        c-means.
-    memberships: of the update before, in the secret order; empty at first and for
-        c-means.
+    labels: those after the previous update, in the secret order; empty before the
+        first update and for fuzzy c-means.
+    memberships: those after the previous update, in the secret order; empty before
+        the first update and for hard c-means.
     """
 
     kind = "measure"
@@ -349,7 +349,7 @@ class ScatterShare(Record):
 class ColumnsState(Record):
     """The analyst's state between rounds of split columns.
 
-    roots: square roots of the squared distances of the update before (fuzzy c-means).
+    roots: square roots of the squared distances of the previous update (fuzzy c-means).
     rests, n_coinciding: whether the run has converged, and how many centroids coincide;
         set after the last update.
     tolerances: how much each update changed.

@@ -88,7 +88,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             state = _exclude(session, state, absent)
             reason = "Parties missed the deadline."
             return Reopen(state=state, reason=reason, ask=_ask(session, state))
-        state = record_answers(state)
+        state = mark_answered(state)
         if state.phase == "update":
             return _follow_update(session, state, contributions)
         if state.phase == "close":
@@ -246,8 +246,8 @@ def _exclude(
     )
 
 
-def record_answers(state: messages.UpdateState) -> messages.UpdateState:
-    """Return the state after the whole cohort has answered, and so has all totals."""
+def mark_answered(state: messages.UpdateState) -> messages.UpdateState:
+    """Return the state once the whole cohort has answered: its slots have all totals."""
     answered = state.cohort.astype(bool)
     number = state.number - 1 if state.phase == "update" else state.number
     seen = np.where(answered, np.maximum(state.seen, number), state.seen)

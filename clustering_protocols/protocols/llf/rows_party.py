@@ -60,7 +60,7 @@ from clustering_protocols.shared_stages.sums import (
     Sum,
     SumProgram,
     Sums,
-    members,
+    column_group_members,
 )
 
 from . import kernels, maths, messages, round_bound, rows_round
@@ -199,7 +199,7 @@ def local_sums(
     sums, weights = np.zeros_like(V), np.zeros(len(V))
     affine = scale.affine
 
-    def add_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def sum_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
         S, w = np.zeros_like(V), np.zeros(len(V))
         if params.fuzzy:
             units = (encoding.sums.unit, float(encoding.weights.unit))
@@ -208,7 +208,7 @@ def local_sums(
             kernels.cmeans_sums(batch, *affine, V, encoding.sums.unit, S, w)
         return S, w
 
-    for S, w in view.context.engine.map(add_batch, data.batches()):
+    for S, w in view.context.engine.map(sum_batch, data.batches()):
         sums += S
         weights += w
     return sums, weights
@@ -475,7 +475,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         number=0,
         centroids=lanes[best],
         moved=None,
-        members=list(members(context)),
+        members=list(column_group_members(context)),
         sums=sums,
         weights=weights,
     )
@@ -527,7 +527,7 @@ def _empty_starts(context: LlfContext) -> list[Record]:
 
 def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
     """Refuse totals of different rows, or of fewer than this party has."""
-    slots = members(view.context)
+    slots = column_group_members(view.context)
     totals = [
         rows_round.MemberSums(members=slots, sums=sums, counts=weights)
         for sums, weights in updates

@@ -388,13 +388,13 @@ def add_figure_sums(
     k = view.params.n_clusters
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
 
-    def add_batch(block: tuple[slice, FloatArray]) -> BlockSums:
+    def sum_batch(block: tuple[slice, FloatArray]) -> BlockSums:
         rows, batch = block
         return of_block(
             batch, view.scale.affine, final.means, labels[rows], final.counts
         )
 
-    for block in view.context.engine.map(add_batch, batches(data)):
+    for block in view.context.engine.map(sum_batch, batches(data)):
         squares += block.squares
         distances += block.distances
         silhouettes += block.silhouettes

@@ -195,11 +195,11 @@ class RoundView:
         """Return this party's ring elements (n_words,) of an update."""
         densities = Densities.of(self.shape, components)
 
-        def add_batch(block: tuple[slice, FloatArray]) -> FloatArray:
+        def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
             return densities.sums(*self.columns.split(block[1], self.scale))
 
         total = np.zeros(self.shape.n_words)
-        for sums in self.context.engine.map(add_batch, batches(data, self.shape.k)):
+        for sums in self.context.engine.map(sum_batch, batches(data, self.shape.k)):
             total += sums
         return self.shape.encoding(components, self.scale, self.n_rows).encode(total)
 

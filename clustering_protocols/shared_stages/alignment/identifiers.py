@@ -99,7 +99,7 @@ def identify(
     duplicates: Duplicates,
     unnamed: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the distinct ids of rows, in the order of the rows, without unnamed ones.
+    """Return the distinct ids of rows, in their order, except of the rows in unnamed.
 
     Raises InvalidData if a row has an empty id, or two rows have the same id and duplicates
         are not allowed. It names rows, counted from 1, but no id.

@@ -42,7 +42,7 @@ from clustering_protocols.shared_stages.sums import (
     SumProgram,
     Sums,
     add_shares,
-    members,
+    column_group_members,
     n_rows,
 )
 from clustering_protocols.terms.sections import Release
@@ -222,7 +222,7 @@ def _make_profile(
         messages.encode_profiles([profile_of(totals, column, own=alone, rounded=flag)])
         for flag in (False, True)
     )
-    leads = members(context)[0] == context.slot.name
+    leads = column_group_members(context)[0] == context.slot.name
     publishes = _release(context).profiles == "everybody" and leads and not alone
     return Reply(
         contribution=messages.ProfileTold(text=rounded if publishes else rounded[:0]),
@@ -258,7 +258,7 @@ def add_up(
         fields=ProfileFields(schema),
         n_clusters=n_clusters,
         n_rows=n_rows(context),
-        n_members=len(members(context)),
+        n_members=len(column_group_members(context)),
         smallest=_release(context).min_cluster_rows,
         describes=context.session.params.describes,
     )

@@ -50,7 +50,7 @@ from clustering_protocols.shared_stages.sums import (
     Sum,
     SumProgram,
     Sums,
-    members,
+    column_group_members,
     n_rows,
 )
 from clustering_protocols.terms.terms import Layout
@@ -73,7 +73,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     n, width = n_rows(context), context.session.member(context.slot.name).n_columns
 
     def are_powers(words: WordArray) -> bool:
-        return POWERS.fits(words.view(np.int64), len(members(context)))
+        return POWERS.fits(words.view(np.int64), len(column_group_members(context)))
 
     def largest(words: WordArray) -> IntArray:
         return POWERS.largest(words.view(np.int64))

@@ -201,7 +201,7 @@ def run(
         if notify:
             member.notify(notify)
         if rows is None:
-            lines = _joined_lines(member, policy, notify, home.words)
+            lines = _joined_lines(member, policy, notify, home.arguments)
             return Output(member.terms, lines)
         return _take_part(own_home, member, rows, outputs)
 

@@ -15,7 +15,7 @@ from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models import Banner, Screen
 from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
-from party_sdk.desk.party.table_choice import limit_in
+from party_sdk.desk.party.table_choice import choice_named_in
 from party_sdk.desk.responses import (
     Form,
     banner_of,
@@ -57,7 +57,9 @@ def order_page(
         question=question,
         consent=stored.consents.current,
         withdrawn_at=stored.consents.withdrawn_at,
-        limit="" if trouble is None else limit_in(f"{trouble.detail} {trouble.remedy}"),
+        limit=""
+        if trouble is None
+        else choice_named_in(f"{trouble.detail} {trouble.remedy}"),
         now=now(),
         members=members,
         safety_number=safety_number,

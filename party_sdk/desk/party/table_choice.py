@@ -309,7 +309,7 @@ def _number(
     return number
 
 
-def limit_in(sentence: str) -> str:
+def choice_named_in(sentence: str) -> str:
     """Return the first choice that a sentence names, or an empty text."""
     return next((name for name in CHOICES if name in sentence), "")
 

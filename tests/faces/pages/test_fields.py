@@ -52,7 +52,7 @@ def test_the_shown_default_is_what_the_protocol_uses(name: str) -> None:
         elif each.is_required:  # what whoever opens a session names
             put(given, each.name, each.schema["enum"][0])
         else:
-            put(usual, each.name, json.loads(each.usual))
+            put(usual, each.name, json.loads(each.default_json))
     plain = catalogue.parse_params(name, given)
     assert catalogue.parse_params(name, {**usual, **given}) == plain
 

@@ -18,7 +18,7 @@ from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Kind, Reader, to
-from clustering_protocols.contract.disclosures import check_shown, kinds_of
+from clustering_protocols.contract.disclosures import check_disclosures, kinds_of
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
@@ -131,4 +131,4 @@ def test_what_is_read_is_named_and_shuts_out_means() -> None:
     shown = catalogue.protocol_of(params).shows(params, layout)
     assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_of(shown, Reader.ALL)
     with pytest.raises(InvalidParameters, match="profiles cannot be published"):
-        check_shown(shown | to(Reader.ALL, Kind.MEANS))
+        check_disclosures(shown | to(Reader.ALL, Kind.MEANS))

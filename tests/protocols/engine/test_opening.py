@@ -13,7 +13,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.contract.disclosures import (
     Kind,
     Reader,
-    check_shown,
+    check_disclosures,
     clashes,
     of_preparation,
     of_release,
@@ -150,9 +150,9 @@ def test_a_release_shows_nothing_where_no_group_adds_up() -> None:
 def test_kinds_clash_at_one_reader_alone(kinds: set[Kind]) -> None:
     first = to(Reader.OUTSIDE, *kinds)
     assert not list(clashes(first | to(Reader.ALL, Kind.MEANS)))
-    check_shown(first | to(Reader.OUTSIDE, Kind.SUMS, Kind.LABELS, Kind.VALUES))
+    check_disclosures(first | to(Reader.OUTSIDE, Kind.SUMS, Kind.LABELS, Kind.VALUES))
     together = first | to(Reader.OUTSIDE, Kind.MEANS)
     [found] = clashes(together)
     assert found == (Reader.OUTSIDE, kinds | {Kind.MEANS})
     with pytest.raises(InvalidParameters):
-        check_shown(together)
+        check_disclosures(together)

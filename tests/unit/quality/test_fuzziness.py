@@ -27,7 +27,7 @@ def test_the_exponent_is_that_of_the_equation_between_its_ends() -> None:
 
 def test_clusters_in_many_columns_stay_apart() -> None:
     X = StandardScaler().fit_transform(load_digits().data[:300])
-    starts = pooled_objectives.draw(X, 10)
+    starts = pooled_objectives.draw_ten_starts(X, 10)
     assert fuzzy_cmeans(X, starts, 2.0, 300).n_coinciding > 1, "or X shows nothing"
     assert fuzzy_cmeans(X, starts, exponent_by_size(*X.shape), 300).n_coinciding == 0
 
