@@ -1,6 +1,6 @@
 """The outbox: notices, written in the same transaction as the events that they announce.
 
-So no notice is lost, and none announces what did not happen. They are sent later, by
+So no notice is lost, and none announces a rolled-back event. They are sent later, by
 :mod:`analyst_service.notices`. A receiver who is awaited has at most two pending notices,
 which are deleted when the session moves: if its program answers in time, no mail is sent.
 """

@@ -110,7 +110,7 @@ def move(
 
 
 _POSITION = ("id", "state", "round", "attempt")
-# the columns to change are named when it is executed
+# SET follows from the parameters of each execution, which name the columns
 _MOVE = (
     sa.update(_SESSIONS)
     .where(*(_SESSIONS.c[name] == sa.bindparam(f"from_{name}") for name in _POSITION))
@@ -461,8 +461,8 @@ def choose(
 def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
     """End the open sessions whose terms this release refuses; return them and the reasons.
 
-    The returned sessions have their earlier state. Parties and coordinator read the
-    reason version-mismatch, with the refused value.
+    The returned sessions have their earlier state. Parties and the coordinator
+    get the reason ``version-mismatch``, and which value was refused.
     """
     ended = []
     query = sa.select(Session).where(_IS_OPEN).order_by(Session.id)

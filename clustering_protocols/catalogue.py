@@ -100,7 +100,7 @@ def known_risks(name: str) -> dict[str, Risk]:
 
 
 def house_risks() -> dict[str, Risk]:
-    """Return the risks of any protocol by their codes."""
+    """Return the risks that a session of any protocol may have, by their codes."""
     return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
 
 

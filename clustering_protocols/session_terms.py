@@ -54,9 +54,9 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
 
 
 def check_named(params: Params) -> None:
-    """Refuse parameters without those that a coordinator has to choose.
+    """Refuse parameters that lack a value which the coordinator has to choose.
 
-    Raises InvalidParameters with what each value costs.
+    Raises InvalidParameters; the message says what each possible value costs.
     """
     for name, costs in required_choices(type(params)).items():
         if name not in params.model_fields_set:
@@ -194,15 +194,15 @@ def _check_release(params: Params, terms: Terms) -> None:
 def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
     """Return the parameters of each run of a session.
 
-    Raises InvalidParameters if the protocol has no number of clusters, or its own is
-        not the largest.
+    Raises InvalidParameters if the protocol has no number of clusters, or it is not the
+        largest number to compare.
     """
     if evaluation is None:
         return (params,)
     largest = evaluation.n_clusters[-1]
     if getattr(params, "n_clusters", None) != largest:
         raise InvalidParameters(
-            f"of several it has to be the largest, {largest}.", field="n_clusters"
+            f"must be the largest number to compare, {largest}.", field="n_clusters"
         )
     return tuple(
         params.model_copy(update={"n_clusters": k}) for k in evaluation.n_clusters

@@ -160,7 +160,7 @@ def deal(
     layout: Layout or (int, int); row groups and column groups.
     classes: (n,); the class of each row.
     concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
-        differ much, above 10 little. Required with classes, and only then.
+        differ much, above 10 little. Give it if, and only if, classes are given.
     fewest: int; rows of each row group, at least. Draws with fewer are repeated.
     empty: int; cells of the lattice that no party holds, drawn at random: a ragged
         layout. Every row group and every column group keeps a party.

@@ -118,7 +118,7 @@ class VariableSource(Value):
 
     @property
     def is_number(self) -> bool:
-        """Return whether it holds numbers."""
+        """Return whether the variable holds numbers."""
         return self.proposal.type in {"number", "integer"}
 
     @property

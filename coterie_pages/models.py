@@ -125,7 +125,7 @@ class Points(Value):
 
 
 class LoggedLine(Value):
-    """A line of a party's log or of the analyst's audit, by its number there."""
+    """A numbered line of a party's log or of the analyst's audit."""
 
     number: int = Field(ge=1)
     at: AwareDatetime

@@ -137,6 +137,6 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     )
     order = np.lexsort((counts, groups))
     majority = np.empty(len(X), dtype=np.int64)
-    # the last assignment to a group, which stays, is its most frequent label
+    # by ascending count: the last label assigned to a group is its most frequent one
     majority[groups[order]] = group_labels[order]
     return majority[equal]

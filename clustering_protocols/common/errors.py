@@ -20,7 +20,7 @@ class CoterieError(Exception):
 
     message: what is wrong.
     field: the wrong parameter or field, with which ``detail`` begins.
-    remedy: for this cause, where the problem's own remedy misses it.
+    remedy: for this cause; by default the problem's own remedy.
     cells: the detail with values of cells, a line each: only the operator's own
         terminal and desk show them.
     """
@@ -139,11 +139,11 @@ class RoundClosed(CoterieError, problem=Problem.ROUND_CLOSED):
 
 
 class ContributionDiffers(CoterieError, problem=Problem.CONTRIBUTION_DIFFERS):
-    """A second answer under one attempt."""
+    """A second, different answer to one attempt of a round."""
 
 
 class NotReady(CoterieError, problem=Problem.NOT_READY):
-    """Something that comes later in the life of a session."""
+    """A request that the current state of the session does not allow yet."""
 
 
 class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
@@ -236,7 +236,7 @@ class TooManyRequests(CoterieError, problem=Problem.TOO_MANY_REQUESTS):
 
 
 class Internal(CoterieError, problem=Problem.INTERNAL):
-    """A defect on the other side."""
+    """An unexpected error in the analyst service."""
 
 
 class QuotaReached(CoterieError, problem=Problem.QUOTA_REACHED):

@@ -244,7 +244,7 @@ class PartyEngine:
     ) -> Journal:
         """Return the journal after the transcript lines of a task.
 
-        Raises TaskRefused if they do not follow the known ones.
+        Raises TaskRefused if the lines do not continue those in the journal.
         """
         packet = packets.read(task)
         admission = self._admission(packet, memory, journal, acknowledged=False)

@@ -36,8 +36,8 @@ class Admission:
     def follow(self, journal: Journal, packet: Packet) -> Journal:
         """Return the journal after the transcript lines of a packet.
 
-        Raises TaskRefused if they do not follow the known ones, or leave this party out of
-            an attempt of a round for which it has a receipt.
+        Raises TaskRefused if the lines do not continue the journal's, or leave this
+            party out of an attempt of a round for which it has a receipt.
         """
         agreement = self.context.session.agreement_digest
         entries = transcript.follow(

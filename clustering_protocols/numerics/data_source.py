@@ -200,9 +200,9 @@ def _check_names(
     columns: Sequence[str], width: int, ids: Sequence[str] | None, n_rows: int
 ) -> None:
     if not len(columns) == len(set(columns)) == width:
-        raise InvalidData(f"{width} columns need as many different names.")
+        raise InvalidData(f"The {width} columns need {width} different names.")
     if ids is not None and len(ids) != n_rows:
-        raise InvalidData(f"{n_rows} rows need as many ids.")
+        raise InvalidData(f"The {n_rows} rows need {n_rows} ids.")
 
 
 def check_unique(ids: Sequence[str] | None) -> None:
@@ -325,9 +325,9 @@ class ColumnSelection:
 
 
 def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
-    """Return the columns of a source with these numbers; a sparse source stays sparse.
+    """Return a source of some columns of another; a sparse source stays sparse.
 
-    numbers: int64 (m,).
+    numbers: int64 (m,); the indices of the columns, in the new order.
     """
     if not isinstance(source, SparseSource):
         return ColumnSelection(source, numbers)

@@ -44,7 +44,7 @@ def cluster(Z: FloatArray, k: int) -> Clustering:
 def of_kmeans(
     Z: FloatArray, labels: IntArray, k: int, reduced: FloatArray | None = None
 ) -> Objectives:
-    """Return the inertia of labels (n,) and of k-means with k clusters.
+    """Compare labels (n,) with pooled k-means of k clusters by their inertia.
 
     Z: float64 (n, m); rows in the units in which they are compared.
     reduced: float64 (n, w); the same rows without the dimensions that the session's rules
@@ -66,7 +66,7 @@ def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
 
 
 def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
-    """Return Σ μ^m d² of memberships U (n, k) and of fuzzy c-means."""
+    """Compare memberships U (n, k) with pooled fuzzy c-means by Σ μ^m d²."""
     best = fuzzy_cmeans(Z, draw_ten_starts(Z, U.shape[1]), fuzziness, _MAX_ITER)
     agreement = None
     if not best.n_coinciding:
@@ -75,7 +75,7 @@ def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
 
 
 def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
-    """Return the sum of distances to the medoids of labels (n,) and of k-medoids.
+    """Compare labels (n,) with pooled k-medoids by the sum of distances to medoids.
 
     None for more than 5,000 rows.
     """

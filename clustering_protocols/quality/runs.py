@@ -151,7 +151,7 @@ def gaps(
 def says_one(runs: Sequence[Figures]) -> bool | None:
     """Return whether the figures of several runs favour one cluster.
 
-    They do if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: a stable
+    True if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: a stable
     clustering is evidence of clusters whatever the gaps. None if a figure is missing.
     """
     compared = [run for run in runs if run.gap is not None and run.n_clusters > 1]

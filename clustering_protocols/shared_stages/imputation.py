@@ -88,7 +88,7 @@ class Gaps(NamedTuple):
 def gaps_of(context: PartyContext) -> Gaps | None:
     """Return the filled gaps of each numeric column; None if nothing is filled.
 
-    None also if site effects are removed, which changes filled values.
+    Also None if site effects are removed, because this changes the filled values.
     """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
@@ -285,7 +285,7 @@ class PooledFilling(ABC):
         return int(first.sum())
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether members with n_rows in all can have sent such a first sum."""
+        """Return whether members with n_rows rows in all can have sent this sum."""
         return _are_counts(first, n_rows)
 
     @abstractmethod
@@ -365,7 +365,7 @@ class _Median(PooledFilling):
             np.add(counts, np.bincount(fine, minlength=BINS), out=counts)
 
     def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
-        """Return the part of both middle values, and their rank within it."""
+        """Return, for each of the two middle values, its part and its rank there."""
         count, below = self.count(first), np.concatenate([[0], np.cumsum(first)])
         ranks = []
         for rank in ((count - 1) // 2, count // 2):

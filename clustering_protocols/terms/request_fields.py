@@ -24,7 +24,7 @@ class RequestField(NamedTuple):
 
     @property
     def option(self) -> str:
-        """Return the name of its option in a program."""
+        """Return the name of its command-line option, as a Python keyword argument."""
         return self.caption.flag.lstrip("-").replace("-", "_")
 
     @property

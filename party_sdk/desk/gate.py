@@ -113,7 +113,7 @@ class AuthMiddleware:
             raise RequestRefused(
                 404,
                 "Nothing has this address",
-                "Pages of the desk are behind the link that the terminal shows.",
+                "The desk can only be opened with the link that the terminal shows.",
                 "Run 'coterie ui' again: it shows a new link.",
             )
         await self._admit(request)

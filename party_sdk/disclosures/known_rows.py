@@ -245,7 +245,7 @@ class KnownTable(NamedTuple):
         return any(np.array_equal(column, cells) for cells in self.cells)
 
     def _row_words(self, table: KnownTable) -> tuple[WordArray, WordArray]:
-        """Return a word for each row of this and of another table, by common columns."""
+        """Return row hashes of this and of another table, over their common columns."""
         samples, other_samples = ([*map(_sample_runs, t.cells)] for t in (self, table))
         fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
         common = np.array([[_n_common(a, b) for b in other_samples] for a in samples])
@@ -344,7 +344,7 @@ def _find_runs(
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
     """Yield length, hashes and positions of unique runs, sorted by their hashes.
 
-    Only for the two shortest lengths at which most runs are unique.
+    It does so for the two shortest lengths at which most runs are unique.
 
     limit: the largest hash that is considered.
     """
@@ -363,7 +363,7 @@ def _find_runs(
 
 
 def _sample_runs(column: CellWords) -> dict[int, WordArray]:
-    """Return hashes of a column's unique runs by length; a sample of them if many."""
+    """Return hashes of a column's unique runs by length; of a long column, a sample."""
     limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
     runs = _find_runs(column.astype(np.uint64), limit)
     return {length: values for length, values, _ in runs}
@@ -378,7 +378,7 @@ def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
 def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
     """Return the index in ``words`` of each row of ``other_words``; -1 if unknown.
 
-    Rows are matched by runs that are unique in both, then equal rows in their order.
+    Runs that are unique in both are matched first, then the other equal rows in order.
     """
     positions = np.full(len(other_words), -1)
     limit = np.uint64(2**64 - 1)
@@ -400,7 +400,7 @@ def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
 
 
 def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
-    """Return the positions in a and in b of their common words; none if too few."""
+    """Return the positions in a and b of their common words; empty if these are few."""
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     enough = len(i) >= _COMMON * min(len(a), len(b))
     return (i, j) if enough else (i[:0], j[:0])

@@ -82,7 +82,7 @@ class Identity(BaseModel):
     entropy: empty once the result is stored, so that the session's keys are gone.
     columns: of the table with which the party joined, in order.
     accepted_risks: risk codes of the accepted terms.
-    told: requested addresses (:mod:`party_sdk.party.notifications`).
+    told: requests to notify an address (:mod:`party_sdk.party.notifications`).
     ended: the analyst's state of a session that ended without a result; else empty.
     """
 

@@ -41,11 +41,11 @@ _MOST_POINTS = 3_000
 
 
 def run_manifest(member: Party) -> dict[str, Any]:
-    """Return the manifest of a session for a paper, as JSON values.
+    """Return a session's manifest for a paper, as JSON values.
 
-    Terms, public seed, digests and versions. The table and its mapping are named by
-    digests under a key of the home: the institution can prove later which they were, and
-    nobody else can guess their values. Sizes and figures are those that all parties get.
+    It holds terms, public seed, digests and versions. Digests under a key of the home
+    stand for the table and mapping: the institution can prove later which they were,
+    and nobody else can guess them. Sizes and figures are those that all parties get.
     """
     stored, terms = member.stored, member.terms
     agreement, result = stored.agreement, _result(member)

@@ -47,12 +47,12 @@ def site_agreement(counts: IntArray) -> float | None:
 def site_effects(counts: IntArray) -> Iterator[str]:
     """Yield a sentence where clusters follow the sites, and not by chance.
 
-    counts: as for :func:`site_agreement`; of a party its own rows and those of all
-        others.
+    counts: as for :func:`site_agreement`; a party passes two sites, its own rows and
+        those of all others.
 
-    Chance gives such counts less than once in a million times: Light and Margolin's
-    (sites - 1)(n - 1) R² is χ² of d = (sites - 1)(k - 1) degrees of freedom, and
-    P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
+    Random labels would give such counts less than once in a million times: Light and
+    Margolin's (sites - 1)(n - 1) R² is χ² of d = (sites - 1)(k - 1) degrees of freedom,
+    and P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
     """
     agreement = site_agreement(counts)
     if agreement is None or agreement < _FOLLOWS_SITES:
@@ -99,7 +99,7 @@ def site_warnings(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
 
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
-    """Return warnings about clusters that coincide, still moved, or kept their place."""
+    """Return warnings about clusters, such as those that coincide or still moved."""
     runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     sizes = result.cluster_sizes
     return result_warnings.of_result(

@@ -101,10 +101,7 @@ def choose_columns(
     if columns and len(selection) < len(columns):
         raise InvalidData("A column both names the rows and is to be clustered.")
     if len(set(selection)) < len(selection):
-        raise InvalidData(
-            f"{len(selection)} columns need as many different names: a column to cluster "
-            "is named twice."
-        )
+        raise InvalidData("A column to cluster is named twice.")
     if not selection:
         raise InvalidData("There is no column to cluster.")
     return tuple(selection)

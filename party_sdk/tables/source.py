@@ -67,8 +67,8 @@ class Batch(NamedTuple):
     cells: of the requested columns.
     names: of the columns that name the rows.
     unmapped: the cells before a mapping changed them; None without a mapping.
-    original: for each column whose cells a mapping changes, in order, float64 (n,) that
-        stand for the cells before the change.
+    original: one float64 array (n,) for each column whose cells a mapping changes, in
+        order; its numbers stand for the cells before the change.
     """
 
     cells: Cells

@@ -236,7 +236,7 @@ class Table:
     def same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
         """Return a sentence about rows with the same id; empty without any.
 
-        At most ten pairs, by their lines or rows; no id is named.
+        It gives at most ten pairs, by line or row number, and quotes no id.
 
         normalise: returns the normal form of an id; by default the id itself.
         """

@@ -473,11 +473,11 @@ def copy_decoded(
     except UnicodeError:
         raise InvalidData(f"{path.name!r} is not written in {encoding}.") from None
     except EOFError:
-        raise InvalidData(f"{path.name!r} ends in the middle.") from None
+        raise InvalidData(f"{path.name!r} is a truncated gzip file.") from None
     except OSError as error:
         if error.errno is None or isinstance(error, gzip.BadGzipFile):
             raise InvalidData(f"{path.name!r} is no readable gzip file.") from None
         raise no_room(
             copy.parent,
-            "A copy of the table in UTF-8 goes there; TMPDIR names another folder.",
+            "A UTF-8 copy of the table does not fit; set TMPDIR to another folder.",
         ) from None

@@ -60,7 +60,7 @@ _REMEDIES: Final[dict[FileKind, str]] = {
     "excel": "Delete what stands far from the table, save the sheet as CSV",
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
 }
-_DISK_NOTE: Final = "What is read of the table goes there; TMPDIR names another folder."
+_DISK_NOTE: Final = "Data of the table does not fit; set TMPDIR to another folder."
 
 
 class _Message(BaseModel):
@@ -223,7 +223,7 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
         raise limits.error("disk", remedy)
     if status == _DISK_FULL:
         raise no_room(folder, _DISK_NOTE)
-    # a process that failed after it read the question had no memory to load a library
+    # the question is deleted once read: a later failure counts as lack of memory
     failed_later = status > 0 and not (folder / _QUESTION).exists()
     if status == _OUT_OF_MEMORY or status < 0 or failed_later:
         raise limits.error("memory", remedy)

@@ -185,7 +185,7 @@ def check_total(
     check_lanes(context, state, task.lanes)
     own = np.asarray(state.lanes)[overflows(context.session, state)]
     if not set(own.tolist()) <= set(task.overflowed) <= set(state.lanes):
-        raise ProtocolFailed("The analyst reports that other sums overflowed.")
+        raise ProtocolFailed("The analyst reports the wrong sums as overflowed.")
     if not task.overflowed:
         return _read(context, task, state)
     task.require({"before": 0})

@@ -53,7 +53,7 @@ class Sums(Record):
     start: always empty.
     moved: from the leader; how far the centroids moved in the update before, to two
         digits.
-    stop: from the leader; whether that was within the tolerance.
+    stop: from the leader; whether ``moved`` was within the tolerance.
     """
 
     kind = "sums"
@@ -199,10 +199,10 @@ class UpdateState(Record):
     """The analyst's state between rounds of split rows.
 
     cohort: who is asked, 0 or 1 for each slot.
-    seen: the last update whose total each slot has got.
+    seen: for each slot, the last update whose total it has received.
     sits_out, misses: for how many rounds a slot that missed deadlines is left out, and
         how many it missed in a row.
-    updates, cohorts, totals: as in `totals`, from the first that some slot has not got.
+    updates, cohorts, totals: as in `totals`, from the first update a slot still lacks.
     tolerances: how far the centroids moved in each update.
     known: always empty.
     """

@@ -217,8 +217,8 @@ def local_sums(
 def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if the sums of one round are as many equations as unknowns.
 
-    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k is that of
-    all starts in a race and of all runs, whose rounds of one number count as one.
+    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k counts
+    clusters of all starts and all runs: their rounds of the same number count as one.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)

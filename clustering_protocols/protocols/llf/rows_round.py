@@ -55,7 +55,7 @@ _ROUNDING: Final = 1e-9
 class Slack:
     """Largest difference by rounding between totals over the same rows.
 
-    sums: float64 (F,); each row is rounded to a unit.
+    sums: float64 (F,); for the sum of all rows, each rounded to a whole unit.
     squares: an upper bound of Σ‖x‖² over all rows.
     """
 
@@ -421,8 +421,8 @@ def audit_sums(
     around: centroids (k, F) of the update, or of each start in a race.
     number: number of the update; 0 for a race.
 
-    Raises GuardRefused if too many own rows would follow; the error has the number of
-        updates that fit.
+    Raises GuardRefused if too many own rows could be computed from these sums; the
+        error says how many updates are within the limit.
     """
     if view.params.fuzzy:
         session, k = view.context.session, view.params.n_clusters
@@ -451,9 +451,9 @@ def last_history(context: PartyContext, n_rows: int) -> RowHistory:
 def check_history(
     context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
 ) -> None:
-    """Raise GuardRefused if more own rows follow from a history than ``sums_limit``.
+    """Raise GuardRefused if a history reveals more of the own rows than ``sums_limit``.
 
-    n_updates: how many updates of this session would have fitted.
+    n_updates: how many updates of this session would have been within the limit.
     """
     share = context.choices.get(SUMS_LIMIT, SHARE)
     if not isinstance(share, int | float) or not 0 <= share <= 1:

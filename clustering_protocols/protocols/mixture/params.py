@@ -85,7 +85,7 @@ class Mixture(Params):
 
     @property
     def start(self) -> str:
-        """Return the start; see :mod:`clustering_protocols.shared_stages.starts`."""
+        """Return how to start; see :mod:`clustering_protocols.shared_stages.starts`."""
         return self.init
 
     @property

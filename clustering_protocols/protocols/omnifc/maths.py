@@ -178,7 +178,7 @@ def encode(
 _RADIUS: Final = 0.45  # as a share of the diagonal; see `draw_landmarks`
 _UNITS: Final = 16.0  # least radius over √d
 _SUMMANDS: Final = 12  # uniform numbers in a nearly normal one
-_SPREAD: Final = 0.5  # bound of least over largest eigenvalue, which is nearly 1
+_SPREAD: Final = 0.5  # ratio of least to largest eigenvalue must exceed this; nearly 1
 _BLOCK: Final = 4096
 
 ReadPairs = Callable[[slice], FloatArray]

@@ -414,7 +414,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     # The leader
 
     def _evaluate(self, context: PartyContext) -> Reply:
-        """Answer each member once in a session, so that its quota is for all rounds."""
+        """Evaluate each member's ids once in a session: its quota covers all rounds."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)

@@ -275,7 +275,7 @@ def n_numbers(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
 
 
 def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
-    """Return whether profiles have quartiles: not with very many fields."""
+    """Return whether profiles have quartiles, which very many fields rule out."""
     return n_clusters * len(fields.numbers) * SIZE <= _MOST_PARTS
 
 
@@ -321,7 +321,7 @@ class ProfileTotals:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Return the number of values of each line and number (k, m)."""
+        """Return how many values each line has in each numeric field (k, m)."""
         cells = self.n_clusters * len(self.fields.numbers)
         return self.sums[COUNTS - 1][:cells].reshape(self.n_clusters, -1)
 
@@ -334,13 +334,13 @@ class ProfileTotals:
 
     @cached_property
     def powers(self) -> IntArray:
-        """Return how many members' values each power of two bounds, as POWERS has it."""
+        """Return how many members' values each power of two bounds, as in POWERS."""
         begin = self.n_clusters * (len(self.fields.numbers) + self.fields.n_levels)
         return self.sums[COUNTS - 1][begin:]
 
     @cached_property
     def has_enough_values(self) -> NDArray[np.bool_]:
-        """Return which lines have enough values for each number (k, m)."""
+        """Return which lines have enough values of each numeric field (k, m)."""
         return self.counts >= self.smallest
 
     @cached_property
@@ -355,7 +355,7 @@ class ProfileTotals:
 
     @cached_property
     def means(self) -> FloatArray:
-        """Return the mean of each line and number (k, m), 0 with too few values."""
+        """Return each line's mean of each numeric field (k, m); 0 if too few values."""
         total = self._decode_sums(VALUES, self.value_units)
         return np.where(self.has_enough_values, total / np.maximum(self.counts, 1), 0.0)
 
@@ -372,7 +372,7 @@ class ProfileTotals:
 
     @cached_property
     def spreads(self) -> FloatArray:
-        """Return the standard deviation of each line and number (k, m)."""
+        """Return each line's standard deviation of each numeric field (k, m)."""
         total = self._decode_sums(SQUARES, self.square_units)
         varying = varies(total, self.counts, self.means, self.value_units.unit)
         squares = np.where(self.has_enough_values & varying, total, 0.0)

@@ -14,8 +14,8 @@ mean 10^6 and spread 1, sums of squared values would keep no digit of the spread
 | 4 | `add-up` → `share`: sums of squared deviations |
 | 5 | `add-up` → `share`, empty: the moments follow from the total |
 
-A party that receives another total than the others has another transcript: its next masks
-do not cancel, and it signs another closing.
+If a party receives a different total from the others, its transcript differs too: its
+next masks do not cancel, and it signs a different closing.
 
 All sums are of integers, with one rounding per row: they do not depend on how rows are
 split among parties and batches.

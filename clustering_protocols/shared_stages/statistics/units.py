@@ -62,7 +62,7 @@ class _Limits(NamedTuple):
     """How near a conversion must bring a party's moments to those of the others.
 
     distance, mean: distance of the means, in deviations, before and after conversion.
-    deviation, ratio: logarithms of the ratios of deviations and of means, after it.
+    deviation, ratio: log ratios of deviations and of means, after conversion.
     """
 
     distance: float
@@ -130,7 +130,7 @@ class Suspect:
 
 
 class Distribution(NamedTuple):
-    """Means and standard deviations (m,) of rows; 0 of a column that is constant."""
+    """Mean and standard deviation (m,) of each column; the latter is 0 if constant."""
 
     mean: FloatArray
     deviation: FloatArray
@@ -317,7 +317,7 @@ def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
 def _find_conversion(
     column: Measurement, own: _Column, foreign: _Column
 ) -> Conversion | None:
-    """Return the conversion that brings own moments nearest to the others', if any does.
+    """Return the conversion that brings ``own`` nearest to ``foreign``, or None.
 
     Conversions that the column's name suggests come first.
     """

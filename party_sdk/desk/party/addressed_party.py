@@ -102,7 +102,7 @@ class AddressedParty:
 
     @property
     def has_result(self) -> bool:
-        """Return whether there is a result, or what a forgotten session left."""
+        """Return whether a result, or the remains of a forgotten session, is stored."""
         stored = self.stored
         return stored.forgotten() is not None or (
             stored.exists and stored.result is not None
