@@ -1,21 +1,25 @@
-"""Writes spec/openapi.json: the API's description, from which clients are made.
+"""Writes spec/openapi.json, from which clients are made, and our client's types.
 
     python -m benchmarks.openapi
 
-Operations and components keep their names from release to release; a test holds the
-page against what this prints, so that no function's name changes one unseen.
+A test holds the description against what this writes, so that no operation or component
+is renamed unseen.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Final
 
 from analyst_service.app import create_app
 from analyst_service.settings import Settings
+from clustering_protocols.engine.message_tables import build_message_table
 
-PAGE: Final = Path(__file__).parents[1] / "spec" / "openapi.json"
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "spec" / "openapi.json"
+CLIENT: Final = ROOT / "clients" / "typescript"
 
 
 def page() -> str:
@@ -25,5 +29,15 @@ def page() -> str:
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def run_type_generator(*flags: str) -> None:
+    """Let the client write the types of its protocols' messages, or --check them."""
+    names = ("dummy", "dc", "llf")
+    tables = [build_message_table(name).model_dump(mode="json") for name in names]
+    command = ["npm", "run", "--silent", "generate", "--", *flags]
+    subprocess.run(command, cwd=CLIENT, input=json.dumps(tables), text=True, check=True)
+
+
 if __name__ == "__main__":
     PAGE.write_text(page())
+    if (CLIENT / "node_modules").is_dir():
+        run_type_generator()

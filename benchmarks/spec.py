@@ -3,8 +3,7 @@
     python -m benchmarks.spec
 
 Tables and names come from the code. The sentence of each label is written by hand and
-kept; a new label gets an empty one, and a test fails until somebody writes it. The test
-needs nothing but to run this again where names or versions changed.
+kept; a new label gets an empty one, and a test fails until somebody writes it.
 """
 
 from __future__ import annotations
@@ -85,30 +84,31 @@ def found_labels() -> set[tuple[str, int]]:
         for _, tree in _modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-        for match in [_LABEL.fullmatch(_text(node.value))]
+        for raw in [node.value]
+        for text in [raw if isinstance(raw, str) else raw.decode("latin-1")]
+        for match in [_LABEL.fullmatch(text)]
         if match
     }
 
 
 def found_names() -> dict[str, list[tuple[str, str]]]:
-    """Return purposes and sum names by the function they are given to, with modules.
+    """Return purposes and sum names by the function they are passed to, with modules.
 
-    Of a name that is composed, '{}' stands for each part. A name that comes from
-    elsewhere is '{}' altogether: who passes it on stands beside it.
+    '{}' stands for each part of a name that is not a constant in the code.
     """
     found: dict[str, dict[str, set[str]]] = {name: {} for name in _CALLS}
     for path, tree in _modules():
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            function = _name(node)
-            if function in _CALLS:
-                given = _argument(node, *_CALLS[function])
-                if given is not None:
+            call = node.func if isinstance(node, ast.Call) else None
+            function = getattr(call, "attr", None) or getattr(call, "id", "")
+            if isinstance(node, ast.Call) and function in _CALLS:
+                place, keyword = _CALLS[function]
+                named = [each.value for each in node.keywords if each.arg == keyword]
+                for given in (named or node.args[place:])[:1]:
                     module = path.relative_to(ROOT).as_posix()
                     found[function].setdefault(_template(given), set()).add(module)
     return {
-        function: [(name, ", ".join(sorted(names[name]))) for name in sorted(names)]
+        function: [(name, ", ".join(sorted(at))) for name, at in sorted(names.items())]
         for function, names in found.items()
     }
 
@@ -118,19 +118,6 @@ def _modules() -> Iterator[tuple[Path, ast.Module]]:
         for path in sorted((ROOT / package).rglob("*.py")):
             if "clustering_protocols" in path.parts or "coterie/" in path.read_text():
                 yield path, ast.parse(path.read_text())
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode("latin-1")
-
-
-def _name(call: ast.Call) -> str:
-    return getattr(call.func, "attr", None) or getattr(call.func, "id", "")
-
-
-def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
-    named = [each.value for each in call.keywords if each.arg == keyword]
-    return (named or call.args[place : place + 1] or [None])[0]
 
 
 def _template(given: ast.expr) -> str:

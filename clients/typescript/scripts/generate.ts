@@ -1,14 +1,14 @@
 /**
- * Writes src/generated: types and tables of the messages of all protocols here, and in
- * shared.ts those that several of them have.
+ * Writes src/generated: types and tables of the messages of several protocols, and in
+ * shared.ts those that several of them have. Reads a JSON array of tables, as an analyst
+ * serves them, from standard input.
  *
- * usage: tsx scripts/generate.ts URL                from an analyst
- *        tsx scripts/generate.ts --check FILE...    from answers of an analyst that were
- *                                                   kept as files, one for each protocol
+ * usage: tsx scripts/generate.ts [--check] < TABLES
  */
 
 import fs from "node:fs";
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { format } from "prettier";
 import type { MessageSpec } from "../src/wire/messages.ts";
 import {
@@ -24,7 +24,6 @@ import {
 } from "./message-types.ts";
 
 const ARRAY_TYPES = ["Bytes", "Floats", "Ints", "Words"];
-const PROTOCOLS = ["dummy", "dc", "llf"];
 const FOLDER = path.join(import.meta.dirname, "..", "src", "generated");
 const PRETTIER = path.join(import.meta.dirname, "..", ".prettierrc.json");
 
@@ -112,37 +111,13 @@ async function written(text: string): Promise<string> {
   return format(text, { ...options, parser: "typescript" });
 }
 
-async function fetched(url: string, protocol: string): Promise<Table> {
-  const response = await fetch(`${url}/v1/protocols/${protocol}/messages`);
-  if (!response.ok) throw new Error(`${protocol}: HTTP status ${response.status}`);
-  return (await response.json()) as Table;
-}
-
-async function check(kept: readonly string[]): Promise<boolean> {
-  const tables = kept.map((file) => JSON.parse(fs.readFileSync(file, "utf8")) as Table);
-  const inOrder = PROTOCOLS.flatMap((name) =>
-    tables.filter(({ protocol }) => protocol === name),
-  );
-  const files = [...(await filesOf(inOrder))];
-  const other = files.filter(
-    ([name, text]) => fs.readFileSync(path.join(FOLDER, name), "utf8") !== text,
-  );
-  for (const [name] of other)
-    console.error(
-      `src/generated/${name}: run npm run generate -- URL, with an analyst of this checkout.`,
-    );
-  return other.length === 0;
-}
-
-const [first, ...rest] = process.argv.slice(2);
-if (first === "--check") {
-  process.exitCode = (await check(rest)) ? 0 : 1;
-} else if (first) {
-  const tables = await Promise.all(PROTOCOLS.map((name) => fetched(first, name)));
-  for (const [name, text] of await filesOf(tables)) {
-    fs.writeFileSync(path.join(FOLDER, name), text);
+const tables = JSON.parse(await text(process.stdin)) as Table[];
+for (const [name, content] of await filesOf(tables)) {
+  const file = path.join(FOLDER, name);
+  if (process.argv[2] !== "--check") {
+    fs.writeFileSync(file, content);
+  } else if (fs.readFileSync(file, "utf8") !== content) {
+    console.error(`src/generated/${name} is not current: run make generated.`);
+    process.exitCode = 1;
   }
-} else {
-  console.error("usage: generate URL | generate --check FILE...");
-  process.exitCode = 2;
 }

@@ -1,7 +1,5 @@
 """Parties in TypeScript get the labels that all parties in Python get, bit for bit."""
 
-import json
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +8,9 @@ import numpy as np
 import pytest
 from support.analyst_process import Crowd
 
+from benchmarks.openapi import run_type_generator
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.engine.message_tables import build_message_table
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -20,7 +18,6 @@ from clustering_protocols.protocols.llf.params import LosslessFederated
 from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from tests.system.interop.client_process import CLIENT, RUN
 from tests.system.interop.sessions import run_beside
 
 ROWS = Layout.lattice(3)
@@ -150,15 +147,5 @@ def test_rows_and_columns_split_by_parties(
     assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
 
 
-def test_types_are_those_of_the_messages_that_an_analyst_serves(tmp_path: Path) -> None:
-    files = []
-    written = {each.stem for each in (CLIENT / "src" / "generated").glob("*.ts")}
-    for protocol in sorted(written - {"shared"}):
-        file = tmp_path / f"{protocol}.json"
-        table = build_message_table(protocol)
-        file.write_text(json.dumps(table.model_dump(mode="json")))
-        files.append(str(file))
-    assert len(files) > 1
-    subprocess.run(
-        [*RUN, "scripts/generate.ts", "--check", *files], cwd=CLIENT, check=True
-    )
+def test_types_are_those_of_the_messages_that_an_analyst_serves() -> None:
+    run_type_generator("--check")
