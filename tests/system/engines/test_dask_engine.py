@@ -140,7 +140,7 @@ def test_a_worker_of_other_versions_is_refused_with_a_sentence(
 def test_garbage_is_no_result(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch, garbage: object
 ) -> None:
-    monkeypatch.setattr(dask_engine, "work", partial(_garbage, garbage))
+    monkeypatch.setattr(dask_engine, "run_task", partial(_garbage, garbage))
     with pytest.raises(RuntimeError, match="no result"):
         list(engine.map(kernels.square, [1]))
 
