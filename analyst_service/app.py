@@ -1,4 +1,4 @@
-"""The application: parts, routes, and the driver beside them."""
+"""The application: its parts and routes, and the threads that run beside them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ ROUTERS = (
 )
 
 
-# A trace collector on the machine would see every request, and the text of every error,
-# which may hold values. Figures are at /metrics.
+# Off, because a trace collector on the machine would see every request, and the text of
+# every error, which may hold values. The service's metrics are at /metrics.
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
     "metrics": False,
@@ -94,7 +94,7 @@ def create_app(
 
         def certificate_days() -> float | None:
             ends, path = certificate_ends, settings.certificate_file
-            with suppress(OSError, ValueError):  # without a certificate no gauge
+            with suppress(OSError, ValueError):  # no certificate, no gauge
                 ends = expiry_of(path) if path and not ends else ends
             return (ends - service.clock.now()) / timedelta(days=1) if ends else None
 

@@ -110,7 +110,7 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
         source.backup(target)
         target.execute(
             "PRAGMA journal_mode=DELETE"
-        )  # no WAL, so that a read-only copy opens
+        )  # a read-only copy of a file in WAL mode cannot be opened
     with Transaction(_engine_of(path)) as transaction:
         return live_digests(transaction)
 
@@ -150,7 +150,7 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:
     """Load the SQLite file of a backup, after migrating a copy to this release's schema."""
-    path = settings.blob_place.open().draft_path()  # swept if this process is killed
+    path = settings.blob_place.open().draft_path()  # the sweep removes it after a kill
     try:
         shutil.copyfile(folder / "database.db", path)
         with Transaction(_engine_of(path)) as transaction:

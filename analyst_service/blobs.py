@@ -104,7 +104,7 @@ class FileBlobStore:
     def place(self, digest: str) -> Path:
         """Return the path of a blob, after making and syncing its folder.
 
-        A folder that exists is synced too: the thread that made it may not have done so.
+        A folder that exists is synced too: its maker may not have synced it yet.
         """
         path = self.path(digest)
         folder = path.parent
@@ -131,7 +131,7 @@ class FileBlobStore:
         """Return the free bytes of the disk that holds the blobs."""
         return shutil.disk_usage(self._root).free
 
-    def older(self, before: float) -> Iterator[str]:
+    def older_than(self, before: float) -> Iterator[str]:
         """Yield the digests of blobs that were last written before a time (POSIX)."""
         for path in self._root.glob("??/*"):
             if _DIGEST.fullmatch(path.name) and _is_older(path, before):
@@ -149,7 +149,7 @@ class FileBlobStore:
 
         Blobs of the last minute stay, because a thread may be about to open them.
         """
-        self._tmp.touch()  # its new time is that of the file system's clock
+        self._tmp.touch()  # sets its time by the file system's clock
         entries, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
         for path in self._root.glob("??/*"):
             with suppress(FileNotFoundError):
@@ -162,7 +162,7 @@ class FileBlobStore:
             total -= size
 
     def mark(self) -> str | None:
-        """Return the name that the database gave to this store; None without a mark."""
+        """Return the name that the database gave to this store, or None."""
         try:
             return (self._root / _MARK).read_text()
         except FileNotFoundError:
@@ -226,7 +226,7 @@ class FileDraft:
     def prepare(self) -> None:
         """Do the slow part of :meth:`keep` before a transaction begins.
 
-        A local file has none, because its bytes are on the disk already.
+        For a local file this does nothing: :meth:`seal` has synced its bytes.
         """
 
     def keep(self) -> None:

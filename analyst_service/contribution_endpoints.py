@@ -70,8 +70,8 @@ from clustering_protocols.wire.http_headers import (
 )
 
 StepAside = Callable[[], AbstractContextManager[bool]]
-MAX_WAIT_SECONDS: Final = 25.0  # of a long poll: under the timeouts of proxies
-_QUERY_SECONDS = 5.0  # a held request queries for its task this often without a notice
+MAX_WAIT_SECONDS: Final = 25.0  # longest long poll; proxies time out later
+_QUERY_SECONDS = 5.0  # a held request queries this often even if nothing notifies it
 
 
 def open_tasks(
@@ -96,11 +96,11 @@ async def wait_for_task(
     *,
     query_first: bool = True,
 ) -> OpenTask | None:
-    """Return the caller's open task; wait for one for at most so many seconds.
+    """Return the caller's open task; wait for one for at most ``seconds``.
 
-    Returns None if there is none by then; at once if this process is about to end, so
-    that the caller asks another, or if too many requests wait. A waiting request gives up
-    its place among those that are served.
+    Returns None if there is none by then. Does not wait if too many requests wait, or
+    if this process is about to end: the caller then asks another process. A waiting
+    request gives up its place among those that are served.
 
     waiter: subscribed before the caller's last answer was stored.
     query_first: whether to query before the first wait.
@@ -160,10 +160,10 @@ async def open_body(request: Request, settings: Settings) -> Body:
     if "content-digest" in headers:
         check_digest(_read_digest(headers), sha256(text).hexdigest())
     content = await run_in_threadpool(json_form.to_bytes, text)
-    return Body(_whole(content), len(content), sha256(content).hexdigest())
+    return Body(_as_stream(content), len(content), sha256(content).hexdigest())
 
 
-async def _whole(content: bytes) -> AsyncIterator[bytes]:
+async def _as_stream(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
@@ -205,7 +205,7 @@ async def receive_and_store(
     its digest.
     """
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
-    keep = partial(_keep, service)
+    keep = partial(_store_all, service)
     draft, last = None, b""
     if body.length < ROW_BYTES:
         last = await receive(body, None)
@@ -245,7 +245,7 @@ class TaskIsBlob(Exception):
     """The task of a short contribution is a blob, so the check precedes the transaction."""
 
 
-def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
+def _store_all(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
     """Check the contributions that are not checked yet, and store all that pass."""
 
     def check(
@@ -261,7 +261,7 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exceptio
             )
             if requirements is not None:
                 service.require_room(upload.size)
-        except Exception as error:  # noqa: BLE001  refuses this upload alone
+        except Exception as error:  # noqa: BLE001  it refuses one upload only
             return error
         return None
 

@@ -20,7 +20,7 @@ from analyst_service.models import Contribution, Session, Task, UTCDateTime, tab
 from analyst_service.sessions import (
     check_bytes,
     require_alive,
-    require_going,
+    require_not_stopped,
     visible,
     with_ids,
 )
@@ -48,7 +48,7 @@ class SlotAttempt(NamedTuple):
 class OpenTask(NamedTuple):
     """A slot's task in the open attempt of its session.
 
-    content: the bytes of a short task; only of the callers' own slots.
+    content: the bytes of a short task; None for slots of other callers.
     """
 
     place: SlotAttempt
@@ -155,7 +155,7 @@ _MARK_SENT = (
 def _open_tasks(
     db: Transaction, session_ids: Iterable[str], callers: Iterable[Caller]
 ) -> dict[SlotAttempt, OpenTask]:
-    """Return the tasks of the open attempts; those of the callers with their bytes."""
+    """Return the tasks of the open attempts, with bytes for the callers' slots."""
     slots = [(caller.session_id, caller.slot) for caller in callers if caller.slot]
     rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids), "slots": slots})
     tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
@@ -204,7 +204,7 @@ def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
     marked = db.execute(_MARK_SENT, {"places": list(digests), "now": now})
     lines: dict[str, list[dict[str, Any]]] = {}
     for place in sorted(SlotAttempt(*row) for row in marked):
-        lines.setdefault(place.session_id, []).append(_line(place, digests[place]))
+        lines.setdefault(place.session_id, []).append(_fields_of(place, digests[place]))
     audit.extend(db, "task-sent", now, lines)
 
 
@@ -230,7 +230,7 @@ def admit(
         if task is None or task.is_answered:
             stored = db.get(Contribution, place)
             if stored is not None:
-                return _same_bytes(stored, upload.digest)
+                return _require_same_bytes(stored, upload.digest)
         requirements = _require_open(db, session, place, task)
         check_bytes(db, session, upload.size, quota)
         return requirements
@@ -259,7 +259,7 @@ def store(
         if stored is None and (task is None or task.is_answered):
             stored = db.get(Contribution, place)
         if stored is not None:
-            same = _same_bytes(stored, upload.digest)
+            same = _require_same_bytes(stored, upload.digest)
             return check(upload, None) or (same, False)
         requirements = _require_open(db, session, place, task)
         if (refusal := check(upload, requirements)) is not None:
@@ -286,7 +286,7 @@ def store(
         return stored, False
     lines: dict[str, list[dict[str, Any]]] = {}
     for place, row in fresh.items():
-        lines.setdefault(place.session_id, []).append(_line(place, row.digest))
+        lines.setdefault(place.session_id, []).append(_fields_of(place, row.digest))
     entries = audit.extend(db, "contribution", now, lines)
     for place, row in fresh.items():
         entry = entries[place.session_id].pop(0)
@@ -303,7 +303,7 @@ def store(
     return stored, not lines.keys() <= missing
 
 
-def _line(place: SlotAttempt, digest: str) -> dict[str, Any]:
+def _fields_of(place: SlotAttempt, digest: str) -> dict[str, Any]:
     """Return the fields of an audit line about a task or a contribution."""
     fields = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
     return fields | {"digest": digest}
@@ -327,7 +327,7 @@ def _check_valid(caller: Caller, valid: Container[str]) -> None:
         raise CredentialRefused(caller.credential_id)
 
 
-def _same_bytes(stored: Contribution, digest: str) -> Contribution:
+def _require_same_bytes(stored: Contribution, digest: str) -> Contribution:
     """Return the stored contribution; raise ContributionDiffers if its bytes differ."""
     if stored.digest != digest:
         raise ContributionDiffers(
@@ -349,6 +349,6 @@ def _require_open(
     if place[1:3] != (session.round, session.attempt):
         raise closed
     if task is None or session.agreement is None:
-        require_going(db, session, place.slot)
+        require_not_stopped(db, session, place.slot)
         raise closed
     return UploadRequirements(session.agreement, task)

@@ -32,7 +32,7 @@ from clustering_protocols.common.errors import (
 )
 
 _TOKENS_OVERLAP = timedelta(hours=1)
-_ISSUER = "coterie"  # of principals that this service creates for its keys
+_ISSUER = "coterie"  # of the principals that this service creates
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 

@@ -78,7 +78,7 @@ class ServerClock:
     def _synchronise(self) -> tuple[datetime, float]:
         begin = time.monotonic()
         server_time = self._ask()
-        # the server answered somewhere between the question and its arrival
+        # the server read its clock during the round trip: assume in the middle of it
         self._answer = server_time, (begin + time.monotonic()) / 2
         return self._answer
 
@@ -387,7 +387,7 @@ _SERVER_OPTIONS: Mapping[str, Any] = {
 def _set_up_sqlite(engine: sa.Engine) -> None:
     @sa.event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # BEGIN is ours, below
+        connection.isolation_level = None  # `_begin` sends BEGIN
         for pragma in (
             "journal_mode=WAL",
             "synchronous=FULL",  # a commit survives a loss of power

@@ -169,8 +169,8 @@ class Driver:
     def _announce_moves(self) -> None:
         """Wake the requests whose session has moved, whichever process moved it.
 
-        One query serves all requests; if each of them asked, that would be most of the
-        load.
+        One query serves all waiting requests; if each of them polled, that would be most
+        of the load.
         """
         awaited, now = self._service.notifier.waited_for, time.monotonic()
         if not awaited or now < self._queried_at + POLL_SECONDS:
@@ -179,7 +179,7 @@ class Driver:
         for session, position in self._read(find_positions, awaited).items():
             self._announce(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
-            # if requests wait for this session, they are woken once more
+            # if requests still wait for the dropped session, they are woken once more
             self._announced.popitem(last=False)
 
     def _announce(self, session: str, position: RoundPosition) -> None:
@@ -209,7 +209,7 @@ class Driver:
             else:
                 self._store(step, outcome)
         except OperationalError:
-            raise  # without a database: the outcome is stored once it answers again
+            raise  # the database is away: the outcome is stored when it is back
         except Exception as error:  # noqa: BLE001  any error concerns this session alone
             self._repeat(step, worker.describe_crash(error))
 
@@ -223,7 +223,7 @@ class Driver:
             self._service.notifier.notify_session(step.lease.name)
         else:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
-        self._count(step, type(result).__name__ if stored else "TooLate")
+        self._observe_duration(step, type(result).__name__ if stored else "TooLate")
 
     def _repeat(self, step: _RunningStep, crashed: worker.Crashed) -> None:
         """Release a step for another attempt, later if the machine is in trouble."""
@@ -232,9 +232,9 @@ class Driver:
             self._write(give_back, step.lease, RETRY_SECONDS, counts=False)
         else:
             self._write(give_back, step.lease, counts=True)
-        self._count(step, "Waiting" if crashed.is_temporary else "Crashed")
+        self._observe_duration(step, "Waiting" if crashed.is_temporary else "Crashed")
 
-    def _count(self, step: _RunningStep, outcome: str) -> None:
+    def _observe_duration(self, step: _RunningStep, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
         self._service.metrics.step_seconds.labels(outcome).observe(seconds)
 
@@ -242,7 +242,7 @@ class Driver:
         process = self._free.pop()
         try:
             future = process.submit(job)
-        except Exception:  # it may have died while idle
+        except Exception:  # the process may have died while idle
             process.end()
             self._write(give_back, lease, counts=True)
             raise
@@ -267,4 +267,4 @@ class Driver:
         return answer
 
     def _new_process(self) -> Process:
-        return Process(has_own=EngineChoice.of(self._service.settings).has_own)
+        return Process(spawns=EngineChoice.of(self._service.settings).spawns)

@@ -128,7 +128,7 @@ def _handle_outage(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _handle_integrity_error(_request: Request, _error: Exception) -> JSONResponse:
-    """Ask for a repeat, which finds the row that another request has just created."""
+    """Ask for a repeat: it will find the row that another request has just created."""
     return problem_response(Problem.UNAVAILABLE, "Another request created it first.")
 
 

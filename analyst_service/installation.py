@@ -1,9 +1,9 @@
 """Checks that a database has its own analyst's key and its own store of arrays.
 
 With another key nobody could check the signatures; with another store the sessions'
-arrays would be missing. So the database names both. It draws a random name for the
-store, which is written there as a mark and moves with the arrays. Until the database
-has noted that the mark is written, any unmarked store is accepted.
+arrays would be missing. So the database records the key, and a random name that is
+written into the store as a mark and moves with the arrays. Until the database has
+recorded that the mark is written, any unmarked store is accepted.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
 def _set_state(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
     """Set the state of a slot and audit it.
 
-    The reason is not audited: the audit outlives the session, people's words must not.
+    The reason, people's words, is not audited, because the audit outlives the session.
     """
     member.state, member.reason = state.value, None
     audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)

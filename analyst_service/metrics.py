@@ -33,8 +33,8 @@ class Metrics:
         self.refusals = counter(
             "coterie_refusals", "Refused requests by problem.", ["problem"]
         )
-        self.received = counter("coterie_received_bytes", "Bytes of bodies in.")
-        self.sent = counter("coterie_sent_bytes", "Bytes of bodies out.")
+        self.received = counter("coterie_received_bytes", "Bytes of request bodies.")
+        self.sent = counter("coterie_sent_bytes", "Bytes of response bodies.")
         self.notices = counter(
             "coterie_notices", "Attempts to send mail, by outcome.", ["outcome"]
         )
@@ -56,7 +56,7 @@ class Metrics:
 
 
 Figure = float | Mapping[str, float] | None
-"""A number, or numbers by state; None for no gauge."""
+"""A number, or numbers by state; None leaves the gauge out."""
 
 
 class Gauges(Collector):

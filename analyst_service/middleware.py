@@ -89,7 +89,7 @@ class RequestPool:
     def _decrement(counts: Counter[str], sender: str) -> None:
         counts[sender] -= 1
         if not counts[sender]:
-            del counts[sender]  # senders come and go
+            del counts[sender]  # or the counter would grow with each new sender
 
 
 class PoolPlace:
@@ -200,7 +200,7 @@ class RequestLimits:
         with ExitStack() as stack:
             try:
                 place = stack.enter_context(pool.admit(scope))
-                if is_unauthenticated:  # a route names its caller itself
+                if is_unauthenticated:  # else the route sets the sender
                     place.set_sender(address(scope))
             except TooManyRequests as full:
                 refusal = problem_response(full.problem, full.detail)

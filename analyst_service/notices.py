@@ -247,7 +247,7 @@ def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Rec
 
 
 def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
-    """Refuse an address beyond the caller's limits; remove an earlier copy of it."""
+    """Remove an earlier copy of an address; refuse it beyond the caller's limits."""
     receivers = _receivers_of(db, caller, session)
     for receiver in receivers:
         if receiver.address == address:
@@ -333,7 +333,7 @@ def lease_next(db: Transaction) -> Notification | None:
     while (row := db.execute(free).first()) is not None:
         notice, receiver = row
         # PostgreSQL evaluates the condition when a query begins and locks when it ends,
-        # so two simultaneous queries may both find the notice free. Another query sees
+        # so two simultaneous queries may both find the notice free. A second query sees
         # what was committed before the lock was acquired.
         is_still_free = sa.select(Notice.id).where(Notice.id == notice.id, is_free)
         if db.scalar(is_still_free) is None:
@@ -468,7 +468,7 @@ class Sender:
 
     def send_due(self) -> int:
         """Send a few due notices in parallel; return their number."""
-        notifications = list(islice(self._due(), _AT_ONCE))
+        notifications = list(islice(self._lease_due(), _AT_ONCE))
         if notifications:
             with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
                 list(pool.map(self._deliver, notifications))
@@ -485,7 +485,7 @@ class Sender:
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
                 self._has_outage = True
 
-    def _due(self) -> Iterator[Notification]:
+    def _lease_due(self) -> Iterator[Notification]:
         """Lease due notices one by one, each in a short transaction."""
         database = self._service.database
         while database.query(has_due):
@@ -508,7 +508,7 @@ class Sender:
             self._record(notice, "sent", state=NoticeState.SENT.value, failure=None)
 
     def _fail(self, notice: Notice, error: Undelivered) -> None:
-        """Try again later, or give up."""
+        """Schedule another attempt, or give the notice up."""
         is_last = error.is_final or notice.attempts > len(RETRIES)
         if is_last:
             fields = {"failure": error.failure.value}

@@ -33,8 +33,8 @@ _PARTS_ABOVE: Final = 64 << 20
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _MARK: Final = "mark"
-_SHRINKS: Final = 8  # shrink the cache after parts of an eighth of its size
-_LOOKUPS: Final = 16  # at the same time
+_SHRINKS: Final = 8  # the cache is shrunk when fetched parts add an eighth of its size
+_LOOKUPS: Final = 16  # most lookups at the same time
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
 
@@ -142,7 +142,7 @@ class ObjectBlobStore(FileBlobStore):
             obstore.delete(self._objects, _key(digest))
         super().remove(digest)
 
-    def older(self, before: float) -> Iterator[str]:
+    def older_than(self, before: float) -> Iterator[str]:
         """Yield the digests of blobs that were last written before a time (POSIX)."""
         import obstore
 
@@ -155,9 +155,9 @@ class ObjectBlobStore(FileBlobStore):
                         yield name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, copies that are not live, and the least recently used."""
+        """Remove old drafts, copies not ``live``, and copies used least recently."""
         super().sweep(before, live)
-        for digest in super().older(before):
+        for digest in super().older_than(before):
             if digest not in live:
                 super().remove(digest)
         self.shrink(self._cache_bytes)
@@ -227,12 +227,12 @@ class ObjectBlobStore(FileBlobStore):
         try:
             super().draft().keep_pieces(pieces, digest)
         except WrongDigest:
-            log.error("object store: an object does not match its digest")  # noqa: TRY400  the text says it
+            log.error("object store: an object does not match its digest")  # noqa: TRY400  no traceback: the text suffices
             raise Unavailable("A blob does not match its digest.") from None
 
 
 class ObjectDraft(FileDraft):
-    """A file in the cache; when it is kept it becomes an object and its cached copy."""
+    """A draft in the cache; keeping it makes an object, and its cached copy."""
 
     _store: ObjectBlobStore
 

@@ -202,7 +202,7 @@ class Service:
         self.rates.take(credential_id, now)
 
     def drain(self) -> None:
-        """Answer the requests that wait, and start no step: this process will end."""
+        """Answer waiting requests and start no more steps: this process will end."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
         self.notifier.notify_driver()

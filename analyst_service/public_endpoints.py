@@ -195,7 +195,7 @@ def get_part(name: str) -> Response:
     if name not in _TYPES:
         raise NotFound("Nothing has this address.")
     asset = asset_in(_DOCS, f"static/{name}", _TYPES[name])
-    # not longer: the next release has the same address
+    # briefly, because the next release serves other content at this address
     return Response(
         asset.content, headers={**asset.headers, "Cache-Control": "max-age=3600"}
     )

@@ -1,14 +1,14 @@
 """Shared code of endpoints: the service, the caller, JSON bodies, forms of arrays.
 
-An endpoint opens its own transaction and ends it before it returns. A transaction held
-from the endpoint to its response, as a dependency would, needs a second thread of the
-framework's pool while other threads wait for its connection: a deadlock under load. Writes
-go through Database.transact, so that a 2xx response means that they are committed.
+An endpoint opens its own transaction and ends it before it returns. A dependency would
+hold it until the response and end it in a second thread of the framework's pool, whose
+threads may all be waiting for its connection: a deadlock under load. Writes go through
+Database.transact, so that a 2xx response means that they are committed.
 
 JSON is parsed and validated by the endpoint, in a thread, and never in the event loop,
 which serves everybody. The validator holds the interpreter's lock, so it stops at the
 first mistake in a sequence: its work must not grow with the number of mistakes. JSON that
-readers understand differently, such as repeated names, is refused.
+parsers interpret differently, for example with repeated names, is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-MAX_NAMES: Final = 64  # in one object; no model has half as many
+MAX_NAMES: Final = 64  # in one JSON object; every model has fewer than half
 
 _M = TypeVar("_M", bound=BaseModel)
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})

@@ -90,7 +90,7 @@ def _purge(db: Transaction, session_id: str) -> set[str]:
         for kind in (Task, Contribution)
     )
     state = sa.select(Session.state_digest).where(Session.id == session_id)
-    digests = _collect(db, *in_blobs, state)
+    digests = _collect_digests(db, *in_blobs, state)
     db.execute(sa.delete(Task).where(Task.session_id == session_id))
     db.execute(
         sa.update(Contribution)
@@ -98,14 +98,14 @@ def _purge(db: Transaction, session_id: str) -> set[str]:
         .values(content=None)
         .execution_options(synchronize_session=False)
     )
-    _change(db, session_id, state_digest=None, purged_at=db.now())
+    _update_session(db, session_id, state_digest=None, purged_at=db.now())
     return digests
 
 
 def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
     """Remove everything except the audit."""
     digests = _purge(db, session.id)
-    digests |= _collect(
+    digests |= _collect_digests(
         db,
         sa.select(Result.digest).where(Result.session_id == session.id),
         sa.select(Session.summary_digest).where(Session.id == session.id),
@@ -113,7 +113,7 @@ def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
     for kind in (Contribution, Result, Invitation, Member):
         db.execute(sa.delete(kind).where(kind.session_id == session.id))
     now = db.now()
-    _change(
+    _update_session(
         db,
         session.id,
         title="",
@@ -131,11 +131,11 @@ def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
     return digests
 
 
-def _collect(db: Transaction, *queries: sa.Select[Any]) -> set[str]:
+def _collect_digests(db: Transaction, *queries: sa.Select[Any]) -> set[str]:
     return set(filter(None, db.scalars(sa.union(*queries))))
 
 
-def _change(db: Transaction, session_id: str, **values: object) -> None:
+def _update_session(db: Transaction, session_id: str, **values: object) -> None:
     db.execute(
         sa.update(Session)
         .where(Session.id == session_id)
@@ -234,7 +234,7 @@ def sweep(service: Service) -> None:
     before = (service.clock.now() - ORPHAN_AGE).timestamp()
     live = service.database.query(live_digests)
     service.blobs.sweep(before, live)
-    old = service.blobs.older(before)
+    old = service.blobs.older_than(before)
     remove_blobs(service, (digest for digest in old if digest not in live))
 
 
@@ -262,7 +262,7 @@ class Sweeper:
         purge_ended(service)
         delete_ended(service)
         service.database.transact(notices.remove_receivers)
-        # with its token, a party that asks learns that its session was deleted
+        # until then, a party can ask with its token and learns of the deletion
         before = service.clock.now() - _TOKEN_RETENTION
         service.database.transact(credentials.remove_old_tokens, before)
         service.database.truncate_log()

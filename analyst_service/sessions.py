@@ -110,7 +110,7 @@ def move(
 
 
 _POSITION = ("id", "state", "round", "attempt")
-# SET follows from the parameters of each execution, which name the columns
+# the names of the parameters of each execution decide which columns are set
 _MOVE = (
     sa.update(_SESSIONS)
     .where(*(_SESSIONS.c[name] == sa.bindparam(f"from_{name}") for name in _POSITION))
@@ -152,7 +152,7 @@ def members_of(db: Transaction, session_id: str) -> list[Member]:
     return list(db.scalars(query.order_by(Member.row_group, Member.column_group)))
 
 
-def _open_slots(
+def _slots_having(
     db: Transaction, kind: type[Task | Contribution], session: Session
 ) -> set[str]:
     """Return the slots that have a task, or a contribution, in the open attempt."""
@@ -254,7 +254,7 @@ def count_sessions(db: Transaction) -> dict[str, float]:
 def longest_waits(db: Transaction) -> dict[str, float]:
     """Return the longest time (seconds) that any session has spent in each open state.
 
-    0 where no session is in a state.
+    It is 0 for a state in which there is no session.
     """
     query = sa.select(Session.state, sa.func.min(Session.changed_at))
     since = dict(db.execute(query.group_by(Session.state)).all())
@@ -496,7 +496,7 @@ def stop_party(
     [own] = (m for m in members_of(db, session.id) if m.slot == caller.slot)
     if own.stopped == reason:
         return
-    require_going(db, session, own.slot)
+    require_not_stopped(db, session, own.slot)
     require_alive(session)
     own.stopped = None if reason is None else reason.value
     event = "continued" if reason is None else "stopped"
@@ -504,7 +504,7 @@ def stop_party(
     continue_without_stopped(db, session.id)
 
 
-def require_going(db: Transaction, session: Session, slot: str) -> None:
+def require_not_stopped(db: Transaction, session: Session, slot: str) -> None:
     """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
     reason = _find_stopped(db, session.id).get(slot)
     if reason is not None:
@@ -516,7 +516,7 @@ def continue_without_stopped(db: Transaction, session_id: str) -> None:
     stopped = _find_stopped(db, session_id)
     if not stopped or (session := find(db, session_id, lock=True)) is None:
         return
-    unanswered = set(stopped) - _open_slots(db, Contribution, session)
+    unanswered = set(stopped) - _slots_having(db, Contribution, session)
     db.execute(
         sa.delete(_TASKS).where(
             _TASKS.c.session_id == session.id,
@@ -550,12 +550,12 @@ _STOPPED = (
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
     """Return whether a session cannot continue without the parties that stopped.
 
-    While the analyst computes a step it needs nobody: the next round decides.
+    While the analyst computes a step no party is needed: the next round decides.
     """
     if session.state == SessionState.STEPPING:
         return False
     if session.state == SessionState.COLLECTING:
-        return len(_open_slots(db, Task, session)) < session.quorum
+        return len(_slots_having(db, Task, session)) < session.quorum
     if session.state == SessionState.CHOOSING:
         terms = read_terms(session.terms)
         remaining = len(terms.layout.slots) - n_stopped

@@ -88,7 +88,7 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # a takeover of a lease that still holds is no new attempt: its driver lives
+        # taking over an unexpired lease does not count: its driver did not die
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
@@ -204,7 +204,7 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return a sentence on why a session expired, with the missing parties."""
+    """Return why a session expired, in words, with the missing parties."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = find_awaited(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
@@ -320,15 +320,15 @@ def record(
     if not blobs.have(digests):
         raise FileNotFoundError("a blob of the step's result was removed")
     if isinstance(result, Opened):
-        return _open(db, lease, result)
+        return _open_round(db, lease, result)
     if isinstance(result, Choosing):
-        return _choose(db, lease, result)
+        return _ask_choice(db, lease, result)
     if isinstance(result, Closed):
         return _complete(db, lease, result)
     return _fail(db, lease, result)
 
 
-def _open(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:
+def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:
     now, session_id = db.now(), lease.session.id
     seconds = read_terms(lease.session.terms).deadlines.round
     news: dict[str, Any] = {}
@@ -361,22 +361,22 @@ def _open(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:
         "round": opened.round,
         "attempt": opened.attempt,
     }
-    # into the table, not through the class: nothing is read back
+    # without the ORM, because nothing is read back
     db.execute(
         sa.insert(table(Task)),
-        [place | {"slot": slot} | _stored(t) for slot, t in opened.tasks.items()],
+        [place | {"slot": slot} | _task_columns(t) for slot, t in opened.tasks.items()],
     )
     continue_without_stopped(db, session_id)
     return True
 
 
-def _stored(task: str | bytes) -> dict[str, Any]:
+def _task_columns(task: str | bytes) -> dict[str, Any]:
     if isinstance(task, str):
         return {"digest": task, "content": None}
     return {"digest": sha256(task).hexdigest(), "content": task}
 
 
-def _choose(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
+def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
     return move(
         db,

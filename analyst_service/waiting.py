@@ -85,7 +85,7 @@ class Waiter:
         self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a notification since creation or the last wait, or for the timeout."""
+        """Wait until notified or timed out; a notification since the last wait counts."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -93,7 +93,7 @@ class Waiter:
 
     def notify(self) -> None:
         """Wake the request, from any thread."""
-        with suppress(RuntimeError):  # its loop is closed
+        with suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._notified.set)
 
 
@@ -129,7 +129,7 @@ class Notifier:
 
     @contextmanager
     def subscribe(self, session: str) -> Iterator[Waiter]:
-        """Subscribe a request; enter before the query whether it has to wait."""
+        """Subscribe a request; enter before the query that decides whether it waits."""
         waiter = Waiter()
         with self._lock:
             self._waiters[session].add(waiter)

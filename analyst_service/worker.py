@@ -35,7 +35,7 @@ _WRITERS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The input of a step; without a state it is the session's first.
+    """The input of a step; ``state`` is None for the session's first step.
 
     ``tasks``, ``contributions``: by slot, bytes of short ones and digests of long ones.
     ``chooses``: whether the step follows the selection of the run ``chosen``.
@@ -111,7 +111,7 @@ def run(job: Job) -> StepResult:
 
 @lru_cache(maxsize=1)
 def _open_store(place: BlobPlace) -> FileBlobStore:
-    """Return the store, opened once: Dask's start removes its keys from the environment."""
+    """Return the cached store; starting Dask removes the store's keys from `os.environ`."""
     return place.open()
 
 
@@ -201,13 +201,13 @@ class Process:
     A step that kills its process harms no other step. Jobs and outcomes go through one
     pipe; when the process at one end dies, even by ``kill -9``, the other end notices.
 
-    ``has_own``: whether it starts processes of its own, which a daemon may not.
+    ``spawns``: whether it starts processes of its own, which a daemon may not.
     """
 
-    def __init__(self, *, has_own: bool = False) -> None:
+    def __init__(self, *, spawns: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self._channel, theirs = context.Pipe()
-        self._child = context.Process(target=serve, args=(theirs,), daemon=not has_own)
+        self._child = context.Process(target=serve, args=(theirs,), daemon=not spawns)
         try:
             self._child.start()
         finally:

@@ -39,7 +39,7 @@ class FieldGroup(Value):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a field in it has an error, or not its default."""
+        """Return whether a field in it has an error, or a value other than the default."""
         return any(group.is_open for group in self.groups) or any(
             field.wrong or field.value not in ("", field.usual) for field in self.fields
         )
@@ -70,12 +70,12 @@ class TableScreen(Screen):
 
     @property
     def fits(self) -> bool:
-        """Return whether the session may have the table."""
+        """Return whether the table can take part in the session."""
         return self.checked and bool(self.names) and not self.problems
 
 
 class CellLine(Value):
-    """A text of the table, its number of rows, and the value that it stands for.
+    """A text of the table, the number of rows with it, and the value that it stands for.
 
     chosen: the value of the option; empty if a person has to choose.
     """

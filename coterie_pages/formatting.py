@@ -360,7 +360,7 @@ _SMALLEST_P: Final = 0.001
 def outcome_cell(field: Outcome, line: int) -> str:
     """Return the intervals of a described variable: of its mean, or of each level.
 
-    Of yes and no only the share of yes is shown, of very many levels only the first ones.
+    A yes-or-no variable shows the share of yes; one with very many levels, only the first.
     """
     if not field.levels:
         interval = field.means[line]

@@ -197,7 +197,7 @@ class PlannedSlot(Value):
 
     row, column: the groups, from 0.
     expected: the only institution that may join here; None if the slot is open.
-    own: whether it is the reader's.
+    own: whether it is the reader's slot.
     """
 
     slot: str
@@ -338,8 +338,8 @@ class TermsSheet(Words):
 class Screen:
     """A served page: the name of its template, and the values that the template reads.
 
-    The template reads the values as ``page``. Pages with a sheet or a report read that
-    as ``page`` and their other values as ``own``.
+    The template reads the values as ``page``. The template of a sheet or report reads the
+    sheet or report as ``page``, and the other values as ``own``.
     """
 
     def __init__(self, template: str, content: Any = None, /, **values: Any) -> None:
@@ -485,10 +485,10 @@ class NewRowsSummary(Value):
     n_rows, n_labelled: all new rows, and those with a label.
     n_trained: own rows that the session clustered.
     outside: share of rows with a value outside the range of the trained rows.
-    by_chance: the largest mean share outside for rows of the same distribution.
+    by_chance: upper bound of the mean ``outside`` of rows of the same distribution.
     farthest: the largest distance of a row to its centre; None if the party has no
         centres.
-    variables: the columns that moved most; ``more_variables`` others moved less.
+    variables: the columns that moved most; ``more_variables`` counts the others.
     """
 
     n_rows: int = Field(ge=0)

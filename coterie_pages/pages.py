@@ -23,13 +23,13 @@ _REPORTS: Final = {
     "session-report": "session.html.j2",
 }
 Report = TermsSheet | RunReport | SessionReport
-"""A model that is one file, to store and print, or is shown in a frame."""
+"""A model whose page is one file to store and print, or is shown in a frame."""
 _MACROS: Final = {
     "parts": "parts.html.j2",
     "forms": "forms.html.j2",
     "desk": "desk/parts.html.j2",
 }
-"""Macros that every page may use; a template may also use the macros above its own."""
+"""Files of macros that every page may use; each may also use the files above it."""
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 

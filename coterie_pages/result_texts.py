@@ -155,12 +155,12 @@ def _farthest(profile: Profile, line: int) -> Iterator[str]:
     binary = {
         f"{field.title or field.name}: {NO_YES[0]}"
         for field in profile.fields
-        if field.levels == NO_YES  # the share of yes says it already
+        if field.levels == NO_YES  # the share of yes implies it
     }
     rows = [row for row in deviations(profile) if row.values[line] is not None]
     rows = [row for row in rows if row.name not in binary]
     rows.sort(key=lambda row: -abs(row.values[line] or 0.0))
-    names: set[str] = set()  # a variable with levels is mentioned by one of them
+    names: set[str] = set()  # only one level of a variable is mentioned
     for row in rows:
         deviation, variable = row.values[line] or 0.0, row.name.rpartition(": ")[0]
         if abs(deviation) < _FAR or len(names) == _MAX_TRAITS:
@@ -240,7 +240,7 @@ class PairedProfile(NamedTuple):
 
 
 def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
-    """Return the profiles of all parties, each with that of the own rows; then others."""
+    """Pair profiles of all parties with those of the party's rows; append the unpaired."""
     single = {id(profile): profile for profile in profiles if profile.own}
     pairs = []
     for pooled in (profile for profile in profiles if not profile.own):
@@ -308,7 +308,7 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
     if len(runs) > 1:
         yield (
             "The number of clusters was chosen on the same rows, so its quality measures "
-            "are too good."
+            "look better than they are."
         )
 
 

@@ -1,7 +1,7 @@
 """Headers and assets of pages that a browser asks for.
 
 Scripts and styles are files of the same address, so the content security policy forbids
-inline ones. Both shells send :data:`HEADERS` with each page.
+inline ones. Desk and analyst send :data:`HEADERS` with each page.
 """
 
 from __future__ import annotations

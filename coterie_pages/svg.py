@@ -1,6 +1,6 @@
 """Pictures as SVG, drawn by plain functions without a script or a library.
 
-Colours come from the page's style, so that dark screens and paper have theirs. Each
+Colours come from the page's style, so that they suit dark screens and paper. Each
 picture has a title and a description, and its numbers are in a table beside it.
 """
 
@@ -31,7 +31,7 @@ def element(tag: str, *content: str, **attributes: object) -> Markup:
         for name, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(
-        Markup(tag),  # noqa: S704  a name in this package, never a text of others
+        Markup(tag),  # noqa: S704  a constant, never a user's text
         attributes_,
         Markup("").join(content),
     )
@@ -49,7 +49,7 @@ def picture(
     """Return a complete picture.
 
     name: an identifier, unique on the page.
-    title, description: for readers who do not see it.
+    title, description: for readers who do not see the picture.
     size: width and height in units that are pixels at the usual size.
     class_: the style, which decides how letters scale in a small picture.
     """
@@ -187,7 +187,7 @@ def _thin(values: Sequence[int]) -> Sequence[int]:
     return values[:: -(-len(values) // 10) or 1]
 
 
-def _margin(values: Sequence[float], share_: float) -> _Pair:
+def _widen(values: Sequence[float], share_: float) -> _Pair:
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = share_ * (high - low)
     return low - margin, high + margin
@@ -250,7 +250,7 @@ def _draw_panel(
         _PANEL[0] - 70,
         _PANEL[1] - 60,
         (numbers[0], numbers[-1]),
-        _margin([value for _, value in points], 0.08),
+        _widen([value for _, value in points], 0.08),
     )
     yield text(plot.left, plot.top - 14, figure(name), class_="panel")
     yield from plot.levels(ticks(*plot.y, count=5))
@@ -547,7 +547,7 @@ def scatter(name: str, title: str, points: Points) -> Markup:
     outlines = points.outlines
     xs = [*points.x, *(x for outline in outlines for x in outline.x)]
     ys = [*points.y, *(y for outline in outlines for y in outline.y)]
-    plot = _Plot(56.0, 12.0, 572.0, 380.0, _margin(xs, 0.04), _margin(ys, 0.04))
+    plot = _Plot(56.0, 12.0, 572.0, 380.0, _widen(xs, 0.04), _widen(ys, 0.04))
     first, second = (f"{part:.0%}" for part in points.explained)
     axis_label, y = f"→ first principal axis ({first} of variance)", plot.bottom + 38
     columns = ticks(*plot.x, count=6)

@@ -53,8 +53,8 @@ _LEGEND: Final = (
 )
 
 _MIXED: Final = (
-    "Numbers, yes or no and levels go together where a dictionary describes them: numbers "
-    "count in standard deviations, and two answers, or two levels, are 1 apart."
+    "Numbers, yes or no and levels are clustered together if a dictionary describes "
+    "them: numbers count in standard deviations; two answers or two levels are 1 apart."
 )
 
 
@@ -160,7 +160,7 @@ class Advice:
     """Methods that fit, ordered by privacy, then accuracy, then number of rounds.
 
     with_distances: methods that would also fit if the analyst might see distances.
-    unsuitable: for each protocol that fits neither way, the reason.
+    unsuitable: the reason for each protocol that does not fit even with distances.
     """
 
     fits: Sequence[Fit]
@@ -171,7 +171,7 @@ class Advice:
 def advise(situation: Situation) -> Advice:
     """Return the methods that fit a situation, and why the others do not.
 
-    Raises InvalidParameters if no layout has that many parties.
+    Raises InvalidParameters if no layout has this number of parties.
     """
     fits, _ = _find_fits(situation)
     wider, unsuitable = _find_fits(replace(situation, distances=True))
@@ -263,13 +263,13 @@ def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[st
 
 
 def layout_of(partitioning: Partitioning, parties: int) -> Layout:
-    """Return a layout of that many parties; a mixed one has two column groups."""
+    """Return a layout of this number of parties; a mixed one has two column groups."""
     if partitioning == "horizontal":
         return Layout.lattice(parties, 1)
     if partitioning == "vertical":
         return Layout.lattice(1, parties)
     if parties < 3:
-        raise InvalidParameters("Rows and columns both split take three parties.")
+        raise InvalidParameters("Splitting both rows and columns takes three parties.")
     slots = (
         Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
         for row, column in (divmod(number, 2) for number in range(parties))
@@ -374,8 +374,8 @@ def size_warnings(
     memory = sizes.memory_bytes(params, extent)
     if upload >= LARGE_UPLOAD:
         warnings.append(
-            f"A party sends up to {upload / 1e9:,.1f} GB, and the analyst keeps that of "
-            "every party until the session is over."
+            f"A party sends up to {upload / 1e9:,.1f} GB, and the analyst keeps the "
+            "uploads of all parties until the session is over."
         )
     if memory >= LARGE_MEMORY:
         warnings.append(f"The analyst takes up to {memory / 1e9:,.1f} GB of memory.")

@@ -119,12 +119,12 @@ def check_schema(database: Database, revision: str | None) -> None:
     if revision < find_schema():
         raise click.ClickException(
             f"The database has schema {revision} of a release before 0.3.0, which later "
-            "ones do not read. Start with an empty database and an empty data folder; "
-            "the release that wrote this one still reads it."
+            "releases do not read. Start with an empty database and data folder; the "
+            "release that wrote the old database still reads it."
         )
     raise click.ClickException(
-        f"The database has schema {revision} of a newer release; this one knows "
-        f"none after {find_schema()}. Install the newer release. To stay with this one, "
+        f"The database has schema {revision} of a newer release; this release knows "
+        f"none after {find_schema()}. Install the newer release. To keep this release, "
         "restore a backup that it wrote into an empty analyst ('coterie restore')."
     )
 
@@ -140,7 +140,7 @@ def any_database(settings: Settings) -> Iterator[Database]:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
-            raise  # a bug here; DatabaseError itself means that the file is no database
+            raise  # our bug; the base class itself means that the file is no database
         raise click.ClickException(
             f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
             "where it is; by default it is a file in COTERIE_DATA_DIR."

@@ -60,8 +60,8 @@ def check(*, as_json: bool) -> None:
 def adopt(part: str) -> None:
     """Record the configured key or store of arrays in the database.
 
-    Use it after an intended change. Analysts with the previous one do not start any
-    more, and sessions that name the previous key end for their parties.
+    Use it after an intended change. Analysts with the previous key or store do not
+    start any more, and sessions that name the previous key end for their parties.
     """
     from analyst_service.installation import ForeignStore, adopt_key, adopt_store
     from analyst_service.logs import Act, log_act

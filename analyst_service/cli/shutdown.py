@@ -69,7 +69,7 @@ class DrainingServer(uvicorn.Server):
     def _drain(self) -> None:
         """Answer waiting requests; close each connection after its response."""
         self._app.state.service.drain()
-        # the headers of all responses from now on; uvicorn rebuilds them every second
+        # both lists, because uvicorn rebuilds the first from the second every second
         state = self.server_state
         state.default_headers = [*state.default_headers, _CLOSE]
         self.config.encoded_headers.append(_CLOSE)
@@ -136,7 +136,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._stop_waiting()
         self.transport.abort()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's type
         """Start the deadline of the first header."""
         super().connection_made(transport)
         self._start_waiting()

@@ -91,7 +91,7 @@ class Cluster:
         return bool(self._client.status == "running")
 
     def n_threads(self) -> int:
-        """Return the number of workers' threads; waits for a first worker.
+        """Return the number of the workers' threads; wait for the first worker.
 
         Raises Unavailable if the scheduler does not answer or has no workers.
         """
@@ -262,14 +262,14 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
 
 
 WORTH_SENDING: Final = 0.5
-"""Seconds of processor time from which blocks are sent to the cluster.
+"""Processor time (s) of a kernel from which its blocks are sent to the cluster.
 
-Below, sending takes longer than it saves (measured in November 2026).
+For less work, sending takes longer than it saves (measured in November 2026).
 """
 TASK_SECONDS: Final = 0.1  # of work per task; submitting one takes some milliseconds
 _MOST_BLOCKS: Final = 64  # per task
 _MOST_BLOCK_BYTES: Final = 1 << 20  # of a block's arrays that are in no blob
-_MOST_KERNEL_BYTES: Final = 1 << 20  # of a kernel's, per TASK_SECONDS of a block
+_MOST_KERNEL_BYTES: Final = 1 << 20  # of a kernel's arrays, per TASK_SECONDS of a block
 _AHEAD: Final = 2  # submitted tasks per thread
 
 
@@ -284,8 +284,8 @@ class _Cost:
 class DaskEngine:
     """Runs kernels on the workers of a cluster, or in this process if that is as fast.
 
-    Blocks whose rows are in no blob stay in this process, because rows are not sent. So
-    do kernels that are not a module's function, or carry too much data for their work.
+    Blocks whose rows are in no blob stay in this process, because rows are not sent.
+    Kernels that are no module-level function, or have much data for little work, stay too.
 
     connect: returns the cluster; called before the first task is sent.
     mapped: the blobs of the step.

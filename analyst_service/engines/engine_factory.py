@@ -38,7 +38,7 @@ class EngineChoice:
         return cls(kind="dask", scheduler=address.replace("tcp+plain:", "tcp:"))
 
     @property
-    def has_own(self) -> bool:
+    def spawns(self) -> bool:
         """Return whether steps start workers of their own on this machine."""
         return self.kind == "dask" and not self.scheduler
 

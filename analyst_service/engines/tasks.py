@@ -236,7 +236,7 @@ def run_task(task: BlockTask) -> BlockResults | BlockFailure:
         kernel = resolve_references(task.kernel, blobs)
         results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
         return BlockResults(results=results, seconds=time.thread_time() - begin)
-    except Exception as error:  # noqa: BLE001  the analyst gets it, and Dask does not
+    except Exception as error:  # noqa: BLE001  returned, so Dask does not log it
         return BlockFailure(error=error)
 
 

@@ -85,7 +85,7 @@ def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable
 def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
     """Return sizes, centroids and other figures that the coordinator may read.
 
-    If sizes of small clusters are not published, ``told`` lists those of the others.
+    If sizes of small clusters are not published, ``told`` lists the other sizes.
     """
     arrays = summary.arrays
     sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
@@ -122,7 +122,7 @@ def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return published values without None; each item of a mapping is one value."""
+    """Return published values without None; items of a mapping become single values."""
     plain_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

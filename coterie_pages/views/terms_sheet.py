@@ -415,7 +415,7 @@ def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
         Risk(
             code=code,
             **{name: getattr(risk, name) for name in _RISK_FIELDS},
-            # the sheet has the protocol's readers in the words of the session
+            # the sheet describes the protocol's readers in the words of the session
             readers=tuple(
                 Learns(who=reader, what=sentence)
                 for reader, sentence in risk.readers

@@ -129,7 +129,7 @@ def select_clustered(
 def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
     """Return the divisor (m,) of each clustered column of a slot.
 
-    It follows from pooled moments if the session had them, else from the party's own rows.
+    It comes from pooled moments if the session had them, else from the party's rows.
 
     data: the clustered columns of the slot's rows.
     """
@@ -182,7 +182,7 @@ def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
     if n_bare:
         sentences.append(
             f"{n_bare} rows are linked to nobody: for each match key they have no value, "
-            "or one that another row has"
+            "or the same as another row"
         )
     return sentences
 

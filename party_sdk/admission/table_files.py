@@ -33,8 +33,8 @@ class TableSpec:
     long_form: ``OBJECT,ITEM[,COUNT]`` for a file with one line per object and item.
     objects_file: with ``long_form``, the file with the ids of all objects.
     on_open: called with this object and the rows, once these are read.
-    name_ids: called if no id column is named, with the columns that may be it and the one
-        that looks like it, or None; returns the id column, or None.
+    name_ids: called if no id column is named, with the candidate columns and the most
+        likely one, or None; returns the id column, or None.
     """
 
     path: Any

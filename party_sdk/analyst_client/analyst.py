@@ -34,7 +34,7 @@ def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
     text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
         return CoterieError.of(Problem.of_slug(reason or ""), text)
-    except KeyError:  # no reason, or that of a newer release
+    except KeyError:  # no reason, or one of a newer release
         return SessionOver(text, state, reason)
 
 

@@ -44,8 +44,8 @@ def refusal(
     return CertificateRefused(
         f"{where} shows a certificate of an authority that is not trusted here "
         f"({error.verify_message}).",
-        remedy="If it is of an institution's own authority, or your proxy opens TLS, name "
-        "that authority's PEM file in COTERIE_CA_FILE.",
+        remedy="If an institution's own authority issued it, or your proxy opens TLS, "
+        "name that authority's PEM file in COTERIE_CA_FILE.",
     )
 
 

@@ -2,8 +2,8 @@
 
 Without them a server could fill this machine's memory, or keep it waiting forever. All
 requests of the SDK go through :func:`fetch`. A timeout of httpx starts again with each
-byte; here one clock runs from the end of a request, over a proxy's handshake, the headers
-and the content.
+byte; here one clock runs from the end of a request, and covers a proxy's handshake, the
+headers and the content.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
 from clustering_protocols.wire.http_headers import is_this_machine
 
 HEAD_SECONDS: Final = 60.0
-"""Time from the end of a request to the first byte of content, and for the content
-before its rate counts. The analyst holds a request for at most 20 of these seconds."""
+"""Longest time from the end of a request to the first byte of content, and from there until
+the rate of the content counts. The analyst holds a request for at most 20 seconds of it."""
 
 MIN_BYTES_PER_SECOND: Final = 16 << 10
 """Slowest rate of content; the analyst demands the same of an upload."""
 
 DOCUMENT_BYTES: Final = 16 * JSON_BYTES
-"""Largest answer of JSON. Most of it is the terms, whose bytes take at most six each when
-they are escaped."""
+"""Largest answer of JSON. Most of it is the terms, which escaping makes at most six times
+as long."""
 
 MAX_PAGES: Final = 10_000
 """Most pages of a list: enough for ten million audit lines, or half a million sessions."""
@@ -64,7 +64,7 @@ def max_array_bytes() -> int:
     sizes = []
     with suppress(AttributeError, OSError, ValueError):
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):  # "max" where there is no limit
+    with suppress(OSError, ValueError):  # the file says "max" if there is no limit
         sizes.append(int(_CGROUP.read_text()))
     return min(sizes) // 2 if sizes else BODY_BYTES
 
@@ -136,7 +136,7 @@ def _too_large(url: httpx.URL, limit: int) -> GuardRefused:
     sentence = f"The answer of {url.host} has more than {limit >> 20:,} MiB"
     if limit == DOCUMENT_BYTES:
         return GuardRefused(
-            f"{sentence}, and no document of an analyst has.",
+            f"{sentence}, which no document of an analyst has.",
             remedy="Nothing of it was kept. Check the address; if it is right, tell the "
             "coordinator.",
         )
@@ -248,7 +248,7 @@ class _TimedStream(httpcore.NetworkStream):
         self._start(inf)
 
     def begin_content(self) -> None:
-        """Start the clock of the content, which each byte extends."""
+        """Start the clock of the content; each byte that arrives extends it."""
         self._start(MIN_BYTES_PER_SECOND)
 
     def _start(self, rate: float) -> None:

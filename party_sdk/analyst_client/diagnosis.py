@@ -214,7 +214,7 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
         )
         text = f"The certificate is valid, and from {authority}."
     else:
-        text = "Plain http: for this machine or a protected network alone."
+        text = "Plain http: use it only on this machine or a protected network."
     yield CheckResult("TLS", text)
     yield _identify_peer(url, answer)
     yield _compare_clocks(answer.headers.get("date"), begin + (end - begin) / 2)
@@ -227,12 +227,12 @@ def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
     try:
         raise_problem(answer.status_code, media_type_of(answer), answer.content)
     except Internal:
-        pass  # no problem of the closed list
+        pass  # not an answer of an analyst
     except Unavailable as error:
         return CheckResult(
             "analyst",
             f"The analyst is there, but cannot answer now: {error.detail}",
-            "Wait, and try again; if it stays, tell the administrator of the analyst.",
+            "Wait and try again. If that fails, tell the administrator of the analyst.",
         )
     except CoterieError as error:
         return CheckResult(
@@ -267,5 +267,5 @@ def _compare_clocks(header: str | None, local_time: datetime) -> CheckResult:
     return CheckResult(
         "clock",
         f"This clock is {abs(seconds):,.0f} seconds {direction} the analyst's.",
-        "Set this machine's clock by a time server (NTP): deadlines go by the time.",
+        "Set this machine's clock by a time server (NTP): deadlines depend on it.",
     )

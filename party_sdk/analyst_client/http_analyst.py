@@ -35,7 +35,7 @@ from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transpor
 
 _M = TypeVar("_M", bound=BaseModel)
 
-_STOP_SECONDS: Final = 10.0  # seconds: an operator waits to read why it stopped
+_STOP_SECONDS: Final = 10.0  # meanwhile the operator cannot read why the party stopped
 
 
 def connect(

@@ -1,8 +1,8 @@
 """Invitations: one string with everything that a party needs to join.
 
-Before the ``#`` stands the analyst's address. After it come session, slot, the one-time
+The analyst's address stands before the ``#``. After it come session, slot, the one-time
 code, which is sent to the analyst, and the session secret, which is not: no HTTP client
-sends the part of an address after ``#``. The rest is the digest of the terms, the
+sends the part of an address after ``#``. At the end are the digest of the terms, the
 coordinator's public key and its signature, so the analyst cannot change the terms.
 """
 

@@ -87,9 +87,9 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
 
 
 def parse_answer(model: type[_M], content: bytes) -> _M:
-    """Return an answer of JSON.
+    """Return the parsed JSON of an answer.
 
-    Raises VersionMismatch if this release cannot read it, for example a new state.
+    Raises VersionMismatch if this release cannot read it, for example an unknown state.
     """
     try:
         return model.model_validate_json(content)

@@ -177,7 +177,7 @@ class Transport:
         while True:
             attempt += 1
             begin = time.monotonic()
-            response, problem = self._try(request)
+            response, problem = self._send_once(request)
             duration = time.monotonic() - begin
             # a large body takes long to send, though the analyst is not silent
             elapsed += min(duration, _MAX_BODY_SECONDS) if request.content else duration
@@ -220,7 +220,7 @@ class Transport:
         finally:
             timer.cancel()
 
-    def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
+    def _send_once(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
         try:
             return fetch(self._http, request), ""
         except httpx.TransportError as error:
@@ -233,9 +233,9 @@ class Transport:
 
 
 def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None:
-    """Return the error of a failure that repeating cannot mend, or None.
+    """Return the error for a failure that a retry cannot mend, or None.
 
-    Nothing was sent in such a case: a connection is encrypted before its first byte.
+    Nothing was sent before such a failure: a connection is encrypted from its first byte.
 
     Returns CertificateRefused if the certificate is not trusted, InvalidParameters if the
         server does not speak TLS, Unavailable if a proxy demands a password.

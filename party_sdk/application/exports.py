@@ -26,7 +26,7 @@ from party_sdk.tables import Table
 def export_table(
     home: Home, stored: PartySession, rows: TableSpec
 ) -> list[ExportColumn]:
-    """Return the columns of the own table, with the cluster of each row.
+    """Return the columns of the party's table, with the cluster of each row.
 
     Raises NotReady if there is no result yet.
     Raises GuardRefused if it is not the table that took part.
@@ -74,7 +74,7 @@ def read_names(path: Path) -> dict[int, str]:
 
 
 def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnRun]:
-    """Return how each run clusters the own rows, before one is chosen.
+    """Return how each run clusters the party's rows, before one is chosen.
 
     Raises NotReady if this party has no labels yet.
     Raises GuardRefused if it is not the table that takes part.
@@ -84,7 +84,7 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
 
 
 def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
-    """Return the own rows' sizes and profile in each finished run; nothing is sent.
+    """Return sizes and profile of the party's rows in each finished run, sending nothing.
 
     Raises GuardRefused if it is not the table that takes part.
     Raises NotReady if this party has no labels yet; if the analyst labels the rows, they

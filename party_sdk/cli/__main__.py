@@ -11,7 +11,7 @@ def command() -> None:
     """Run `coterie`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Windows consoles lack letters: print a question mark, do not raise
+            # Windows consoles lack some letters: print ? instead of raising an error
             stream.reconfigure(errors="replace")
     run_without_finalisation(main)
 

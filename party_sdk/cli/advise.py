@@ -53,9 +53,9 @@ def advise(
     from party_sdk.advice import Situation, advise as find
 
     situation = Situation(
-        partitioning=_answer(ctx, "partitioning", partitioning),
-        parties=int(_answer(ctx, "parties", parties)),
-        distances=_answer(ctx, "distances", distances) == "yes",
+        partitioning=_value_or_ask(ctx, "partitioning", partitioning),
+        parties=int(_value_or_ask(ctx, "parties", parties)),
+        distances=_value_or_ask(ctx, "distances", distances) == "yes",
         data=data,
         rows=rows,
     )
@@ -64,8 +64,8 @@ def advise(
     return Output(_document(advice), text.split("\n"))
 
 
-def _answer(ctx: click.Context, name: str, value: Any) -> Any:
-    """Return an option's value, or ask for it, or take the default."""
+def _value_or_ask(ctx: click.Context, name: str, value: Any) -> Any:
+    """Return an option's value; if it is missing, ask for it or take the default."""
     from party_sdk.advice import QUESTIONS
 
     question = QUESTIONS[name]
@@ -110,7 +110,7 @@ def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
     if advice.fits:
         yield from _table(situation, advice.fits)
     else:
-        yield "No method fits all of this."
+        yield "No method fits all of these answers."
     if advice.with_distances:
         names = "; ".join(fit.name for fit in advice.with_distances)
         also = " also" if advice.fits else ""

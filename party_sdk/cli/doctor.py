@@ -66,7 +66,7 @@ def _address(context: click.Context, argument: str) -> str:
     from party_sdk.analyst_client.invitations import Invitation
 
     text = read_invitation(context, context.command.params[0], argument)
-    if "#" not in text and not Path(text).exists():  # a file whose @ was forgotten
+    if "#" not in text and not Path(text).exists():  # else a file whose @ was forgotten
         if problem := address_advice(text):
             raise click.UsageError(problem, context)
         return text.rstrip("/")

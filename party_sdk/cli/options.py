@@ -55,7 +55,7 @@ def read_invitation(context: Context, _: click.Parameter, value: str | None) -> 
     """Return an invitation from a file, from standard input for -, or as typed."""
     if value is None:
         return ""
-    if context.resilient_parsing:  # completion reads nothing
+    if context.resilient_parsing:  # completion in a shell must not read files
         return value
     context.meta[_INVITATION_TEXT] = value
     if value == "-":
@@ -82,7 +82,7 @@ InvitationArgument: TypeAlias = Annotated[str, argument(callback=read_invitation
 def read_address(
     context: Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    """Return the address of an analyst; wrong usage if it is invalid."""
+    """Return the address of an analyst; raise a usage error if it is invalid."""
     if value and (problem := address_advice(value)):
         name = parameter.human_readable_name.lower()
         from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
@@ -226,7 +226,7 @@ Preparations: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class HomeOptions:
-    """The home of a command."""
+    """The option that names the home of a command."""
 
     home: HomeFolder = None
 
@@ -353,7 +353,7 @@ class TableOptions(ReadingOptions):
     def spec(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec | None":
-        """Return the table, to be opened, or None.
+        """Return the table to be opened; None without --data.
 
         outputs: files that will be written, which are checked here.
         """
@@ -444,7 +444,7 @@ def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
 # Files that are written
 
 
-def prepare_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
+def check_new_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
     """Refuse files that cannot be written, or exist already."""
     check_outputs(paths, source, force=force)
     refuse_overwriting(paths, None, force=force)
@@ -463,7 +463,7 @@ Guards: TypeAlias = Annotated[
 
 
 def policy_of(home: Path, guards: Mapping[str, Any]) -> "Policy":
-    """Return the policy of a home, with other values of some guards."""
+    """Return the policy of a home, with the given values in place of its own."""
     from party_sdk.home.policy_files import check_guards, read_policy
 
     return replace(read_policy(home), **check_guards(guards))

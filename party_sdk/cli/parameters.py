@@ -9,9 +9,9 @@
     ) -> Output: ...
 
 Type and default of a parameter become those of an option. A parameter whose type is a
-dataclass provides one option per field. One with a text as annotation (a type that is
-not imported here) gets the object to which the group connects. Decision 82 says why
-this is neither typer nor plain click.
+dataclass provides one option per field. A parameter annotated with a text (a type that
+is not imported here) gets the object that the group opens. Decision 82 says why this
+is neither typer nor plain click.
 """
 
 import functools
@@ -42,7 +42,7 @@ class ParameterSpec:
 
 @dataclass(frozen=True)
 class CaptionOptions:
-    """The options of groups of request fields, as one mapping by option."""
+    """A parameter that gets the options of groups of request fields as one mapping."""
 
     groups: tuple[Group, ...]
 
@@ -80,7 +80,7 @@ def of_caption(caption: Caption) -> ParameterSpec:
 def command(
     group: click.Group | None = None, name: str | None = None, common: str = ""
 ) -> Callable[[Callable[..., Output | None]], click.Command]:
-    """Make a command of a function; one that returns an :class:`Output` takes ``--json``.
+    """Make a command of a function; if it returns an :class:`Output`, add ``--json``.
 
     common: names of the options that --help shows; --help-all shows the others too.
     """

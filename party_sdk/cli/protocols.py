@@ -17,8 +17,8 @@ def protocols(
 ) -> Output:
     """List the protocols; with NAME, describe one.
 
-    It prints parameters with limits and defaults, who learns what, its risks, and
-    the choices of each party.
+    A description has the parameters with limits and defaults, who learns what, the
+    risks, and the choices of each party.
     """
     from clustering_protocols import catalogue
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import click
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.cli.options import OUT, Force, ReadingOptions, prepare_files
+from party_sdk.cli.options import OUT, Force, ReadingOptions, check_new_files
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
 
@@ -37,7 +37,7 @@ def infer(
     reading: ReadingOptions,
     describe: Annotated[
         tuple[str, ...],
-        option("Only describe it in profiles, such as an outcome.", metavar="NAME"),
+        option("Only describe this column in profiles (an outcome).", metavar="NAME"),
     ] = (),
     leave_out: Annotated[
         tuple[str, ...], option("Leave this column out.", metavar="NAME")
@@ -45,7 +45,7 @@ def infer(
     levels: Annotated[
         tuple[str, ...],
         option(
-            "The levels of a variable. Alone: those of all columns of words, unasked.",
+            "Levels of a variable; without a value, of all text columns, unconfirmed.",
             metavar="[NAME=A,B]",
             is_flag=False,
             flag_value=_EVERY,
@@ -69,7 +69,7 @@ def infer(
     """
     from party_sdk.tables.drafts import infer as draft_dictionary
 
-    prepare_files([out, csv_out], file, force=force)
+    check_new_files([out, csv_out], file, force=force)
     confirm = (lambda *_: True) if _EVERY in levels else _ask
     draft = draft_dictionary(str(file), reading.read_options(), confirm)
     draft = draft.change(_changes(describe, leave_out, levels))
@@ -115,7 +115,7 @@ def build(
     """
     from party_sdk.tables.variables import DictionaryDraft
 
-    prepare_files([out], file, force=force)
+    check_new_files([out], file, force=force)
     _write(DictionaryDraft.read_csv(file), out, None)
 
 

@@ -11,7 +11,7 @@ from party_sdk.cli.options import (
     OUT,
     Force,
     ReadingOptions,
-    prepare_files,
+    check_new_files,
     read_terms_file,
 )
 from party_sdk.cli.parameters import argument, command, option
@@ -67,7 +67,7 @@ def table(
 ) -> Output:
     """Show how FILE is read, or its problems with their lines. Nothing is sent.
 
-    With --schema: whether it is what the dictionary describes. Ends with 5 if there are
+    With --schema, check whether it fits the dictionary. Ends with 5 if there are
     problems, and without --schema if there are missing values or words: 'run' refuses
     them unless the terms describe them.
 
@@ -105,7 +105,7 @@ def table(
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
-    """Draft patterns of ids, in which letters that nearly all share are literal."""
+    """Draft patterns of ids, in which letters that nearly all ids share are literal."""
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,
         fit,
@@ -145,7 +145,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         extent = f"{low} to {high}" if low else ""
         yield f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip()
     if report.match_keys:
-        yield "match keys, with their values of the first rows; nothing of it is sent"
+        yield "match keys, with the values of the first rows; none of this is sent"
     for key in report.match_keys:
         yield f"  {key.key}"
         yield f"    {key.sentence}"
@@ -189,7 +189,7 @@ def _propose_mapping(
     from party_sdk.tables.mapping import write_mapping
 
     if out is not None:
-        prepare_files([out], file, force=force)
+        check_new_files([out], file, force=force)
     proposal = propose(str(file), options, schema)
     if out is not None:
         write_whole(write_mapping(proposal.to_mapping()), out)
@@ -261,7 +261,7 @@ def _describe_cell(column: "ColumnProposal", cell: "LevelProposal") -> str:
     if cell.level is not None:
         return f"{cell.text!r} ({rows}) is {cell.level!r}"
     levels = f" of {', '.join(map(repr, column.levels[:8]))}" if column.levels else ""
-    question = "which level" if column.levels else "no number; which one, or none"
+    question = "which level" if column.levels else "not a number; which one, or none"
     suggestion = (
         f" Perhaps {' or '.join(map(repr, cell.perhaps))}." if cell.perhaps else ""
     )

@@ -53,8 +53,8 @@ def ui(
     """Open the desk: pages to take part and coordinate.
 
     Only this machine can reach it. Prints a link that opens it once, and opens a
-    browser. What runs continues without the browser, until this command is stopped; orders
-    of 'coterie party' are the same ones. Run it again for another link.
+    browser. Sessions continue without the browser until this command is stopped; 'coterie
+    party' can continue the same sessions. Run this command again for another link.
     """
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")

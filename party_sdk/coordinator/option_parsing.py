@@ -116,8 +116,8 @@ def read_preparation(
 ) -> Sequence[Preparation] | None:
     """Return the preparations of column groups, from files or by one rule for all gaps.
 
-    covariates: names, separated by commas, of variables that site effects keep, or
-        'none'; if empty, site effects are not removed.
+    covariates: names, separated by commas, of variables whose effects are kept when
+        site effects are removed, or 'none'; if empty, site effects are not removed.
     earlier: terms whose preparation is the default for the same variables.
     """
     if paths and (missing or covariates):
@@ -136,7 +136,7 @@ def read_preparation(
 
     plans = None if earlier is None else earlier.preparation
     if plans and plans[0].missing == "leave":
-        plans = None  # a description, which clusters nothing
+        plans = None  # the earlier session described variables, and clustered nothing
     prepared: Sequence[Preparation] | None
     if missing or plans is None or len(plans) != len(dictionary):
         prepared = by_rule(missing, dictionary)
@@ -246,8 +246,8 @@ def by_rule(
     Clustered categories become indicators under any rule.
 
     rule: {'drop', 'mean', 'median'} or None; drop: rows with a gap do not take part.
-        mean, median: these fill gaps of numbers, the most frequent level those of
-        categories. None: tables with gaps are refused.
+        mean, median: the value that fills gaps in numbers; the most frequent level fills
+        gaps in categories. None: tables with gaps are refused.
 
     Raises InvalidParameters if the rule is unknown.
     """
@@ -288,7 +288,7 @@ def as_list(value: T | Sequence[T] | None) -> Sequence[T] | None:
     """Return a value as a sequence, and a sequence or None unchanged."""
     if value is None or isinstance(value, list | tuple):
         return value
-    return [value]  # type: ignore[list-item]  # neither kind is a sequence itself
+    return [value]  # type: ignore[list-item]  # T is no list or tuple
 
 
 def read_runs(
@@ -298,10 +298,10 @@ def read_runs(
 ) -> tuple[dict[str, Any], Evaluation | None]:
     """Return parameters with one n_clusters, and the runs if there are several.
 
-    Several are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
+    Several numbers are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
 
-    Raises InvalidParameters if the numbers are invalid, or there is a choice with only
-        one.
+    Raises InvalidParameters if the numbers are invalid, or ``choose`` is given with only
+        one number.
     """
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.sections import Evaluation

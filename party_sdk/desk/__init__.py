@@ -1,7 +1,7 @@
 """The desk at home: pages for one person, served on this machine alone.
 
-Orders run without it (:mod:`party_sdk.supervisor`): the desk shows them, and answers their
-questions for the person in front of it. It has no logic of protocols, and calls the same
+Orders run without it (:mod:`party_sdk.supervisor`): the desk shows them, and passes on a
+person's answers to their questions. It has no logic of protocols, and calls the same
 functions as the commands.
 
 ``visits`` and ``gate`` admit one visitor and check every request, ``responses`` has the

@@ -81,7 +81,7 @@ class TableDraft:
 
     @property
     def is_listed(self) -> bool:
-        """Return whether the form lists the table's variables, or typed ones."""
+        """Return whether the form lists its current table's variables, or typed ones."""
         return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:
@@ -89,7 +89,7 @@ class TableDraft:
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
-            return self  # the form names them together with the table
+            return self  # the form names ids and table at the same time
         options = ReadOptions(allow=("running-number",))
         id_column = find_id_column(self.path, options, examine(self.path, options)[0])
         return replace(self, ids=() if id_column is None else (id_column,))

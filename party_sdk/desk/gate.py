@@ -151,8 +151,8 @@ class AuthMiddleware:
             raise RequestRefused(
                 401,
                 "This visit has ended",
-                "Nobody was here for a while, or the desk was opened again. What runs "
-                "continues.",
+                "Nobody was here for a while, or the desk was opened again. Orders "
+                "continue to run.",
                 "Run 'coterie ui' again: it shows a new link.",
             ) from None
         request.state.visitor = visitor
@@ -180,7 +180,7 @@ class AuthMiddleware:
 
 _GOODBYE: Final = Refusal(
     title="You left the desk",
-    detail="What runs continues as long as 'coterie ui' does.",
+    detail="Orders run as long as 'coterie ui' does.",
     remedy="Run 'coterie ui' again: it shows a new link.",
 )
 _BACK: Final = "Go back, and send the form from the page itself."
@@ -189,7 +189,7 @@ _BACK: Final = "Go back, and send the form from the page itself."
 async def _read_form(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
         raise RequestRefused(
-            415, "The form was not accepted", "Its type is not a form's.", _BACK
+            415, "The form was not accepted", "It was not sent as a form.", _BACK
         )
     body = bytearray()
     async for piece in request.stream():

@@ -166,7 +166,7 @@ def render_page(
     """Return a model as a page with its frame.
 
     seconds: interval in which the page refreshes itself; 0 for never.
-    waits: whether it waits for the person.
+    waits: whether the page waits for a person's answer.
     """
     desk = desk_of(request)
     address = address_of(request, desk)

@@ -117,7 +117,7 @@ def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
         h11_max_incomplete_event_size=65_536,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # the server handles them itself, and raises them again when it has ended
+        # uvicorn handles signals itself, but raises them again when it has ended
         signal.signal(number, lambda *_: None)
     desk.background.start()
     try:
@@ -157,7 +157,7 @@ def write_link_page(home: Path, link: str) -> Path:
 
 
 def leave(request: Request) -> Response:
-    """End the visit; what runs continues."""
+    """End the visit; orders continue to run."""
     desk_of(request).visits.end()
     return see_other(GOODBYE_PATH)
 
@@ -191,7 +191,7 @@ async def _show_error(request: Request, error: Exception) -> Response:
         return render_error(request, error)
     model = Refusal(
         title="This page has a defect",
-        detail="What runs continues.",
+        detail="Orders continue to run.",
         remedy="The terminal says where: report it to those who gave you the program.",
     )
     return render_page(request, model, status=500)

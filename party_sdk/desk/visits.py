@@ -65,7 +65,7 @@ class DeskVisitor:
     def check(self, token: str) -> None:
         """Raise :class:`Forbidden` unless a form belongs to this visit."""
         if not compare_digest(token.encode(), self.token.encode()):
-            raise Forbidden("The form is not one of this visit.")
+            raise Forbidden("The form belongs to another visit.")
 
 
 class Visits:

@@ -124,7 +124,7 @@ class Overlap(NamedTuple):
 
 
 def _changed_rows(before: Rows, now: Rows) -> Iterator[int]:
-    """Yield the least number of rows in which each changed column differs."""
+    """Yield, for each changed column, the least number of rows in which it differs."""
     equal = {column.tobytes() for column in before.columns}
     now_columns = {column.tobytes() for column in now.columns}
     unmatched = [
@@ -344,8 +344,8 @@ class _Check:
         before = self._largest_amount(lambda use: use.degrees) if degrees else 0.0
         if before and before + degrees > _MOST_DEGREES * _ROUNDING:
             raise GuardRefused(
-                "An earlier session sent sums of memberships over these rows: with those "
-                f"of this session others would have {before + degrees:.2g} equations "
+                "An earlier session sent sums of memberships over these rows: with the "
+                f"sums of this one, others would have {before + degrees:.2g} equations "
                 f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. Take "
                 "fewer rounds or clusters, hard c-means, or other rows."
             )

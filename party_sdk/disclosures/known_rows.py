@@ -162,7 +162,7 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
 
 
 def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return the UTF-8 buffer of texts (b,), and the offsets (b + 1,) of their ends."""
+    """Return the UTF-8 buffer (b,) of n texts, and the offsets (n + 1,) of their bounds."""
     _, offsets, content = texts.buffers()
     if not len(texts):  # there may be no buffers
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -198,10 +198,10 @@ _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
 """Lengths of runs: one row for numbers, many rows for columns of mostly equal values."""
 
 _LEAST_UNIQUE: Final = 0.9
-"""Share of runs of a length that must be unique for these to be compared."""
+"""Runs of a length are compared if at least this share of them is unique."""
 
 _COMMON: Final = 0.25
-"""Share of unique runs that the same column has in common; others have about a tenth."""
+"""Least share of unique runs that equal columns have in common; others share a tenth."""
 
 _SAMPLE: Final = 4096
 """Approximate number of runs of a column that are compared."""
@@ -252,7 +252,7 @@ class KnownTable(NamedTuple):
         pairs = [
             (int(n.argmax()), j) for j, n in enumerate(common.T) if max(n) > fewest
         ]
-        if not pairs:  # no runs in common if rows have another order: compare by names
+        if not pairs:  # reordered rows have no runs in common: compare names
             equal = self.names[:, None] == table.names
             pairs = [(int(i), int(j)) for i, j in zip(*np.nonzero(equal), strict=True)]
         words = np.zeros(self.cells.shape[1], np.uint64)

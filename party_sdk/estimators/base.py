@@ -38,9 +38,9 @@ _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
 
 def labels_new_rows(estimator: Any) -> bool:
-    """Return whether a fitted estimator can label new rows; before, whether it may.
+    """Return whether a fitted estimator can label new rows; before fitting, whether it may.
 
-    Raises GuardRefused with what is needed for it, which scikit-learn shows as the cause.
+    Raises GuardRefused, which says what is needed; scikit-learn shows it as the cause.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
@@ -149,7 +149,7 @@ class FederatedClusterer(_ScikitClusterer):
     def predict(self, X: Any) -> Any:
         """Label new rows with the model that the session releases to its parties.
 
-        ``llf`` over split rows releases one, ``dc`` with ``params={"predictor": True}``.
+        ``llf`` over split rows releases one; ``dc`` needs ``params={"predictor": True}``.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class FederatedClusterer(_ScikitClusterer):
         Raises
         ------
         AttributeError
-            If the session releases no model; the cause says what it needs for one.
+            If the session releases no model; the cause says what would release one.
         CannotCluster
             If the columns are not those of the session.
         """

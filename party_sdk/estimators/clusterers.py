@@ -35,7 +35,7 @@ class FederatedKMeans(CentreDistances):
         run that gives the labels.
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
         Or any other protocol that has k-means; 'dc' by default. Each of the other
-        estimators has the first protocol that it names as default.
+        estimators uses the first protocol that it lists by default.
     layout : 'rows', 'columns', (int, int) or Layout, optional
         The parties and what they hold; see
         :func:`~party_sdk.lab.simulated_session.simulate`.
@@ -88,8 +88,8 @@ class FederatedKMeans(CentreDistances):
         The objective, divided by that of the pooled method with ten starts: 1 is as
         good as a pooled analysis, more is worse.
     objective_ratio_same_rules_ : float or None
-        The same, over the pooled method under the session's rules: small clusters keep
-        their place, dimensions may be left out.
+        The objective, divided by that of the pooled method under the session's rules:
+        small clusters keep their place, dimensions may be left out.
     site_agreement_ : float or None
         How closely the clusters follow the row groups: 1 exactly, about 0 not at all;
         None if all tables hold the same rows.
@@ -153,7 +153,7 @@ class FederatedKMeans(CentreDistances):
 class FederatedFuzzyCMeans(CentreDistances):
     """Fuzzy c-means over the tables of several parties, simulated in this process.
 
-    Parameters and attributes are those of :class:`FederatedKMeans`, and these.
+    Parameters and attributes are those of :class:`FederatedKMeans`, and the following.
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ class FederatedGaussianMixture(FederatedClusterer):
     """A Gaussian mixture over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedKMeans` without
-    ``cluster_centers_``, and these. A session makes no more updates than its rows allow:
-    ``session_.figures.converged`` says whether they were enough.
+    ``cluster_centers_``, and the following. A session makes no more updates than its rows
+    allow: ``session_.figures.converged`` says whether they were enough.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ class FederatedGaussianMixture(FederatedClusterer):
 class FederatedLatentClass(FederatedGaussianMixture):
     """Latent classes over the tables of several parties, simulated in this process.
 
-    Parameters and attributes are those of :class:`FederatedGaussianMixture`. Variables are
-    the levels that ``dictionary`` declares; numbers among them are clustered, too, with
+    Parameters and attributes are those of :class:`FederatedGaussianMixture`. ``dictionary``
+    declares the levels of the variables; numeric variables are clustered, too, with
     ``covariance_type``. ``means_`` has a column for each level: its share, times 1/√2.
 
     Parameters
@@ -267,7 +267,7 @@ class FederatedSpectralClustering(FederatedClusterer):
     """Spectral clustering over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedKMeans`, without
-    ``cluster_centers_``: such clusters need not lie around a centre.
+    ``cluster_centers_``: spectral clusters need not lie around a centre.
 
     Parameters
     ----------
@@ -284,10 +284,9 @@ class FederatedCoClustering(FederatedClusterer):
     attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; no
     dictionary is known, and the default layout is 'columns'.
 
-    A table needs three columns, one for each of three parties. With two parties each could
-    subtract its own share from every total, and totals are of single objects: so terms with
-    two parties are refused. A simulation refuses the same, so the checks of scikit-learn
-    with two columns fail.
+    A table needs three columns, one for each of three parties. Terms with two parties are
+    refused, because each could subtract its own share from the total of every object. A
+    simulation refuses them, too, so the checks of scikit-learn with two columns fail.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ class Policy:
 
     accepted_risks: risk codes that this party has read and accepts.
     protocols: protocols that it takes part in; None for all.
-    minimum_rows: fewest rows of this party, and fewest by which the rows of two sums of
-        two sessions may differ.
+    minimum_rows: fewest rows of this party, and fewest rows by which its sums in two
+        sessions may differ.
     ids_per_row: most ids that any other party of the row group may send, for each row
         of this party, if rows are aligned by their ids. Every id may be a guess at one of
         this party's: the register of a town would show who in town is a patient here. The
@@ -221,8 +221,8 @@ def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...
 def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
     """Return why a party needs a larger quota; empty if it does not."""
     statement = (
-        f"Another party of as many rows may bring {n_keys} values of match keys for each "
-        "of yours"
+        f"Another party of equal size may bring {n_keys} values of match keys for each "
+        "of your rows"
     )
     return _explain_excess(statement, n_keys, admitted)
 

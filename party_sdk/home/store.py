@@ -159,7 +159,7 @@ class HomeStore:
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Open a transaction on the database.
 
-        Within another transaction it is a part of that one.
+        Inside another transaction it becomes part of the outer one.
 
         durable: whether the commit waits until the changes are on the disk. Otherwise a
             power cut before the next durable commit may lose them; a crash does not.

@@ -34,8 +34,8 @@ class LocalAnalyst(NamedTuple):
 def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]:
     """Run an analyst with SQLite in a separate process, until the end of the block.
 
-    Settings of the service in the environment (``COTERIE_…``) are ignored: they are
-    another analyst's.
+    Settings of the service in the environment (``COTERIE_…``) are ignored: they
+    belong to another analyst.
 
     folder: for everything that it stores, and its log.
 

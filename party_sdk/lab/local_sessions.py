@@ -44,7 +44,7 @@ _SESSION = "local-session"
 
 
 class LocalSession:
-    """A session of which all members are on this machine; see :func:`local_session`.
+    """A session whose members are all on this machine; see :func:`local_session`.
 
     session: as its coordinator sees it.
     parties: in the order of the layout; they have been invited, and have not joined.

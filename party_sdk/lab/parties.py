@@ -111,10 +111,10 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     """Infer the layout from the tables.
 
     Tables with the same columns are split by rows; tables without a common column are
-    split by columns. Matrices have no names: those of the same width and of other
-    lengths are split by rows, those of the same length and other widths by columns.
+    split by columns. Matrices have no names: the same width and different
+    lengths mean a split by rows, the same length and different widths by columns.
 
-    Raises InvalidParameters if both could be meant.
+    Raises InvalidParameters if both could be meant, or neither.
     """
     if len(sources) < 2:
         raise InvalidParameters("A session has two parties or more: give their tables.")
@@ -146,7 +146,7 @@ class AgreedFields:
     preparation: Sequence[Preparation] | None = None
 
     def check(self, layout: Layout) -> None:
-        """Raise InvalidParameters unless there is one of each per column group."""
+        """Raise InvalidParameters unless each has an entry for every column group."""
         for name in ("dictionary", "preparation"):
             parts = getattr(self, name)
             if parts is not None and len(parts) != layout.n_column_groups:
@@ -201,12 +201,12 @@ class Deal:
         return X
 
     def ids_of(self, slot: str) -> list[str]:
-        """Return the ids of a party's rows; without any, their numbers in the table."""
+        """Return the ids of a party's rows, or their indices in a table without ids."""
         rows = self.parts.held[slot].tolist()
         return [str(row) if self.ids is None else self.ids[row] for row in rows]
 
 
-def bring_tables(
+def deal_of_tables(
     tables: Sequence[Any],
     layout_spec: LayoutSpec | None,
     *,
@@ -215,7 +215,7 @@ def bring_tables(
     allow: Sequence[str],
     normalise_id: NormaliseId,
 ) -> Deal:
-    """Return the tables of parties, in the order of the slots.
+    """Return the rows and columns of parties that each have a table, in slot order.
 
     If tables of one column group have the same columns in different orders, all are read
     in the order of the first.

@@ -33,8 +33,8 @@ from party_sdk.lab.parties import (
     AgreedFields,
     Deal,
     LayoutSpec,
-    bring_tables,
     deal,
+    deal_of_tables,
     has_names,
     layout_of_one,
 )
@@ -77,7 +77,7 @@ class SimulatedSession:
         the layout is empty, so that the tables cannot be pooled; one table that was split
         can always be.
     objectives: the objective of the session and of the pooled method with ten starts;
-        None if it minimises nothing, or nothing can be pooled.
+        None if the method minimises nothing, or the tables cannot be pooled.
     site_agreement: how closely the clusters follow the row groups, from about 0 (not at
         all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
@@ -141,7 +141,7 @@ def simulate(
     """Play all roles of a session in this process.
 
     params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``. Protection of
-        rows that costs quality is off unless it is named, because nobody needs it here:
+        rows that costs quality is off unless it is set, because nobody needs it here:
         parties of `dc` send all dimensions.
     tables: one table for each party, in the order of the slots. Or one table that is
         dealt out: rows and columns are shuffled by the seed. A table is what
@@ -160,7 +160,7 @@ def simulate(
         values and categories are treated: one rule (see
         :func:`~party_sdk.coordinator.missing_values.by_rule`), or the preparation of each
         column group.
-    evaluation: several numbers of clusters, of which that of ``params`` is the largest.
+    evaluation: several numbers of clusters; the largest is that of ``params``.
     choices: the decisions of every party; see :meth:`Party.join`.
     allow: guards of tables that are switched off; see
         :class:`~party_sdk.tables.ReadOptions`.
@@ -171,9 +171,9 @@ def simulate(
     Raises CoterieError: the error that would end a session of these parties.
 
     Warns with UserWarning: about possible problems of the result: clusters that follow
-        the sites, coincide, kept their place or still moved, a pooled analysis that finds
-        better or other clusters, parties of few columns that leave a dimension out, much
-        noise.
+        the sites, coincide, were too small to move or still moved; a pooled analysis that
+        finds better or other clusters; parties with few columns that leave out a
+        dimension; much noise.
     """
     defaults = catalogue.protocol_of(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
@@ -219,7 +219,7 @@ def _open_tables(
         dictionary=dictionaries, preparation=prepare(preparation, dictionaries)
     )
     if isinstance(tables, list | tuple):
-        split = bring_tables(
+        split = deal_of_tables(
             tables,
             layout,
             id_column=id_column,
@@ -227,7 +227,7 @@ def _open_tables(
             allow=allow,
             normalise_id=lambda name: params.normalise_id(name, shared=True),
         )
-        return _by_position(params, split.parts.data), split
+        return _align_by_position(params, split.parts.data), split
     schema, prepared = agreed.for_group(0)
     source = open_table(
         tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
@@ -244,7 +244,7 @@ def _open_tables(
     )
 
 
-def _by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
+def _align_by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
     """Align rows without ids by their position, unless the parameters say how."""
     if not isinstance(params, AlignedParams) or "alignment" in params.model_fields_set:
         return params
@@ -270,8 +270,8 @@ def play(
     """Play all roles on the split table, and measure the result.
 
     choices: the decisions of every party.
-    evaluation, manifest, **sections: as for :func:`simulate`; to repeat a session also its
-        id ``session``, and ``analyst``, the public key in its terms.
+    evaluation, manifest, **sections: as for :func:`simulate`. To repeat a session, pass
+        also its id as ``session``, and the public key in its terms as ``analyst``.
 
     Raises CoterieError: the error that would end a session of these parties.
     """
@@ -426,7 +426,7 @@ class Whole:
     """All rows with their labels, which nobody sees in a real session.
 
     X: float64 (n, m); NaN for a value that no party holds.
-    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
+    has_names: whether the tables name the columns; columns of matrices are ``x0 …``.
     order: int64 (m,); indices of the columns, column group by column group.
     numbers: bool (m,); whether a column is a number to cluster, not an index of levels.
     labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled

@@ -88,7 +88,7 @@ def make_hospitals(
 ) -> tuple[Hospital, Hospital]:
     """Return two hospitals of n rows each, some of which are the same people.
 
-    common: the share of the people of each that the other has, too.
+    common: the share of each hospital's people whom the other has, too.
     """
     rng = np.random.default_rng(seed)
     n_common = round(common * n_rows)

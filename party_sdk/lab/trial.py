@@ -94,7 +94,7 @@ def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 def _choose_method(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first choice that works: small tables allow only fewer clusters."""
+    """Return the first combination that works: a small table allows fewer clusters."""
     split = deal(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:

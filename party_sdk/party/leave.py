@@ -44,7 +44,7 @@ def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) 
 def announce_refusals(analyst: Analyst, code: str) -> Iterator[None]:
     """Tell the others which check refuses this party, while its slot is free.
 
-    They read the check's name and no value; with another table it may still join.
+    They read the check's name, but no value. The party may still join with another table.
     """
     try:
         yield
@@ -88,7 +88,7 @@ def leave(
     code = code or Invitation.parse(identity.invitation).code
     try:
         decline(analyst, code, explanation)
-    except InvitationUsed:  # it joined, and the answer was lost
+    except InvitationUsed:  # the party has joined, and the response was lost
         return False
     return True
 

@@ -61,7 +61,7 @@ class Ledger:
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
             if is_receipt and digests.get(_round_key(entry)) != entry["digest"]:
-                raise AuditBroken(f"Line {entry['number']}: bytes never sent.")
+                raise AuditBroken(f"Line {entry['number']} is for bytes never sent.")
         return entries
 
     def log_joining(self, digest: str) -> None:
@@ -69,7 +69,7 @@ class Ledger:
         self._append("joining", {"digest": digest})
 
     def log_mapping(self, version: int, digest: str) -> None:
-        """Log the mapping of the table that is in force from now on.
+        """Log the table's mapping that is in force from now on.
 
         digest: keyed, so that nobody can guess the mapping.
         """
@@ -137,7 +137,7 @@ class Ledger:
 
     def _entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
         row = self._store.row(
-            f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  our words
+            f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  constants
             "ORDER BY number DESC LIMIT 1",
             self._party.id,
             *values,

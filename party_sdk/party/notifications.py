@@ -1,7 +1,7 @@
 """Mail addresses for notifications of a session, at the analyst and at the party's home.
 
-A party that has not joined has no token, so its home stores the addresses until then, and
-afterwards the outcome for each.
+Without a token a party cannot register addresses, so its home stores them until it joins,
+and afterwards the outcome for each.
 """
 
 from __future__ import annotations

@@ -137,9 +137,9 @@ class Party:
         home: folder of the stored state and the institution's identity;
             ``$COTERIE_HOME`` or ``~/.coterie`` by default.
         entropy: 32 bytes from which this party's random numbers and its identity follow;
-            by default the operating system's, with the identity of the home.
-        choices: this party's own decisions; the protocol's README lists them, for `dc` a
-            fitted ``transformer`` and a ``rebuild_limit``.
+            by default they come from the operating system and from the home.
+        choices: this party's own decisions, which the protocol's README lists; `dc` has
+            a fitted ``transformer`` and a ``rebuild_limit``.
         asker: the operator, who reads the members and approves contributions; nobody is
             asked by default: see :class:`~party_sdk.party.asker.Asker`.
         safety_number: the number that the other members see; the party stops if its own
@@ -239,24 +239,24 @@ class Party:
 
     def _check_history(self, data: DataSource) -> None:
         terms, stored, history = self.terms, self.stored, self.stored.history
-        use = Use.from_terms(terms, stored.attempt, stored.slot, data.columns)
+        use = Use.from_terms(terms, stored.agreement_id, stored.slot, data.columns)
         if not use.shows:
             return
         rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
         update: dict[str, Any] = {"epsilon": cost}
         if self._intersection is not None:
             history.check(self._intersection, rows, self._policy)
-            update["sums"] = False  # which rows are summed is known after the alignment
-        use, is_allowed = use.model_copy(update=update), self._allows_shown_together
+            update["sums"] = False  # the alignment decides which rows are summed
+        use, is_allowed = use.model_copy(update=update), self._allows_combination
         history.check(use, rows, self._policy, is_agreed=is_allowed)
 
     @property
     def _intersection(self) -> Use | None:
         """Return the disclosures of blinded ids; None if none are sent."""
-        return Use.intersection(self.terms, self.stored.attempt, self.stored.slot)
+        return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property
-    def _allows_shown_together(self) -> bool:
+    def _allows_combination(self) -> bool:
         sources = (self._choices, self.stored.load_identity().choices)
         return any(bool(choices.get(SHOWN_TOGETHER)) for choices in sources)
 
@@ -290,8 +290,8 @@ class Party:
                 with announce_stops(self.stored, self._analyst):
                     outcome = self._run_rounds(admitted, on_progress)
             except Unauthenticated:
-                # the token expired, and the party's key gets a new one; if it was
-                # revoked, so was the invitation, and the analyst refuses
+                # an expired token is replaced by joining again; after a revocation the
+                # analyst refuses that, because it has revoked the invitation too
                 self._save_identity(self._identity.model_copy(update={"token": None}))
                 admitted = self.enrol(data)
                 with announce_stops(self.stored, self._analyst):
@@ -328,7 +328,7 @@ class Party:
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
             asker=self._verifier.asker,
-            shown_together=self._allows_shown_together,
+            allows_combination=self._allows_combination,
         )
         rounds.send_again()
         task: bytes | None = None
@@ -345,7 +345,7 @@ class Party:
             self._save_moments(admitted.data)
         with self.stored.store.transaction():
             self.stored.save(Document.RESULT, result)  # it has been checked
-            # without entropy no message can be opened; reading the result takes no key
+            # without entropy no message can be decrypted; the result needs no key
             self._save_identity(self._identity.model_copy(update={"entropy": ""}))
         self.stored.store.erase_log()
         return outcome
@@ -354,7 +354,7 @@ class Party:
     def _record_end(self) -> Iterator[None]:
         """Store how the session ended if it ends within this block, and raise the reason.
 
-        That it ended is only the analyst's word, so the next run asks the analyst again.
+        Only the analyst says that the session ended, so the next run asks it again.
         """
         if self._identity.ended:
             self._save_identity(self._identity.model_copy(update={"ended": ""}))
@@ -449,7 +449,7 @@ class Party:
             ledger.log_mapping(mappings.version, digest)
 
     def check_table(self, data: DataSource) -> None:
-        """Refuse another table than the one with which this party joined.
+        """Refuse a table other than the one with which this party joined.
 
         Raises GuardRefused.
         """
@@ -490,7 +490,7 @@ class Party:
             numbered in its order.
 
         Raises NotReady if there is no result yet.
-        Raises GuardRefused if it is another table, or its rows are in another order.
+        Raises GuardRefused if the table is a different one, or its rows were reordered.
         """
         stored_result = self.stored.result
         if stored_result is None:
@@ -662,13 +662,13 @@ def check_second_invitation(
     first = Invitation.parse(identity.invitation)
     if invitation.secret != first.secret:
         raise GuardRefused(
-            "This party joined with another invitation of this session and slot, which "
-            "has another session secret: this one is not from the same coordinator. If it "
-            "is meant for another session of this id, take part from another home "
+            "This party joined with another invitation to this session and slot, with "
+            "another session secret: the new one is not from the same coordinator. If "
+            "it is for another session with the same id, take part from another home "
             "(--home), or 'coterie party forget' the earlier one."
         )
     if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
-        raise GuardRefused("This invitation is for other terms than were accepted.")
+        raise GuardRefused("This invitation has other terms than were accepted.")
     if are_same(invitation.url, first.url):
         return
     if not accept_moved:
@@ -724,7 +724,7 @@ def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]
     terms = read_terms(preview.terms.encode())
     if terms.identities.coordinator != parsed.coordinator:
         raise AgreementMismatch(
-            "Somebody else than the terms' coordinator signed them."
+            "Somebody else signed the terms, not the coordinator that they name."
         )
     if (terms.session, preview.slot) != (parsed.session, parsed.slot):
         raise AgreementMismatch("The analyst previews another session or slot.")
@@ -755,7 +755,7 @@ def check_same_rows(joined_digest: str | None, digest: str) -> None:
 
 
 def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return choices in stored form: values, and a mark for an object."""
+    """Return choices in stored form: values, and a placeholder for an object."""
     plain = bool | int | float | str | None
     return {n: v if isinstance(v, plain) else _OBJECT_MARK for n, v in choices.items()}
 

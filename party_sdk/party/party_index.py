@@ -106,7 +106,7 @@ def _describe_state(party: Row) -> tuple[str, str]:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
     if party["ended"]:
         return party["ended"], f"coterie party forget {where}"
-    # only lists with running parties need arrays
+    # imported here, because it loads numpy, which only running parties need
     from clustering_protocols.engine import Journal
 
     journal = Journal.decode(party["journal"]) if party["journal"] else Journal()

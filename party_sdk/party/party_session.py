@@ -63,7 +63,7 @@ class NotificationRequest(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """Return whether the address was not sent to the analyst yet."""
+        """Return whether the address has not been sent to the analyst yet."""
         return not self.id and not self.problem
 
     @property
@@ -189,19 +189,19 @@ class PartySession:
                 (self.session, self.slot),
             ).lastrowid
         if row_id is None:
-            raise NotReady("Nothing can be stored of this party.")
+            raise NotReady("Nothing can be stored for this party.")
         return row_id
 
     def _set_column(self, column: str, value: object) -> None:
         with self.store.transaction() as database:
             database.execute(
-                f"UPDATE parties SET {column} = ? WHERE id = ?",  # noqa: S608  our names
+                f"UPDATE parties SET {column} = ? WHERE id = ?",  # noqa: S608  constants
                 (value, self.id_in(database)),
             )
 
     def _get_column(self, column: str) -> Any:
         row = self.store.row(
-            f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  our names
+            f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  constants
             self.id,
         )
         return row and row[0]
@@ -292,7 +292,7 @@ class PartySession:
         return self.load(Document.REPORT)
 
     @property
-    def attempt(self) -> str:
+    def agreement_id(self) -> str:
         """Return session and digest of the agreement, equal for all slots of the home."""
         agreement = self.agreement
         digest = "" if agreement is None else sha256(agreement).hexdigest()
@@ -453,17 +453,17 @@ class PartySession:
         Raises InvalidParameters if a cluster does not exist, a name is not one line of 1
             to 40 printable characters, or two clusters have the same name.
         """
-        remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= takes it back."
+        remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= removes it."
         for cluster, name in names.items():
             if not 0 <= cluster < n_clusters:
                 raise InvalidParameters(
-                    f"There is no cluster {cluster}: they are 0 to {n_clusters - 1}.",
+                    f"There is no cluster {cluster}; the last is {n_clusters - 1}.",
                     remedy=remedy,
                 )
             if len(name) > _MAX_NAME_LENGTH or not name.isprintable():
                 raise InvalidParameters(
-                    f"A name has 1 to {_MAX_NAME_LENGTH} printable characters; that of "
-                    f"cluster {cluster} has others, or {len(name)}.",
+                    f"A name has 1 to {_MAX_NAME_LENGTH} printable characters; the "
+                    f"name of cluster {cluster} has {len(name)}, or unprintable ones.",
                     remedy=remedy,
                 )
         merged = dict(enumerate(self.cluster_names))
@@ -523,7 +523,7 @@ class PartySession:
                     (party, Document.AGREEMENT, Document.REPORT),
                 )
                 for table in _ERASED_TABLES:
-                    database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  our names
+                    database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  constants
                 database.execute(
                     "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "
                     "stop_announced = 0, consents_withdrawn_at = NULL, "

@@ -30,7 +30,7 @@ class Roster:
     ) -> Roster:
         """Return the members of a checked agreement; ``own`` is the reader's slot.
 
-        Raises GuardRefused if a member has the name of a trusted institution, but another
+        Raises GuardRefused if a member has the name of a trusted institution, but not its
             key.
         """
         content, _ = read_agreement(agreement)
@@ -73,7 +73,7 @@ class Roster:
         if "".join(number.split()) != "".join(self.safety_number.split()):
             raise KeyNotAuthentic(
                 f"The safety number is {self.safety_number} here, and {number} elsewhere: "
-                "somebody has shown you other members than them."
+                "somebody has shown them and you different members."
             )
 
 
@@ -123,7 +123,7 @@ class PeerVerifier:
         A member is known by its card, or because it said what safety number it sees.
 
         Raises KeyNotAuthentic if the others see another safety number.
-        Raises GuardRefused if too few are known, or a known name has another key.
+        Raises GuardRefused if too few are known, or a known name has a different key.
         """
         cards = TrustedInstitutions(self.home)
         roster = Roster.of(agreement, cards, slot)

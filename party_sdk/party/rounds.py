@@ -49,7 +49,7 @@ OnProgress = Callable[[SessionStatus], None]
 class Responder:
     """Answers the tasks of one party in one session, which the caller has locked.
 
-    shown_together: whether the operator allows what this and other sessions together
+    allows_combination: whether the operator allows what this and other sessions together
         disclose.
     """
 
@@ -58,9 +58,9 @@ class Responder:
     terms: Terms = field(repr=False)
     policy: Policy
     asker: Asker | None
-    shown_together: bool
+    allows_combination: bool
     _state: DurableState = field(init=False, repr=False)
-    _attempt: str = field(init=False)
+    _agreement_id: str = field(init=False)
     _acknowledged: bool = field(init=False)
     _receipt: Receipt | None = field(default=None, init=False, repr=False)
     _use: Use | None = field(default=None, init=False, repr=False)
@@ -69,7 +69,7 @@ class Responder:
 
     def __post_init__(self) -> None:
         self._state = self.stored.load_state()
-        self._attempt = self.stored.attempt
+        self._agreement_id = self.stored.agreement_id
         round_key = self._state.answered.round_key
         self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
@@ -78,11 +78,11 @@ class Responder:
     ) -> bytes | None:
         """Answer a task, a repeated one with the same bytes, and return the next task.
 
-        Returns None if the analyst has no next task soon enough.
+        Returns None if the analyst has no next task within the long poll.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            task breaks the rules, for example as a second one of the same round and
-            attempt; the party then stops for good.
+            task breaks the rules, for example if it is a second one of the same round
+            and attempt; the party then stops for good.
         Raises GuardRefused if the party's policy or its operator refuses the answer.
         """
         try:
@@ -222,7 +222,7 @@ class Responder:
         if not shows_rows and not sums.n_sums and not any(update.values()):
             return self._recorded
         self._use = self._use or Use.from_terms(
-            terms, self._attempt, slot, data.columns
+            terms, self._agreement_id, slot, data.columns
         )
         use = self._use.model_copy(update=update)
         if self._recorded != (use, sums.n_sums):
@@ -230,7 +230,7 @@ class Responder:
             if self._rows is None or len(self._rows.marks) != n_rows:
                 self._rows = history.rows_of(data, selected_rows)
             history.record(
-                use, self._rows, self.policy, sums, is_agreed=self.shown_together
+                use, self._rows, self.policy, sums, is_agreed=self.allows_combination
             )
         return use, sums.n_sums
 

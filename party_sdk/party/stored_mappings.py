@@ -1,6 +1,6 @@
 """All mappings that a session has used for a party's table; the last one is in force.
 
-Their levels and codes are cells, so logs and reports name only a keyed digest.
+Mappings contain cells (levels, codes), so logs and reports name only a keyed digest.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StoredMappings:
         """Return the stored mapping, or a new one if somebody agrees to it.
 
         new: the operator's mapping; None for the stored one.
-        agree: asked if the two differ; returns whether the new one replaces the stored.
+        agree: called if the new one differs; returns whether it replaces the stored one.
 
         Raises GuardRefused if nobody agrees.
         """

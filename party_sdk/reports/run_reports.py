@@ -137,7 +137,7 @@ def _result(member: Party) -> Result | None:
 
 
 def linked_rows(terms: Terms, slot: str, result: Result) -> str:
-    """Return how many of the own rows are linked to rows of others, as ``n of m``.
+    """Return how many of the party's rows are linked to rows of others, as ``n of m``.
 
     Empty if nobody else holds the same rows.
     """

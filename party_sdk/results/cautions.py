@@ -65,8 +65,8 @@ def site_effects(counts: IntArray) -> Iterator[str]:
         yield (
             f"The clusters follow the institutions: site agreement {agreement:.2f} (1: a "
             "cluster tells whose row it is, 0: it tells nothing). Unless their people "
-            "differ so much, a scanner, a laboratory or a unit does: compare the "
-            "profiles before you read the clusters as kinds of people."
+            "differ that much, a scanner, a laboratory or a unit is the cause: compare "
+            "the profiles before you read the clusters as kinds of people."
         )
 
 
@@ -75,9 +75,9 @@ def site_warnings(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
 
     own, sizes: own rows, and rows of all parties, in each cluster.
 
-    A cluster with only own rows, or with none, is reported if rows that were dealt out
-    at random would look like that less than once in a million times: (1 - q)^n or q^n,
-    of n rows of which a share q is own.
+    A cluster of n rows with only own rows, or with no own row, is reported if chance
+    would give it less than once in a million times: with a share q of own rows, the
+    probabilities are q^n and (1 - q)^n.
     """
     total, n_own = sum(sizes), sum(own)
     if not 0 < n_own < total:

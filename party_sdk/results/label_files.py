@@ -256,7 +256,7 @@ def _count_formulas(texts: pa.Array) -> int:
 
 
 def formula_note(path: Path) -> str:
-    """Return the advice about formula-like cells; empty without any."""
+    """Return the advice about formula-like cells; empty if there are none."""
     if (n_cells := formula_cells(path)) == 0:
         return ""
     begin = "1 cell begins" if n_cells == 1 else f"{n_cells} cells begin"

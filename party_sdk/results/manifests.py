@@ -1,8 +1,8 @@
 """Manifests: facts about a session with which readers of a paper can repeat it.
 
-A manifest holds terms, seeds, digests and versions. That of a simulation holds the digest
-of each party's table too. That of a session between institutions names no row, no cell
-and no count of one party.
+A manifest holds terms, seeds, digests and versions; for a simulation also the digest of
+each party's table. For a session between institutions it names no row, no cell and no
+count of one party.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
     """Return the SHA-256 of shape and numbers, row by row, as hex.
 
     X: float64 (n, m) or int64 (n,); hashed as little-endian words of 64 bits after
-        ``n,m:``. Every missing value counts as the same.
+        ``n,m:``. All missing values count as equal.
     """
     kind = "<f8" if X.dtype.kind == "f" else "<i8"
     words = np.ascontiguousarray(X, dtype=kind)
@@ -73,7 +73,7 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
 
 @cache
 def _versions() -> Mapping[str, str | None]:
-    """Return the versions of this process, once: in a checkout the commit takes git."""
+    """Return the versions of this process, cached: git may have to find the commit."""
     build = read_build()
     return {
         "coterie": build.version,

@@ -91,7 +91,7 @@ class Comparison:
         return of_rows, summary
 
     def _compare_columns(self, outside: FloatArray) -> Iterator[VariableDrift]:
-        """Yield the columns that were clustered.
+        """Yield the drift of each clustered column.
 
         outside: float64 (m,); share of rows outside the trained range.
         """
@@ -110,7 +110,7 @@ class Comparison:
         return measure(self.rows, moments=True, ranges=False)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
-        """Return shares of columns by row (n,), and numbers of rows by column (m,)."""
+        """Return the share of columns out of range (n,), and the rows out of range (m,)."""
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
         begin = 0
@@ -145,7 +145,7 @@ class NewRows:
     distances: float64 (n_rows,) or None; from each row to the centre of its cluster, in
         the units in which the session compared rows; NaN for rows without a label. None
         if the party does not know the centres.
-    centre_distances: float64 (n_rows, n_clusters) or None; the same to every centre.
+    centre_distances: float64 (n_rows, n_clusters) or None; from each row to every centre.
     uncertainty: float64 (n_rows,) or None; how unsure the label is, from 0 to 1; see
         :class:`~clustering_protocols.contract.Placement`.
     memberships: float64 (n_rows, n_clusters) or None; only of a mixture.

@@ -78,7 +78,7 @@ def record_outputs(
 ) -> Iterator[None]:
     """Record the files that a session writes within the block.
 
-    They are recorded before, too, so that a session that was killed may replace them.
+    They are recorded before the block, too, so that a killed session may replace them.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
     session.save_written_files(dict.fromkeys(names, _BEING_WRITTEN))
@@ -93,7 +93,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path whose file replaces another atomically; links are not followed.
+    """Yield a temporary path that replaces ``path`` atomically; links are not followed.
 
     Raises StorageFull if there is no room; the old file stays.
     """

@@ -158,7 +158,7 @@ class Result:
         """
         if self._predict is None:
             raise GuardRefused(
-                "The terms of this session release nothing that labels new rows. Those "
+                "The terms of this session release nothing that labels new rows. Terms "
                 "of 'dc' do with the parameter 'predictor'."
             )
         return self._predict
@@ -199,8 +199,8 @@ class Result:
         Returns table of the same type: with a column ``label``, and ``membership_0 …``
             if there are memberships; a name that is taken gets ``_`` appended.
 
-        Raises InvalidData if these are other rows: another number of them or, where
-            they have ids, other ids or another order.
+        Raises InvalidData if these are other rows: their number differs or, if they have
+            ids, the ids or their order.
         """
         self._check_ids(table)
         return append_columns(table, {"label": self.labels, **self._by_cluster()})

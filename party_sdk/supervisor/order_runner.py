@@ -4,7 +4,7 @@
 
 It exits when the process that started it is gone, which closes the pipe at standard input;
 the next supervisor starts it again. A question is stored before the process ends; once it
-is answered, the next process comes to the same question.
+is answered, the next process reaches the same question and reads the answer.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class OrderAsker(Asker):
         return self.ask(kind, subject, sentence, contribution=inspection)
 
 
-def _waits_for(status: SessionStatus) -> str:
+def _describe_awaited(status: SessionStatus) -> str:
     if status.state is SessionState.CHOOSING:
         return "the coordinator, to choose a number of clusters"
     return "the analyst"
@@ -167,7 +167,7 @@ class OrderRunner:
     def run(self) -> End:
         """Run the order as far as possible, and write its status."""
         if not self._files.stored.is_free:
-            return End.TRY_AGAIN  # a process that is about to end, or `party run`
+            return End.TRY_AGAIN  # an ending process or `party run` has it
         try:
             return self._advance()
         except StaleOrder:
@@ -262,7 +262,7 @@ class OrderRunner:
             n_rounds=n_max or None,
             awaited=()
             if status.is_over
-            else tuple(status.awaited_slots) or (_waits_for(status),),
+            else tuple(status.awaited_slots) or (_describe_awaited(status),),
             awaited_since=None if status.is_over else status.waiting_since,
             moved=moved[-1],
             pace=describe_pace(status),

@@ -75,13 +75,13 @@ class Order(BaseModel, frozen=True):
     """The order to run a party in the background.
 
     invitation: a secret; ``repr`` does not show it.
-    table: None until one is named; nothing runs before.
+    table: None until one is named; nothing runs before that.
     choices: this party's own decisions, as ``--choice``.
     ids_per_row: the guard of that name; by default the policy's.
     labels: absolute path for labels, with memberships beside them. Without it the result
         stays in the home.
     notify: addresses for notifications, as ``--notify``.
-    withdrawn: the reason, possibly empty, once it is withdrawn.
+    withdrawn: the reason, possibly empty, once the order is withdrawn.
     """
 
     invitation: str = Field(repr=False)
@@ -392,7 +392,7 @@ class PartyOrder:
 
     def _get(self, column: str) -> Any:
         row = self.store.row(
-            f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  our names
+            f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  constants
             self.stored.id,
         )
         return row and row[0]

@@ -159,7 +159,7 @@ class Supervisor:
             seconds = work.delay_restart()
             signal_name = signal.Signals(-code).name
             self._say(
-                f"{work.name}: its process died ({signal_name}); again in {seconds:g} s"
+                f"{work.name}: process died ({signal_name}), restarts in {seconds:g} s"
             )
             self._set_status(work, restarts=work.status.restarts + 1)
         elif code == End.TRY_AGAIN:
@@ -194,7 +194,7 @@ class Supervisor:
         for work, process in running:
             try:
                 process.wait(max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:  # a long computation, which is repeated
+            except subprocess.TimeoutExpired:  # a long computation; it is repeated
                 process.kill()
                 process.wait()
             _close(process)

@@ -61,7 +61,7 @@ _MODULES = ("cells", "read_options", "report", "table", "guards", "table_opening
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: a reader's process needs none of them."""
+    """Import a public name on first use, since the reader process needs none of them."""
     for module in _MODULES if name in __all__ else ():
         names = vars(import_module(f"{__name__}.{module}"))
         if name in names:

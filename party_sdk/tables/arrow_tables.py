@@ -184,7 +184,7 @@ def frame_source(
 def _to_local_time(cells: Any, kind: pa.DataType) -> Any:
     """Convert timestamps to the local time of the zone in ``kind``.
 
-    cells: timestamps in UTC if their own type has no zone; other types are unchanged.
+    cells: taken as UTC if their own type has no zone; only timestamps are converted.
     """
     if not types.is_timestamp(kind) or kind.tz is None:
         return cells
@@ -290,7 +290,7 @@ def write_rows(
     )
 
 
-def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Array:  # noqa: FBT001  of its index
+def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Array:  # noqa: FBT001  one caller
     if is_numeric:
         values = [None if cell == "" else cell for cell in cells]
         return pa.array(values, pa.float64(), from_pandas=True)
@@ -364,7 +364,7 @@ def unpack_parquet(
         raise InvalidData(f"{path.name!r} is no readable table.") from None
     return Unpacked(
         names=tuple(schema.names),
-        kinds=tuple(kind_of(_plain_type(kind)) for kind in schema.types),
+        kinds=tuple(kind_of(_value_type(kind)) for kind in schema.types),
         columns=tuple(positions),
         warnings=tuple(
             f"{field.name!r}: its timestamps are read as days in UTC."
@@ -387,20 +387,20 @@ def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
         for group in range(file.metadata.num_row_groups)
         for i in pages
     )
-    n_texts = sum(kind_of(_plain_type(field.type)) == "words" for field in fields)
+    n_texts = sum(kind_of(_value_type(field.type)) == "words" for field in fields)
     remedy = "Choose fewer columns with --columns"
     n_numbers = len(fields) - n_texts
     limits.check_rows(file.metadata.num_rows, n_numbers, n_texts, remedy)
     limits.check_unpacked(n_bytes, f"{limits.name!r} takes", remedy)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of a column in the copy: timestamps get no zone, words are text."""
-    kind = _plain_type(kind)
+    kind = _value_type(kind)
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)
     return pa.large_string() if kind_of(kind) == "words" else kind

@@ -272,8 +272,8 @@ class CellForm:
 def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellForm]:
     """Detect how each column writes numbers and dates.
 
-    A column whose cells do not determine its decimal sign takes the sign of the others if
-    they agree, and likewise the order of dates with the same separator.
+    A column whose cells do not determine its decimal sign takes that of the other columns
+    if they agree. An unknown order of dates is taken from dates with the same separator.
     """
     signs = [_count_signs(cells) for cells in columns]
     all_signs = {sign for own in signs for sign in own}
@@ -397,7 +397,7 @@ def read_number(text: str, decimal: str | None, thousands: str | None) -> str | 
     decimal: None for the sign that ``thousands`` does not use, or for either if
         ``thousands`` is neither a point nor a comma.
     """
-    match = _number_form(decimal, thousands).fullmatch(text.strip())
+    match = _number_pattern(decimal, thousands).fullmatch(text.strip())
     if match is None:
         return None
     sign, whole, fraction, power = match.groups()
@@ -406,7 +406,7 @@ def read_number(text: str, decimal: str | None, thousands: str | None) -> str | 
 
 
 @cache
-def _number_form(decimal: str | None, thousands: str | None) -> re.Pattern[str]:
+def _number_pattern(decimal: str | None, thousands: str | None) -> re.Pattern[str]:
     point = "[.,]"
     if decimal is not None:
         point = _SIGNS[decimal]
@@ -503,8 +503,8 @@ def _lines(text: str) -> list[str]:
 def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     """Return the delimiter that splits most lines into the same number of cells.
 
-    It should split the column names into as many: the decimal commas in rows of numbers
-    are as regular as the semicolons between the numbers.
+    The column names should have this number of cells, too: in rows of numbers, decimal
+    commas are as regular as the semicolons between the numbers.
     """
     scores = {}
     for delimiter in (",", ";", "\t", "|"):

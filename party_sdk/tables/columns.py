@@ -38,7 +38,7 @@ _YES_AND_NO: Final = BOOLEANS | {
 PLAIN: Final = CellForm()
 _FIRST_DAY: Final = day_number("1000-01-01")
 _FIRST_CASTS: Final = (pa.float64(), pa.int64())
-"""Types to which texts are cast first: with a decimal point, and with a decimal comma."""
+"""Types to which texts are cast first, in columns with decimal points and with commas."""
 EARLY: Final = "a year before 1000: write it with four digits"
 
 _HASH_OFFSET: Final = 2.0**52
@@ -102,7 +102,7 @@ class Column:
 
     @property
     def is_described(self) -> bool:
-        """Return whether cells have numbers; words and dates need a dictionary for that."""
+        """Return whether cells become numbers; words and dates need a dictionary."""
         return self.field is not None or self.type not in {"words", "date"}
 
     def is_header(self, text: str) -> bool:

@@ -71,7 +71,7 @@ MOST_DECIMALS: Final = 6
 _EXPONENT: Final = r"^[+-]?[\d.,]+[eE][+-]?\d+$"
 _NEAR: Final = 0.75
 _MOST_PAIRS: Final = 40_000
-"""If fields times columns are more, only equal names are matched."""
+"""If fields times columns exceed this, only equal names are matched."""
 _MOST_TEXTS: Final = 20_000
 _MOST_CELLS: Final = 200
 _MOST_LETTERS: Final = 5
@@ -159,8 +159,8 @@ def _read_words_and_decimals(
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
     """Return the sorted words of some columns and the number of decimals of others.
 
-    Not all words are collected of a column with more than MOST_LEVELS; a column with more
-    than MOST_DECIMALS decimals is omitted.
+    Once a column has more than MOST_LEVELS words, no more are collected. A column with
+    more than MOST_DECIMALS decimals is omitted.
     """
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
@@ -260,13 +260,13 @@ class ColumnProposal(_Part):
     """A column of the session, and the proposed source in the table.
 
     name, title, type, unit, levels: from the dictionary.
-    source: the column of the table; None if none is similar.
+    source: the column of the table; None if no column is similar.
     candidates: the table's columns to choose from, the nearest first.
     why: the reason for the choice of the source.
     cells: texts that mean a level or a missing value, the most frequent first.
     convert: the name of a conversion of units; empty if none is known.
     thousands, dates, minus: number and date formats that differ from the file's.
-    two_readings: the shape of an ambiguous number such as 9.370; empty without one.
+    two_readings: the shape of an ambiguous number such as 9.370; empty if there is none.
     """
 
     name: str
@@ -311,7 +311,7 @@ class ColumnProposal(_Part):
 
 
 class Proposal(_Part):
-    """A draft of a mapping, with the choices for a person.
+    """A draft of a mapping, with the decisions left to a person.
 
     file: the table's name, without its folder.
     dialect: settings of its dialect that are known.
@@ -427,7 +427,7 @@ def _count_texts(
 def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
     """Return the lines of rows that repeat an earlier row, including its id.
 
-    Larger tables are not searched.
+    Tables of more than _MOST_COMPARED rows are not searched.
     """
     if not ids or sum(map(len, excerpt.batches)) > _MOST_COMPARED:
         return ()
@@ -556,7 +556,7 @@ def _draft_cells(
             draft["thousands"] = _find_thousands(candidates, form)
         cells = list(_match_numbers(candidates, form, draft.get("thousands")))
     draft["cells"] = tuple(cells[:_MOST_CELLS])
-    draft["convert"] = _find_unit(field, source, codebook.titles.get(source, ""))
+    draft["convert"] = _conversion_of(field, source, codebook.titles.get(source, ""))
     return draft
 
 
@@ -710,7 +710,7 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
 
 
 def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
-    """Return date orders that read most texts, unless the file's order reads all."""
+    """Return date orders that read most texts; empty if the file's order reads all."""
     if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
     for year_last in _YEAR_LAST:
@@ -720,7 +720,7 @@ def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
     return ()
 
 
-def _find_unit(field: Field, name: str, title: str) -> str:
+def _conversion_of(field: Field, name: str, title: str) -> str:
     if not field.is_measured:
         return ""
     brackets = re.findall(r"[(\[]([^()\[\]]+)[)\]]", field.title)

@@ -29,9 +29,9 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 }  # fmt: skip
 
 LARGE_FILE: Final = "large-file"
-"""Switch of --allow that lifts these limits, the one on memory to half of the machine's."""
+"""Value of --allow that lifts the limits below but keeps half of all memory as a limit."""
 CELL_LINES: Final = "cell-lines"
-"""Switch of --allow that admits cells of several lines which look like rows."""
+"""Value of --allow that admits cells of several lines which look like rows."""
 MOST_UNPACKED: Final = 1 << 30
 """Bytes that a file may unpack to, and that a reader's process may write to one file."""
 MOST_MEMORY: Final = 4 << 30
@@ -42,7 +42,7 @@ MOST_SECONDS: Final = 900.0
 """Seconds that a reader's process may run."""
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
-"""Bytes that a number and a text are counted with."""
+"""Bytes that a number and a text are assumed to take."""
 UNPACK: Final = "Unpack it yourself"
 """Remedy for a compressed text file that exceeds a limit."""
 MOST_NUMBERS: Final = 2_000_000
@@ -199,7 +199,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def _lock_new_folder(stack: ExitStack) -> Path | None:
-    """Return a new folder whose lock is held; None if it was swept before that."""
+    """Return a new folder whose lock is held; None if it was swept before it was locked."""
     temporary = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     folder = Path(stack.enter_context(temporary))
     try:

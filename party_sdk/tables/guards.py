@@ -50,7 +50,7 @@ DATES: Final = frozenset(
         "8888-08-08", "9999-01-01", "9999-09-09", "9999-12-31",
     )
 )  # fmt: skip
-"""Days that databases and calendars write for 'unknown', since 1970-01-01."""
+"""Dates that databases and calendars write for 'unknown', as days since 1970-01-01."""
 
 MOST_VALUES: Final = 10
 """Whole numbers with at most this many different values may be codes of categories."""
@@ -93,7 +93,7 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     codes: numbers that are commonly used as codes.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    low, high = _count_codes(values, codes), _count_codes(values[::-1], codes)
+    low, high = _count_leading(values, codes), _count_leading(values[::-1], codes)
     if len(values) - low - high < 2:
         return []
     apart = [
@@ -125,7 +125,7 @@ def as_date(day: float) -> str:
     return str(np.datetime64(int(day), "D"))
 
 
-def _count_codes(values: FloatArray, codes: frozenset[float]) -> int:
+def _count_leading(values: FloatArray, codes: frozenset[float]) -> int:
     for index, value in enumerate(values[:_MOST_PEELED]):
         if float(value) not in codes:
             return index
@@ -146,7 +146,7 @@ def _find_outliers(
         if end - n_taken < 2:
             continue
         codes, ordinary = slice(n_taken - 1, None, -1), slice(n_taken, end)
-        stands_apart = _are_known_codes if n_codes else _is_lone_code
+        stands_apart = _known_codes_stand_apart if n_codes else _lone_value_stands_apart
         if stands_apart(
             values[codes], counts[codes], values[ordinary], counts[ordinary]
         ):
@@ -155,7 +155,7 @@ def _find_outliers(
             return
 
 
-def _are_known_codes(
+def _known_codes_stand_apart(
     codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
     """Return whether values that are usual codes are outliers in this column.
@@ -172,13 +172,13 @@ def _are_known_codes(
         return False
     if codes[0] < 0 <= ordinary.min():
         return True
-    if abs(codes[0]) < _LONG:  # perhaps the next of many small numbers
+    if abs(codes[0]) < _LONG:  # perhaps the next ordinary number
         return gap >= _APART * extent
     is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_APART * extent
     return is_apart or _is_spike(counts, ordinary_counts)
 
 
-def _is_lone_code(
+def _lone_value_stands_apart(
     codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
     if len(ordinary) < _NEAREST or int(counts[0]) < _SPIKE:
@@ -223,7 +223,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     ]
     yield from sentences[:_MAX_SHOWN]
     if len(sentences) > _MAX_SHOWN:
-        yield f"{len(sentences) - _MAX_SHOWN} more values lie far from their columns' others."
+        yield f"{len(sentences) - _MAX_SHOWN} more values lie far from all others."
     if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
         yield (
@@ -235,7 +235,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
 def _find_lone_values(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
-    """Return the column index, the value and its number of rows in the whole table."""
+    """Return the column index, and the value with its number of rows in the whole table."""
     lone = [
         (index, value)
         for index, column in enumerate(columns)
@@ -365,7 +365,7 @@ class NumberGuard:
         """Add a batch of rows and its spread."""
         if not len(X):
             return
-        self._follow_steps(X)
+        self._update_steps(X)
         before = Spread.measure(X[:-1]).magnitude
         last = np.abs(np.nan_to_num(self._last))
         self._largest = np.fmax(np.fmax(self._largest, last), before)
@@ -377,7 +377,7 @@ class NumberGuard:
         self._last = X[-1].copy()
         self.n_rows += len(X)
 
-    def _follow_steps(self, X: FloatArray) -> None:
+    def _update_steps(self, X: FloatArray) -> None:
         candidates = np.flatnonzero(self._running | self._rising)
         if not candidates.size:
             return
@@ -463,8 +463,8 @@ class SignWatch:
     """Watches a text column for ambiguous numbers such as 9.370, which is 9370 or 9.37.
 
     cell_form: the form of the column, with the decimal sign of other columns.
-    row: index of the first row with such a number; -1 before there is one.
-    text: the shape of this number.
+    row: index of the first row with an ambiguous number; -1 until one is found.
+    text: the shape of that number.
     """
 
     def __init__(self, cell_form: CellForm) -> None:
@@ -479,9 +479,9 @@ class SignWatch:
 
     @property
     def has_two_readings(self) -> bool:
-        """Return whether the column is ambiguous even beside the other columns.
+        """Return whether the other columns do not resolve the ambiguity, either.
 
-        A column with 967 and 9.370 is: a program that writes 967 without a fraction would
+        That holds for 967 and 9.370: a program that writes 967 without a fraction would
         write 9.37 without its last zero, so the point may separate thousands.
         """
         is_decimal = self._form.table_agrees and self._form.decimal in self.text

@@ -59,8 +59,8 @@ _ROLE_BY_WORD: Final = {
 def person_columns(columns: Iterable[str]) -> dict[str, str]:
     """Return the column for each role, such as ``surname``.
 
-    A column whose whole name means the role is preferred to one with a single such word;
-    then the first column is used.
+    A column whose whole name means the role is preferred to one whose name contains a
+    word for it; of several such columns the first is used.
     """
     names = list(columns)
     certain = {

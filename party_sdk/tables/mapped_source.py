@@ -41,8 +41,8 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 
 _UNCHANGED: Final = ColumnMapping()
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
-"""Cells after the mapping, and float64 (n,) that stand for the cells before it; None if
-the mapping changes no cell."""
+"""Cells after the mapping, and float64 (n,): numbers that stand for the cells before
+it, or None if the mapping changes no cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class MappedColumn:
     """A column of the table, and its mapping to the session.
 
     column: the session's column, with the codes and the form of the table's cells.
-    source: its name in the table.
+    source: the column's name in the table.
     """
 
     column: Column
@@ -59,7 +59,7 @@ class MappedColumn:
 
     @property
     def source_column(self) -> Column:
-        """Return the table's column: of words if the mapping says what their signs mean."""
+        """Return the table's column; words if the mapping explains points and commas."""
         as_numbers = self._is_numeric and not self.mapping.says_signs
         return Column(self.source, "number" if as_numbers else "words")
 
@@ -96,7 +96,7 @@ class MappedColumn:
         converted = self._convert(values)
         if not faults:
             return pa.array(converted), values
-        cells = _write_texts(converted, texts(piece), faults)
+        cells = _format_numbers(converted, texts(piece), faults)
         return cells, _hash_faults(values, piece, faults)
 
     def _convert(self, values: FloatArray) -> FloatArray:
@@ -110,7 +110,7 @@ class MappedColumn:
             return np.asarray(values * factor + offset)
 
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return the session's texts for texts of the table, and numbers for the latter."""
+        """Return mapped texts, and numbers that stand for the texts before mapping."""
         mapping = self.mapping
         spellings = [normal(text) for text in cells.to_pylist()]
         forms = spellings
@@ -122,7 +122,7 @@ class MappedColumn:
         values, faults = numbers(replace(column, form=PLAIN), plain)
         converted = plain
         if self._is_numeric:
-            converted = _write_texts(self._convert(values), plain, faults)
+            converted = _format_numbers(self._convert(values), plain, faults)
         if mapping.limits is not None:
             converted = self._read_limits(forms, converted)
         absent = column.codes.union(mapping.missing)
@@ -130,7 +130,7 @@ class MappedColumn:
             mapping.levels.get(spelling, None if spelling in absent else text)
             for spelling, text in zip(spellings, converted.to_pylist(), strict=True)
         ]
-        if not self.column.is_described:  # no dictionary gives words numbers
+        if not self.column.is_described:  # words without a dictionary are hashed
             faults = [CellFault(row, "") for row in range(len(cells))]
         faults = [fault for fault in faults if spellings[fault.row] not in column.codes]
         return pa.array(mapped, pa.large_string()), _hash_faults(values, cells, faults)
@@ -146,7 +146,7 @@ class MappedColumn:
         elif mapping.says_signs:
             own = [
                 read_number(text, mapping.decimal, mapping.thousands)
-                or _refuse_thousands(text, mapping)
+                or _mask_separator(text, mapping)
                 for text in spellings
             ]
         else:
@@ -171,15 +171,15 @@ class MappedColumn:
         return compute.if_else(is_limit, substitutes, texts(converted))
 
 
-def _refuse_thousands(text: str, mapping: ColumnMapping) -> str | None:
-    """Return a text that cannot be read as a number for 9.370 if the comma is decimal."""
+def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
+    """Return 9.370 as 9_370, which is no number, if the comma is the decimal sign."""
     is_decimal = mapping.decimal is None or mapping.decimal in text
     if is_decimal or not re.fullmatch(THOUSANDS_LIKE, text):
         return None
     return re.sub("[.,]", "_", text)
 
 
-def _write_texts(
+def _format_numbers(
     values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
 ) -> pa.Array:
     """Return numbers as text, and unreadable cells unchanged."""
@@ -204,7 +204,7 @@ class MappedSource(Source):
     """A source that applies a mapping to the columns and rows of another one.
 
     source: the table before the mapping.
-    options: their dictionary and dialect define missing values.
+    options: with the dictionary and the dialect that define missing values.
 
     Raises InvalidData if the table lacks a column that the mapping names.
     """
@@ -214,7 +214,7 @@ class MappedSource(Source):
     ) -> None:
         self._source, self._options, self._mapping = source, options, mapping
         headers = source.names.all
-        # columns that are not to be read may be absent: new rows have no outcome yet
+        # a column that is not read may be absent, such as the outcome of new rows
         required = {*(options.columns or mapping.columns), *options.id_columns}
         self._session_names = {
             header: name
@@ -299,7 +299,7 @@ class MappedSource(Source):
         n_ids = len(id_columns)
         names = [*(c.source for c in id_columns), *self._mapping.leave_out.values]
         self._n_yielded = 0
-        lines = self._find_omitted_lines()
+        lines = self._find_omitted_rows()
         begin = 0
         for batch in self._source.batches([c.source_column for c in mapped], names):
             n_rows = len((*batch.cells, *batch.names)[0])
@@ -341,7 +341,7 @@ class MappedSource(Source):
         form = self._source_forms.get(source, PLAIN)
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
-    def _find_omitted_lines(self) -> IntArray:
+    def _find_omitted_rows(self) -> IntArray:
         self._omitted = np.empty(0, np.int64)
         lines = self._mapping.leave_out.lines
         if not lines:
@@ -399,7 +399,7 @@ class MappedSource(Source):
             findings.add("the mapping leaves out all rows")
 
     def _are_lines_certain(self) -> bool:
-        """Return whether the last pass read the rows that were counted by lines."""
+        """Return whether the number of rows read equals the number counted from lines."""
         has_lines = bool(self._mapping.leave_out.lines)
         return not has_lines or len(self._base.numbers) == self._n_read
 

@@ -159,7 +159,7 @@ class ColumnMapping(_Part):
         if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
             raise ValueError("a factor of 0 makes all values alike")
         if self.decimal is not None and self.decimal == self.thousands:
-            raise ValueError("one sign cannot part decimals and thousands")
+            raise ValueError("one sign cannot separate both decimals and thousands")
         if set(self.missing) & set(self.levels):
             raise ValueError("a cell means both a missing value and a level")
         return self
@@ -371,7 +371,7 @@ def load_mapping(
 def parse_mapping(content: bytes, name: str) -> TableMapping:
     """Parse the content of a mapping file.
 
-    Raises InvalidData as :func:`read_mapping`.
+    Raises InvalidData as :func:`read_mapping` does.
     """
     if len(content) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
@@ -389,7 +389,7 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
 def parse_json(text: str, name: str) -> TableMapping:
     """Parse a mapping in JSON.
 
-    Raises InvalidData as :func:`read_mapping`.
+    Raises InvalidData as :func:`read_mapping` does.
     """
     if len(text) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")

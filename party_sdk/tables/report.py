@@ -13,12 +13,12 @@ from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 _LEAST_UNIQUE: Final = 0.998
-_NAMESAKES: Final = 4  # two pairs, in a table of any size
+_NAMESAKES: Final = 4  # rows of any table that may share values: two pairs
 _LEAST_FILLED: Final = 0.05
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
 _LONGEST_CELL: Final = 40
-_OF_ONE: Final = {
+_SINGULAR: Final = {
     "not levels": "not a level",
     "not numbers": "not a number",
     "not dates": "not a date",
@@ -51,7 +51,7 @@ class CellProblem(BaseModel, frozen=True):
 
     values: pairs of a value and its number of rows, the most frequent first.
     n_rows: number of rows with a wrong cell, including values that are not listed.
-    line: line or row number of the first of them.
+    line: line or row number of the first of these rows.
     hint: a possible remedy.
     """
 
@@ -63,7 +63,7 @@ class CellProblem(BaseModel, frozen=True):
     hint: str = ""
 
     def sentence(self, word: str) -> str:
-        """Return it as people read it: ``sex: 'M' (161), 'f' (11) are not levels``."""
+        """Return the problem as a text: ``sex: 'M' (161), 'f' (11) are not levels``."""
         parts = []
         for text, n in self.values[:MOST_SHOWN]:
             clean = " ".join(text.split())
@@ -74,7 +74,7 @@ class CellProblem(BaseModel, frozen=True):
         verdict = f"are {self.what}"
         if len(parts) == 1:
             kind, colon, levels = self.what.partition(";")
-            verdict = f"is {_OF_ONE.get(kind, kind)}{colon}{levels}"
+            verdict = f"is {_SINGULAR.get(kind, kind)}{colon}{levels}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.column}: {', '.join(parts)} {verdict} (first: {word} {self.line}){hint}"
 
@@ -95,7 +95,7 @@ class ColumnReport(BaseModel, frozen=True):
 
     @property
     def codes_sentence(self) -> str:
-        """Return a sentence about codes of missing values; empty without any."""
+        """Return a sentence about codes of missing values; empty if there are none."""
         counts = [
             f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()
         ]
@@ -103,7 +103,7 @@ class ColumnReport(BaseModel, frozen=True):
 
     @property
     def range(self) -> tuple[str, str]:
-        """Return the least and the largest value for people; empty where not known."""
+        """Return the least and the largest value as texts; both empty if unknown."""
         if self.least is None or self.largest is None:
             return "", ""
         bounds = self.least, self.largest
@@ -119,7 +119,7 @@ class KeyPreview(BaseModel, frozen=True):
 
     n_filled: number of rows with a value.
     n_unique: number of rows with a value that no other row has.
-    n_stand_ins: rows without a value because a cell means missing.
+    n_stand_ins: rows without a value because a cell stands for a missing one.
     first: the values of the first rows; empty if missing or not unique.
     """
 
@@ -149,14 +149,14 @@ class KeyPreview(BaseModel, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Return its figures as people read them."""
+        """Return the figures as a sentence."""
         figures = (
-            f"{self.n_filled:,} of {self.n_rows:,} rows have a value, {self.n_unique:,} "
-            "of these one that no other row has"
+            f"{self.n_filled:,} of {self.n_rows:,} rows have a value, and "
+            f"{self.n_unique:,} of these values are unique"
         )
         if not self.n_stand_ins:
             return figures
-        return f"{figures}; in {self.n_stand_ins:,} a cell stands for no value"
+        return f"{figures}; in {self.n_stand_ins:,} rows a cell means missing"
 
     @property
     def first_values(self) -> str:
@@ -191,7 +191,7 @@ class CheckReport(BaseModel, frozen=True):
 
     @property
     def counted_rows(self) -> str:
-        """Return the number of rows read, out of those in the file."""
+        """Return the number of rows read, and of all rows if some were not read."""
         if not self.not_read:
             return f"{self.rows} rows"
         return f"{self.rows} of {self.rows + self.not_read} rows"

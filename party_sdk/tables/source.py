@@ -107,7 +107,7 @@ class Source(ABC):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of columns, and of those that name the rows, in row order.
+        """Yield the cells of ``columns`` and of the columns in ``naming``, in row order.
 
         Cells are typed, or texts in the form of their column. Ambiguous numbers are
         recorded for :meth:`add_findings`.
@@ -125,9 +125,9 @@ class Source(ABC):
         return self.locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return those of the given lines that cannot be split into cells.
+        """Return the given lines that cannot be split into cells.
 
-        Reads the whole table. Afterwards each of them is a row of :attr:`locations`.
+        The whole table is read. Then :attr:`locations` counts each such line as a row.
         """
         del lines
         return frozenset()

@@ -117,7 +117,7 @@ def empty(file: IO[bytes]) -> None:
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:
     folder = Path(tempfile.gettempdir())
-    return report_full_disk(folder, f"{content} go there; TMPDIR names another folder.")
+    return report_full_disk(folder, f"{content} go there; set TMPDIR to another one.")
 
 
 class ArrowIds(Sequence[str]):
@@ -208,7 +208,7 @@ class Table:
     def original(self) -> DataSource:
         """Return the rows as the table has them, before any mapping.
 
-        A level is the number of its word, which does not depend on a dictionary.
+        A level is the number or hash of its word, which does not depend on a dictionary.
         """
         levels = {
             index: np.array([number_of_cell(level) for level in column.field.levels])
@@ -234,7 +234,7 @@ class Table:
         return self.spool.take(rows)
 
     def same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
-        """Return a sentence about rows with the same id; empty without any.
+        """Return a sentence about rows with the same id; empty if there are none.
 
         It gives at most ten pairs, by line or row number, and quotes no id.
 
@@ -268,7 +268,7 @@ class Table:
 
 
 class _UnmappedRows:
-    """The rows of a table as it has them, before any mapping or dictionary."""
+    """The rows of a table before any mapping or dictionary."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
 
 def open_as(table: Any, options: ReadOptions) -> Table:
-    """Return a file or data frame; raise InvalidData if it needs another preparation."""
+    """Open a file or data frame; raise InvalidData if it needs another preparation."""
     data = read_table(table, options)
     if data.unfit:
         raise data.report.refusal(data.unfit.shown, data.unfit.more)
@@ -121,7 +121,7 @@ def read_table(table: Any, options: ReadOptions) -> Table:
     report, data = examine(table, options)
     report.raise_for_problems()
     if data is None:  # a report without problems comes with a table
-        raise ValueError("a table that could not be read has no problem")
+        raise ValueError("there is no table, and its report has no problem")
     return data
 
 
@@ -244,7 +244,7 @@ class Excerpt:
     """Some columns of a table.
 
     names: of all columns.
-    batches: the requested columns in that order, then the id columns.
+    batches: the columns in the order of the request, then the id columns.
     locations: line or row numbers of the rows.
     left_out: problems of lines and cells that were not read.
     forms: how each column writes numbers and dates.
@@ -266,7 +266,7 @@ def read_cells(
     """Read columns of a table without checks.
 
     columns: columns to read; numbers are parsed.
-    naming: columns whose cells are not changed, codes of missing values included.
+    naming: columns whose cells are not parsed; they keep codes of missing values.
 
     Raises InvalidData if the table cannot be read, or has no such column.
     """
@@ -345,7 +345,7 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LongForm:
-    """Names of the columns of objects, items and counts; without counts, lines count 1."""
+    """Names of the columns of objects, items and counts; by default each line counts 1."""
 
     object: str
     item: str

@@ -71,7 +71,7 @@ _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
 class _WrongValues:
-    """The values of one column with the same problem; ``row`` is the first with one."""
+    """The values of one column with the same problem; ``row`` is their first row."""
 
     def __init__(self, row: int) -> None:
         self.row = row
@@ -87,10 +87,10 @@ class _WrongValues:
     def to_problem(
         self, name: str, fault: str, line: int, *, is_wrong_row: bool
     ) -> CellProblem:
-        """Return the values for people, the most frequent first.
+        """Return the problem with its values, the most frequent first.
 
-        is_wrong_row: whether this is the only wrong value of its column, and its row has
-            such values in other columns, too.
+        is_wrong_row: whether the column has a single wrong value, in a row with wrong
+            values in other columns.
         """
         values = sorted(self.counts.items(), key=lambda item: -item[1])
         texts, row = [text for text, _ in values], line if is_wrong_row else None
@@ -379,7 +379,7 @@ class TableReading:
             findings.more += self._n_more_problems
             if any(finding.of_cell for finding in findings.shown):
                 cells = tuple(self._cell_problems(locations))
-            self._add_guards(findings, locations)
+            self._add_guard_findings(findings, locations)
             self._add_unfit(unfit, locations)
         report = self._report(file, findings, unfit, locations, cells)
         if findings:
@@ -399,7 +399,7 @@ class TableReading:
             else None,
         )
 
-    def _add_guards(self, findings: Findings, locations: RowLocations) -> None:
+    def _add_guard_findings(self, findings: Findings, locations: RowLocations) -> None:
         n_rows, guard = self._spool.n_rows, self._guard
         if not n_rows and not findings:
             findings.add("there are no rows below the names of columns")
@@ -463,7 +463,7 @@ class TableReading:
         locations: RowLocations,
         cells: tuple[CellProblem, ...],
     ) -> CheckReport:
-        columns = tuple(map(self._column, range(len(self._columns))))
+        columns = tuple(map(self._column_report, range(len(self._columns))))
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
             warnings += self._guard.warnings()
@@ -487,7 +487,7 @@ class TableReading:
             not_read=locations.n_omitted,
         )
 
-    def _column(self, index: int) -> ColumnReport:
+    def _column_report(self, index: int) -> ColumnReport:
         """Describe a column, with its range unless it may hold ids."""
         column, guard = self._columns[index], self._guard
         minimum, maximum = guard.low[index], guard.high[index]
@@ -512,7 +512,7 @@ class TableReading:
 def _find_changes(
     columns: Sequence[Column], mapping: TableMapping | None
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the columns' names in the table, and indices of those whose cells change.
+    """Return the columns' names in the table, and indices of columns whose cells change.
 
     Both are empty if the mapping changes neither names nor cells.
     """

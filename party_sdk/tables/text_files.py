@@ -60,7 +60,7 @@ _REJECTED: Final = {
     "INVALID ENCODING": "bytes that are no text in this encoding: save the file in one "
     "encoding, or say which by --csv encoding=…",
 }
-"""The problem for each of DuckDB's reasons, whose own text may quote cells."""
+"""The problem for each of DuckDB's reasons, whose own message may quote cells."""
 
 
 class TextSource(Source):
@@ -115,7 +115,7 @@ class TextSource(Source):
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
         self._utf8_path = path
-        # lines that end in several ways, or with a carriage return alone
+        # whether lines end in several ways, or with a carriage return alone
         feeds, returns = head.count(b"\n"), head.count(b"\r")
         has_mixed_ends = returns > (both := head.count(b"\r\n")) or 0 < both < feeds
         is_plain = kind == "text" and encoding in _PLAIN and not has_mixed_ends
@@ -164,7 +164,7 @@ class TextSource(Source):
             n_rows += len(batch)
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return those of the given lines that cannot be split into cells."""
+        """Return the given lines that cannot be split into cells."""
         for _ in self._text_batches([0]):
             pass
         rejected = frozenset(self._lines_of(self._rejects))
@@ -398,7 +398,7 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     lines = [line for line in head.splitlines() if not line.isascii()]
     is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
     if not (_is_utf8(head) or is_mixed):
-        return _single_byte(set(head))
+        return _single_byte_encoding(set(head))
     if kind == "gzip" or not head.isascii():
         return "utf-8"
     decoder, used = codecs.getincrementaldecoder("utf-8")(), set[int]()
@@ -412,7 +412,7 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
                 decoder.decode(piece)
             except UnicodeDecodeError:
                 is_utf8 = False
-    return "utf-8" if is_utf8 else _single_byte(used)
+    return "utf-8" if is_utf8 else _single_byte_encoding(used)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -423,7 +423,7 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def _single_byte(used: set[int]) -> str:
+def _single_byte_encoding(used: set[int]) -> str:
     return "latin-1" if used & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 

@@ -10,7 +10,7 @@ before that, the command reports why and continues.
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # call main of the module that is imported elsewhere, too
+if __name__ == "__main__":  # in the importable module: its classes exist once
     import sys
     from importlib import import_module
 
@@ -83,7 +83,7 @@ class Unpacked(_Message):
     first: the number of the first row; ``empty``: the numbers of empty rows.
     format: the part of the file that was read, such as its sheet.
     numeric: indices of text columns that held numbers in the file.
-    mixed: indices of those that also held texts which are numbers.
+    mixed: indices of the ``numeric`` columns that also held numbers written as texts.
     problems: findings for a person to decide, such as hidden rows.
     sheets: the sheets of a workbook that are not empty.
     refusal: problem, detail and remedy of an error, none of which quotes a cell.
@@ -314,9 +314,9 @@ _ROWS: Final = 50_000
 
 
 def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
-    """Write the table of a file as text; user-defined missing values are missing.
+    """Copy the table of a statistics file; user-defined missing values become missing.
 
-    Raises InvalidData if it is not such a file, or exceeds the limits.
+    Raises InvalidData if it is not a statistics file, or exceeds the limits.
     """
     from party_sdk.tables.arrow_tables import write_rows
 

@@ -28,8 +28,8 @@ class Variable:
     """A row of the table of variables; empty texts mean the defaults.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
-    levels: separated by commas, and quoted if they hold one; ``1=female`` is a level with
-        a label. A backslash escapes ``=`` or a backslash that belongs to the level.
+    levels: separated by commas, and quoted if they hold a comma; ``1=female`` is a level
+        with a label. A backslash escapes ``=`` or a backslash that belongs to the level.
     ordered, required: yes or no.
     missing: codes of missing values, separated by commas.
     """
@@ -270,7 +270,7 @@ class DictionaryDraft:
         writer = csv.writer(buffer, lineterminator="\r\n")
         writer.writerow(COLUMNS)
         for variable in self.variables:
-            writer.writerow(map(_guard, astuple(variable)))
+            writer.writerow(map(_escape_formula, astuple(variable)))
         return buffer.getvalue()
 
     @classmethod
@@ -318,16 +318,16 @@ class DictionaryDraft:
 def _cells_of(heads: Sequence[str], row: Iterable[str]) -> dict[str, str]:
     pairs = zip(heads, row, strict=False)
     texts = ((head, text.strip()) for head, text in pairs if head)
-    cells = {head: text[1:] if _is_guarded(text) else text for head, text in texts}
+    cells = {head: text[1:] if _is_escaped(text) else text for head, text in texts}
     return {**cells, "name": normal(cells.get("name", ""))}
 
 
-def _guard(text: str) -> str:
+def _escape_formula(text: str) -> str:
     is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula or _is_guarded(text) else text
+    return f"'{text}" if is_formula or _is_escaped(text) else text
 
 
-def _is_guarded(text: str) -> bool:
+def _is_escaped(text: str) -> bool:
     """Return whether an apostrophe protects a formula."""
     formula = text.lstrip("'")
     return formula != text and bool(_FORMULA.match(formula))

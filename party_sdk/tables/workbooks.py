@@ -143,7 +143,7 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
 
 
 def _column_of(reference: str, following: int) -> int:
-    """Return the column index of a cell such as 'AB12', or the following one."""
+    """Return the column index of a cell such as 'AB12'; ``following`` if it names none."""
     match = _CELL_REFERENCE.fullmatch(reference)
     if match is None:
         return following
@@ -272,8 +272,8 @@ class _Rows:
         self.n_above, self.left = sheet.start or (0, 0)
         self.leaves_out = dialect.hidden == "leave-out"
 
-    def begin_at(self, begin: int) -> Iterator[list[Any]]:
-        """Yield rows one by one, as all of them would not fit into memory."""
+    def iterate_from(self, begin: int) -> Iterator[list[Any]]:
+        """Yield rows from index ``begin``, one by one: all would not fit into memory."""
         rows = islice(self.sheet.iter_rows(), begin, None)
         for number, row in enumerate(rows, begin):
             if self.leaves_out and number in self.marks.hidden_rows:
@@ -303,7 +303,7 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
             f"The sheet {sheet.name!r} is empty, or all of it is skipped."
         )
     filled = [contents[index] for index in columns]
-    cells = ([row[index] for index in columns] for row in rows.begin_at(above))
+    cells = ([row[index] for index in columns] for row in rows.iterate_from(above))
     names = [as_text(cell) for cell in next(cells)]
     numeric = {index for index, content in enumerate(filled) if content.is_numeric}
     mixed = [
@@ -312,7 +312,7 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
         if content.n_numbers and content.has_separators
     ]
     unpacked = write_rows(names, cells, copy, numeric, mixed, first=above + 2)
-    titles = islice(rows.begin_at(rows.n_above), above - rows.n_above)
+    titles = islice(rows.iterate_from(rows.n_above), above - rows.n_above)
     has_titles = any(any(map(as_text, row)) for row in titles)
     is_guess = has_titles and dialect.skip is None
     used_columns = {
@@ -396,13 +396,13 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
     skip: the number that the operator set; None to detect it.
     """
     above = rows.n_above if skip is None else max(rows.n_above, skip)
-    for row in rows.begin_at(above):
+    for row in rows.iterate_from(above):
         if any(map(as_text, row)):
             break
         above += 1
     if skip is not None:
         return above
-    head = islice(rows.begin_at(above), HEAD_ROWS)
+    head = islice(rows.iterate_from(above), HEAD_ROWS)
     return above + count_titles([[as_text(cell) for cell in row] for row in head])
 
 
@@ -410,7 +410,7 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 class _Content:
     """Counts of the cells of a column.
 
-    texts: number of cells by text in place of an error or an uncalculated formula.
+    texts: for each text in place of an error or uncalculated formula, its number of cells.
     """
 
     is_filled: bool = False
@@ -438,7 +438,7 @@ class _Content:
 
 def _survey_columns(rows: _Rows, above: int) -> list[_Content]:
     contents = [_Content() for _ in range(rows.sheet.width)]
-    for number, row in enumerate(rows.begin_at(above), above):
+    for number, row in enumerate(rows.iterate_from(above), above):
         if number == above:
             for content, cell in zip(contents, row, strict=True):
                 content.is_filled = bool(as_text(cell))

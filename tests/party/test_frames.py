@@ -175,7 +175,7 @@ def test_a_source_of_rows_is_taken_as_it_is() -> None:
         ({"x": [1], "y": [2]}, {"columns": ["x", "z", "w"]}, "no column 'z', 'w'"),
         ({"x": [1], "y": [2]}, {"id_column": "id"}, "no column 'id'"),
         ({"id": ["a"]}, {"id_column": "id"}, "no column to cluster"),
-        ({"x": [1], "y": [2]}, {"columns": ["x", "x"]}, "2 columns need as many"),
+        ({"x": [1], "y": [2]}, {"columns": ["x", "x"]}, "named twice"),
         ({"x": [1.0, float("inf")]}, {}, "x: an infinite value"),
         ({"id": ["a", None], "x": [1, 2]}, {"id_column": "id"}, "[23], id: no id"),
     ],

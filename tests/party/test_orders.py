@@ -558,4 +558,4 @@ def test_while_a_choice_waits_parties_read_for_whom() -> None:
         (SessionState.COLLECTING, "the analyst"),
     ):
         status: Any = SimpleNamespace(state=state)
-        assert order_runner._waits_for(status).startswith(who)
+        assert order_runner._describe_awaited(status).startswith(who)

@@ -142,7 +142,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     stranger = replace(two.caller, credential_id="revoked")
     late = replace(two, round=7, draft=Refused())
     elsewhere = replace(two, session="another", draft=Refused())
-    found = endpoints._keep(
+    found = endpoints._store_all(
         session.api.service,
         [
             replace(two, caller=stranger, draft=Refused()),
@@ -170,7 +170,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     assert stored[1], "the first of the same bytes is new"
     assert session.put(A, contents[A]).json()["entry"] == stored[0].entry
     assert events(session)["contribution"] == 1
-    later = endpoints._keep(session.api.service, [two])
+    later = endpoints._store_all(session.api.service, [two])
     assert isinstance(later[0], tuple), "what was refused for want of room may come"
 
 
@@ -217,7 +217,7 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(
         short = zip(both, contents, strict=True)
         both = [replace(upload, content=sent, draft=None) for upload, sent in short]
     asked.clear()
-    stored = endpoints._keep(service, both)
+    stored = endpoints._store_all(service, both)
     assert [is_new for _, is_new in stored] == [True, True]  # type: ignore[misc]  # no refusal
     assert len(asked) <= 8, asked
 

@@ -109,8 +109,8 @@ def test_blobs_are_found_by_their_age_and_removed(
 ) -> None:
     blobs.put(b"x")
     written = blobs.path(DIGEST).stat().st_mtime
-    assert list(blobs.older(written)) == []
-    assert list(blobs.older(written + 1)) == [DIGEST]
+    assert list(blobs.older_than(written)) == []
+    assert list(blobs.older_than(written + 1)) == [DIGEST]
     held = blobs.map(DIGEST)
     blobs.remove(DIGEST)
     blobs.remove(DIGEST)

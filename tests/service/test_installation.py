@@ -71,7 +71,7 @@ def test_the_first_start_adopts_and_others_are_refused(
     store = stores("one")
     assert store.mark() is not None
     store.sweep(float("inf"), set())
-    assert store.mark() not in {None, *store.older(float("inf"))}, "it is no blob"
+    assert store.mark() not in {None, *store.older_than(float("inf"))}, "it is no blob"
 
 
 @pytest.mark.threat(171)

@@ -51,8 +51,8 @@ def test_a_blob_is_found_by_its_digest_from_every_cache(
         assert store.has(digest)
         assert bytes(store.map(digest)) == content
         assert store.file(digest).read_bytes() == content
-    assert list(blobs.older(LATER)) == [digest]
-    assert list(blobs.older(0)) == []
+    assert list(blobs.older_than(LATER)) == [digest]
+    assert list(blobs.older_than(0)) == []
     obstore.delete(objects, f"{digest[:2]}/{digest}")
     assert not blobs.has(digest), "though a copy is left"
     with pytest.raises(KeyError):

@@ -251,14 +251,14 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
     orphan = each_api.service.blobs.put(content)
     grow_old(each_api)
     at_once = Barrier(2)
-    older = FileBlobStore.older
+    older_than = FileBlobStore.older_than
 
     def slowly(self: FileBlobStore, before: float) -> Any:
-        found = list(older(self, before))
+        found = list(older_than(self, before))
         at_once.wait(60)
         return iter(found)
 
-    monkeypatch.setattr(FileBlobStore, "older", slowly)
+    monkeypatch.setattr(FileBlobStore, "older_than", slowly)
     for _ in range(thorough(ci=3, nightly=100)):
         sweeping = Thread(target=sweep, args=(each_api.service,))
         sweeping.start()

@@ -22,9 +22,9 @@ _LOCAL_STEPS: Final = 5
 def baselines(
     cases: Sequence[Case], results: Sequence[Document], seed: int
 ) -> list[Document]:
-    """Return k-means without a session, for each table, layout and chosen number.
+    """Return JSON values of k-means without a session, by table, layout and chosen number.
 
-    As JSON values. ``fidelity`` is the adjusted Rand index to the pooled labels (for
+    ``fidelity`` is the adjusted Rand index to the pooled labels (for
     parties alone, their mean), ``objective_ratio`` the inertia divided by the pooled
     one (None for parties alone, whose clusters differ), and ``truth`` the index to the
     true classes if they are known.
@@ -94,8 +94,8 @@ def average(
 
     B. McMahan et al., "Communication-efficient learning of deep networks from
     decentralized data", 2017, with Lloyd's iteration as the local steps: in each of 20
-    rounds every party makes five from the common centroids, and these are averaged by
-    their rows. They start from k rows of the first party.
+    rounds every party makes five steps from the common centroids, and the results are
+    averaged, weighted by their rows. The first centroids are k rows of the first party.
     """
     V = parts[0][rng.permutation(len(parts[0]))[:k]]
     for _ in range(_ROUNDS):

@@ -11,10 +11,10 @@ from party_sdk.cli.terminal.output import align_columns
 from party_sdk.cli.terminal.result_lines import no_clusters
 
 _LEFT_OUT_FIGURES: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converged"}
-THE_FIGURES: Final = (
+FIGURES_NOTE: Final = (
     "fidelity: agreement (adjusted Rand index) with pooled clustering from the same "
-    "start, what not pooling cost; pooled agreement: with the best of ten pooled starts; "
-    "objective ratio: to the objective of these, 1 is as good"
+    "start; pooled agreement: the same index, with the best of ten pooled starts; "
+    "objective ratio: the objective divided by that of the best start, 1 is as good"
 )
 
 
@@ -99,7 +99,7 @@ def notes(cases: Sequence[Document], left_out: Sequence[Document]) -> Iterator[s
     finished = [case for case in cases if "lanes" in case]
     rules = dict.fromkeys(case["chosen_by"] for case in finished if case["chosen_by"])
     if any(case["objective_ratio"] is not None for case in finished):
-        yield f"{THE_FIGURES}; same rules: to pooled clustering under the session's rules"
+        yield f"{FIGURES_NOTE}; same rules: divided by that under the session's rules"
     if rules:
         yield f"* selected: the best by {' or '.join(rules)}"
     for case in finished:

@@ -175,7 +175,7 @@ def plan(
     choose: str | None,
     seed: int,
 ) -> tuple[list[Case], list[Document]]:
-    """Return the cases that can run, and the others with the reason for each.
+    """Return the cases that can run, and those left out, each with its reason.
 
     protocols: names; by default all that have methods to advise.
     lattices: by default :func:`usual_lattices`.
@@ -252,7 +252,7 @@ def case_of(
 ) -> Case:
     """Return a case, or raise InvalidParameters with the reason why it does not fit.
 
-    values: parameters, which replace the protocol's `in_simulations`.
+    values: parameters; they override the protocol's defaults for simulations.
     """
     protocol_entry = catalogue.protocol(protocol)
     counts = protocol_entry.methods and all(
@@ -322,14 +322,14 @@ class TrialTable:
         )
 
 
-def describe(
+def add_dictionary(
     data: Path,
     options: ReadOptions,
     preparation_files: tuple[Path, ...],
     missing: Rule | None,
     truth: str | None,
 ) -> ReadOptions:
-    """Complete the options for reading a table with a dictionary and a preparation.
+    """Add a dictionary and a preparation to the options for reading a table.
 
     A dictionary is drafted if none is named and some columns are not numbers.
 

@@ -44,8 +44,8 @@ def compare(
     protocols: Annotated[
         tuple[str, ...],
         option(
-            "Name of a protocol; again for several. By default all that people are "
-            "advised to use.",
+            "Name of a protocol; again for several. By default all that 'coterie "
+            "protocols' lists.",
             "--protocol",
         ),
     ] = (),
@@ -53,7 +53,7 @@ def compare(
         Sequence[tuple[int, int]],
         option(
             "Row groups and column groups, e.g. 3x1; again for several. By default 3x1, "
-            "and where columns suffice for two at each party 1x3 (or 1x2) and 2x2.",
+            "and if each party gets two columns or more also 1x3 (or 1x2) and 2x2.",
             "--layout",
             multiple=True,
             metavar="ROWSxCOLUMNS",
@@ -90,18 +90,18 @@ def compare(
 
     Nothing is sent from this machine. Each case is one session with all roles in this
     process, as 'coterie simulate' plays it: a protocol, a layout, all numbers of
-    clusters. What does not fit is named with its reason. Fidelity is that of the selected
-    run, against the same clustering on the pooled table: 1 means that nothing was lost.
-    Below are the results of k-means without a session: on pooled rows, for each party
+    clusters. Cases that do not fit are listed with the reason. Fidelity compares the chosen
+    run with the same clustering on the pooled table: 1 means that nothing was lost.
+    Then come the results of k-means without a session: on pooled rows, for each party
     alone, and by averaging the centroids of the parties.
     """
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import lines, notes
-    from party_sdk.cli.lab.cases import describe, plan, read
+    from party_sdk.cli.lab.cases import add_dictionary, plan, read
 
     options, tables = reading.read_options(), {}
     for file in files:
-        described = describe(file, options, preparations, missing, truth)
+        described = add_dictionary(file, options, preparations, missing, truth)
         table = read(file, described, truth, row_limit=row_limit, seed=seed)
         tables[str(file)] = table
         if not as_json:

@@ -13,7 +13,7 @@ from party_sdk.cli.options import (
     Param,
     Preparations,
     ReadingOptions,
-    prepare_files,
+    check_new_files,
 )
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from party_sdk.lab.simulated_session import SimulatedSession
 
 Truth: TypeAlias = Annotated[
-    str | None, option("A column of true classes: compared with, not clustered.")
+    str | None, option("A column of true classes: for comparison, not clustered.")
 ]
 
 
@@ -70,18 +70,18 @@ def simulate(
     groups. The default is three row groups, or three column groups if the protocol takes
     no row groups. Fidelity is the adjusted Rand index between the labels and those of
     the same clustering on the pooled table: 1 means that nothing was lost. The objective
-    ratio compares with the pooled method with ten starts: 1 is as good. With several
+    ratio is relative to the pooled method with ten starts: 1 is as good. With several
     numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
     shown, and the selected run. 'coterie compare' tries several methods and splits.
     """
     import numpy as np
 
-    from party_sdk.cli.lab.cases import case_of, describe, read
+    from party_sdk.cli.lab.cases import add_dictionary, case_of, read
     from party_sdk.lab.parties import usual_lattice
     from party_sdk.results.label_files import write_labels
 
-    prepare_files([labels, manifest], data, force=force)
-    options = describe(data, reading.read_options(), preparations, missing, truth)
+    check_new_files([labels, manifest], data, force=force)
+    options = add_dictionary(data, reading.read_options(), preparations, missing, truth)
     table, values = read(data, options, truth), read_values(params)
     lattice = usual_lattice(protocol, row_groups, column_groups)
     case = case_of(
@@ -154,8 +154,8 @@ def _lines(
         )
     if report["site_agreement"] is not None:
         yield (
-            f"sites     {report['site_agreement']:.4f}   (0: clusters tell nothing of "
-            "the site, 1: all)"
+            f"sites     {report['site_agreement']:.4f}   (0: clusters say nothing of "
+            "the site, 1: everything)"
         )
     for name, agreement in report.get("truth", {}).items():
         yield f"{name:8}  {agreement:.4f}   pooled {report['pooled_truth'][name]:.4f}"

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from party_sdk.cli.options import FOLDER, OUT, Force, prepare_files
+from party_sdk.cli.options import FOLDER, OUT, Force, check_new_files
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
 from party_sdk.results.output_files import refuse_overwriting, write_whole
@@ -40,7 +40,7 @@ def try_table(
     names = ("labels.csv", "report.html", "dictionary.json")
     labels, report, dictionary = paths = [out / name for name in names]
     out.mkdir(parents=True, exist_ok=True)
-    prepare_files(paths, table, force=force)
+    check_new_files(paths, table, force=force)
     trial = play(table)
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})

@@ -86,8 +86,8 @@ def terms(
     """Read the terms in words: one page to accept or sign.
 
     The page says who invites and what for, what is sent, who reads what, and every risk.
-    Its last line is the SHA-256 that 'coterie party run --accept' takes. The file of
-    --out and --json name too what will be sent in which form, and what would remove each
+    Its last line is the SHA-256 that 'coterie party run --accept' takes. --out and
+    --json also give the form of everything that will be sent, and what would remove each
     risk. The command only asks the analyst for the terms of the invitation.
     """
     from coterie_pages import terminal_text
@@ -111,8 +111,8 @@ class JoiningOptions(HomeOptions):
     moved: Annotated[
         bool,
         option(
-            "The invitation names another address than the first one to this slot, and "
-            "the coordinator confirmed that the analyst has moved there."
+            "The coordinator confirmed that the analyst has moved: this invitation has "
+            "another address than the first one for this slot."
         ),
     ] = False
     new_mapping: NewMapping = False
@@ -126,8 +126,8 @@ class JoiningOptions(HomeOptions):
     safety_number: Annotated[
         str | None,
         option(
-            "The safety number as the other members read it to you: another one stops "
-            "the run before anything of your data is sent.",
+            "The safety number as the other members read it to you: a different one "
+            "stops the run before anything of your data is sent.",
             "--confirm-safety-number",
             metavar="DIGITS",
         ),
@@ -135,7 +135,7 @@ class JoiningOptions(HomeOptions):
     confirmed_with: Annotated[
         tuple[str, ...],
         option(
-            "A member that read you the safety number itself; may be given several "
+            "A member that itself read you the safety number; may be given several "
             "times. It counts as known, as if you had its card.",
             metavar="NAME",
         ),
@@ -153,9 +153,9 @@ def run(
     details: Annotated[
         bool,
         option(
-            "Write beside each label how unsure it is, from 0 to 1, where you read "
-            "memberships or centres: for k-means the distance to the nearest centre over "
-            "that to the second."
+            "Write beside each label how unsure it is, from 0 to 1, if you receive "
+            "memberships or centres: for k-means, the distance to the nearest centre "
+            "divided by the distance to the second."
         ),
     ] = False,
     accept: Annotated[
@@ -174,9 +174,9 @@ def run(
     """Take part until you have labels. After an interruption, run it again to continue.
 
     SESSION is your invitation: its file, or - for standard input, because other users of
-    this machine can read command lines. Once you have joined, the names of session and
-    SLOT continue without it. The first time you read the terms sheet and accept it.
-    Without --data that is all: nothing of your data is read or sent.
+    this machine can read command lines. Once you have joined, the id of the session and
+    SLOT are enough. The first time, you read the terms sheet and accept it. Without
+    --data the command then ends: nothing of your data is read or sent.
     """
     from party_sdk.analyst_client.invitations import Invitation
     from party_sdk.application.outputs import Outputs

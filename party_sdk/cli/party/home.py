@@ -50,11 +50,11 @@ def status(
     remove: Remove = None,
     home: HomeOptions,
 ) -> Output:
-    """List the sessions of this home; of SESSION, who takes part and what you accepted.
+    """List the sessions of this home; show SESSION, with its members and what you accepted.
 
-    All of it comes from this disk, parties of the desk (coterie ui) too; the analyst is
-    asked only where --mail or --remove says so. The safety number is for you to compare
-    with the other members.
+    All of it is read from this disk, including parties of the desk (coterie ui); only
+    --mail and --remove ask the analyst. The safety number is for you to compare with the
+    other members.
     """
     if session is None:
         from party_sdk.party.party_index import all_parties
@@ -141,10 +141,10 @@ def leave(
 ) -> None:
     """Do not take part, or stop for good: nothing more is sent.
 
-    With your invitation, before you have run with your data, the coordinator reads that
-    you decline, and why; with the same invitation you may still join later. Afterwards,
-    by SESSION and SLOT too, all read that you stopped, and one word why. The session
-    ends, or continues without you where its terms allow that.
+    Before you have run with your data, give your invitation: the coordinator reads that
+    you decline, and why, and you may still join later. Afterwards give SESSION and SLOT,
+    or the invitation: all read that you stopped, and the reason in one word. The session
+    ends, or continues without you if its terms allow that.
     """
     own_home = home.open()
     if "#" in session:

@@ -78,8 +78,8 @@ def report(
     runs: Annotated[
         bool,
         option(
-            "Instead, before a number of clusters is chosen: your own rows under each. "
-            "Takes --data."
+            "Instead, before a number of clusters is chosen, show your own rows under "
+            "each number. Needs --data."
         ),
     ] = False,
     new_names: Annotated[
@@ -106,7 +106,7 @@ def report(
 ) -> Output:
     """Report your run of a session, from data on this disk. Nothing is sent.
 
-    SESSION is its id, or your invitation; SLOT is needed where you sat at several. With
+    SESSION is its id, or your invitation; SLOT is needed if you have several. With
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
     Methods whose analyst labels the rows (dc, omnifc, pqmds) have no --runs.
     """
@@ -115,7 +115,7 @@ def report(
     if runs:
         return _show_runs(own_home, stored, rows)
     if rows is None and any(_is_table(path) for path in out):
-        raise click.UsageError("A table with clusters takes your own: --data.")
+        raise click.UsageError("A table with clusters needs your own table: --data.")
     refuse_overwriting(out, stored, force=force)
     check_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
     if new_names or names is not None:
@@ -168,7 +168,7 @@ def _show_runs(
     from party_sdk.application.exports import preview_runs
 
     if rows is None:
-        raise click.UsageError("--runs takes your table: --data.")
+        raise click.UsageError("--runs needs your table: --data.")
     runs = preview_runs(home, stored, rows)
     document = {
         "runs": [run.model_dump(mode="json", exclude={"sizes"}) for run in runs],
@@ -201,8 +201,8 @@ def predict(
 
     Each row gets its label, the distance to the centre of its cluster, how unsure the
     label is, and the share of its columns outside the trained range. Prints how far the
-    rows lie from the session's. Nothing is sent. You are asked first where they look like
-    other units.
+    rows lie from the session's. Nothing is sent. If the rows seem to be in other units,
+    you are asked first.
     """
     from party_sdk.cli.terminal.asker import confirm_units
 
@@ -223,7 +223,7 @@ def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
 
     if n_left := summary.n_rows - summary.n_labelled:
         yield f"without a label, for want of a value: {n_left} rows"
-    usual = f"the same distribution has at most {percent(summary.by_chance)} on average"
+    usual = f"by chance at most {percent(summary.by_chance)} on average"
     yield f"outside the range of your trained rows: {percent(summary.outside)} ({usual})"
     shares = [
         [

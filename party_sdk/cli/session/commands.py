@@ -138,7 +138,7 @@ def show(
     """Show the state of a session, and the parties that it waits for.
 
     The analyst notifies --mail of slow parties, of a choice that waits and of the end, if
-    its administrator has set that up; then you read who is notified.
+    its administrator has set that up; with --mail the notified addresses are printed.
     """
     from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.session_reports import summary_document
@@ -186,7 +186,7 @@ def choose(
     n_clusters: Annotated[
         int,
         option(
-            "Of the run whose labels parties shall get; 'session show' prints all runs.",
+            "Clusters of the run that gives labels; 'session show' prints all runs.",
             low=1,
         ),
     ],
@@ -215,8 +215,8 @@ def audit(
     receipts: Annotated[
         tuple[Path, ...],
         option(
-            "What a party's 'party audit --json' printed: the audit has to agree with "
-            "it.",
+            "The output of a party's 'party audit --json', with which the audit must "
+            "agree.",
             type=FILE,
         ),
     ] = (),
@@ -248,7 +248,7 @@ def extend(
         ),
     ],
 ) -> Output:
-    """Give parties that have not answered more time."""
+    """Give more time to parties that have not answered."""
     status = coordinator.session(session).extend(86_400 * days)
     return Output(status, [progress_line(status)])
 
@@ -310,7 +310,7 @@ def list_sessions(
     state: Annotated[
         str | None,
         option(
-            "In this state; open: not ended, over: ended.",
+            "Only sessions in this state; open: not ended, over: ended.",
             type=click.Choice(
                 [
                     "open",
@@ -320,9 +320,9 @@ def list_sessions(
             ),
         ),
     ] = None,
-    owner: Annotated[str, option("Of this owner: the label of a key, or its id.")] = "",
+    owner: Annotated[str, option("Only of this owner: the label or id of a key.")] = "",
     since: Annotated[
-        datetime | None, option("Changed since: 2026-11-01, 3d, 12h.", type=MOMENT)
+        datetime | None, option("Only changed since: 2026-11-01, 3d, 12h.", type=MOMENT)
     ] = None,
     limit: Annotated[int | None, option("At most this many.", low=1)] = None,
 ) -> Output:
@@ -350,7 +350,7 @@ def delete(
     ended_before: Annotated[
         datetime | None,
         option(
-            "Instead: all sessions that ended before a time: 2026-11-01, 90d.",
+            "All sessions that ended before a time, instead of one: 2026-11-01, 90d.",
             type=MOMENT,
         ),
     ] = None,
@@ -427,7 +427,7 @@ def report(
     """Report the result of a session, on a page to file.
 
     It has terms, members, figures, sizes and the audit, all checked. Terms, members and
-    result are in it where the session was opened: only there can they be checked.
+    result are included only where the session was opened, since they are checked there.
     """
     from party_sdk.reports.session_reports import archive, audited_report
 

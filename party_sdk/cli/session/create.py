@@ -116,9 +116,9 @@ def create(
     parties: Annotated[
         tuple[str, ...],
         option(
-            "A party; again for each. Parties hold different people. A place, counted from "
-            "1, says whose people (ROW) and which variables (COLUMN) it holds instead; "
-            "the title says who it is, for people.",
+            "A party; again for each. Parties hold different people. Places, from 1, "
+            "name a party's group of people (ROW) and of variables (COLUMN) instead; "
+            "the title is its name for readers.",
             "--party",
             metavar="NAME[=ROW,COLUMN[,TITLE]]",
         ),
@@ -170,8 +170,8 @@ def create(
 ) -> Output:
     """Open a session, and write an invitation for each party.
 
-    Send each to its party through a channel that the analyst cannot read. With --from last
-    quarter's session is repeated; the invitations are new.
+    Send each to its party through a channel that the analyst cannot read. With --from, an
+    earlier session is repeated with new invitations.
     """
     from clustering_protocols import catalogue
     from clustering_protocols.terms.request_fields import read_sections
@@ -248,7 +248,7 @@ def _cost_lines(
     rows: int | None,
     columns: int,
 ) -> "Iterator[str]":
-    """Yield warnings about a session's size; refuse sizes that it would refuse."""
+    """Yield warnings about a session's size; refuse sizes that the session would refuse."""
     from party_sdk import advice
 
     if rows is not None:

@@ -90,7 +90,7 @@ def confirm_units(doubt: str) -> bool:
     if not sys.stdin.isatty():
         return False
     say(doubt, err=True)
-    return click.confirm("Label them all the same?", err=True)
+    return click.confirm("Label them anyway?", err=True)
 
 
 def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:

@@ -119,9 +119,9 @@ def exit_code(problem: Problem) -> int:
 class ExplainedGroup(click.Group):
     """The group of all commands: it loads them from entry points and explains errors.
 
-    Listing the commands imports the modules of all of them. So these modules only declare
-    commands, and import the rest when a command runs: none waits for the imports of
-    another, and a party needs nothing of the service.
+    Listing the commands imports the modules of all commands, so these modules only declare
+    commands, and import the rest when a command runs: no command waits for the imports
+    of another, and a party needs nothing of the service.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -130,7 +130,7 @@ class ExplainedGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None; if its extra is missing, one that says so."""
+        """Return a command, or None; if its extra is missing, a command that says so."""
         del ctx
         for entry_point in entry_points(group=_GROUP, name=cmd_name):
             try:
@@ -236,8 +236,8 @@ def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[s
             yield f"{name}{separator}{value}"
         elif value:
             yield (
-                f"Clusters coincide: {value} of them with one of a lower number, which "
-                "has their rows. Ask for fewer clusters or less fuzzy ones."
+                f"Clusters coincide: {value} equal a cluster of a lower number, "
+                "which has their rows. Ask for fewer clusters or less fuzzy ones."
             )
 
 
@@ -274,12 +274,12 @@ def _describe_progress(status: SessionStatus) -> str:
     )
     attempt = f", attempt {status.attempt}" if status.attempt > 1 else ""
     pace = describe_pace(status)
-    position = f"{stage.strip()}, round {status.round}{attempt}{_updates(status)}"
+    position = f"{stage.strip()}, round {status.round}{attempt}{_updates_text(status)}"
     position += f", {pace}" * bool(pace)
     return f"{position}: waiting until {until} for {awaited}"
 
 
-def _updates(status: SessionStatus) -> str:
+def _updates_text(status: SessionStatus) -> str:
     from clustering_protocols.wire.answers import updates_done
 
     n_done, n_max = updates_done(status)

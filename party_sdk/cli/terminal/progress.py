@@ -24,7 +24,7 @@ class StatusLine:
         """Replace the line.
 
         text: without control characters.
-        stays: whether this is the last line, which stays.
+        stays: whether the line is final, and stays on the screen.
         """
         if stays or not sys.stderr.isatty():
             self.clear()

@@ -59,7 +59,7 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
 
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a table for each column group, its fields ordered by their difference."""
+    """Yield a table for each column group; fields that differ most come first."""
     if not profiles:
         return
     # imported here, since it needs arrays and pictures

@@ -93,7 +93,7 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
         note="Leave a field blank to use its default.",
     )
     more = FieldGroup(title="Legal basis, contact and roles", fields=tuple(words[2:]))
-    method = _method(draft, protocol.summary)
+    method = _method_field(draft, protocol.summary)
     runs = _request_fields(draft, "runs")
     shown_fields = (*words[:2], method, *required, *runs)
     return {"fields": shown_fields, "more": (more, *[deep] * bool(groups))}
@@ -107,7 +107,7 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
             max(rows, default=0) + 1, max(rows, default=0) + 1 + _MORE_SLOTS
         )
         slots += [SlotLine(name=f"r{row}c1", row=str(row)) for row in numbers]
-    split = _split(slots)
+    split = _split_field(slots)
     links = [field for field in _parameters(draft) if _is_linking(field)]
     keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
@@ -156,7 +156,7 @@ def _groups(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
             yield FieldGroup(title=title, fields=members)
 
 
-def _split(slots: Sequence[SlotLine]) -> FormField:
+def _split_field(slots: Sequence[SlotLine]) -> FormField:
     """Return the field of the split, with the value that fits the slots."""
     numbers = tuple(str(number) for number in range(1, 1 + len(slots)))
     ones = ("1",) * len(slots)
@@ -173,7 +173,7 @@ def _split(slots: Sequence[SlotLine]) -> FormField:
     )
 
 
-def _method(draft: Draft, summary: str) -> FormField:
+def _method_field(draft: Draft, summary: str) -> FormField:
     return FormField(
         name="protocol",
         label="Method",

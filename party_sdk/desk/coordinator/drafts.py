@@ -117,7 +117,7 @@ class Draft:
                     yield from ((name, line) for line in value.splitlines() or [""])
 
     def wrong_screen(self, last: int) -> int | None:
-        """Return the first screen with an error, up to a last one."""
+        """Return the first screen with an error, up to the screen ``last``."""
         screens = [screen_of(name) or last for name in self.wrong]
         return min((n for n in screens if n <= last), default=None)
 
@@ -170,21 +170,21 @@ class Draft:
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:
-        """Add an error to the field that it names, or to this one."""
+        """Catch an error, and add it to the field that it names, or else to this one."""
         try:
             yield
         except CoterieError as error:
             self.add_error(error, field_name)
 
     def add_error(self, error: CoterieError, field_name: str) -> None:
-        """Add an error to the field that it names, or to ``field_name``."""
+        """Add an error to the field that it names, or else to ``field_name``."""
         form_field = self._field(error.field) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
         self.wrong.setdefault(form_field or field_name, text)
 
     def _field(self, name: str) -> str:
-        """Return the form's field for the field of an error, or an empty text."""
+        """Return the form's name for the field of an error; empty if it has none."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
         parameters = {parameter.name for parameter in parameters_of(schema)}
         if name in parameters:
@@ -386,7 +386,7 @@ def _parse_days(text: str, field: RequestField) -> int:
 
 @cache
 def _form_fields() -> dict[str, str]:
-    """Return the form's field for each name in errors; for a section, its first field."""
+    """Return form fields by the names that errors use; a section stands for its first."""
     fields = {"slots": "slots"}
     for request_field in request_fields():
         for name in (

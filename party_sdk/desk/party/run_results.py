@@ -160,7 +160,7 @@ def _table_of(party: AddressedParty) -> TableSpec:
 
 
 def get_runs(request: Request) -> Response:
-    """Show sizes and profile of the own rows in each run; nothing is sent."""
+    """Show sizes and profile of the party's rows in each run; nothing is sent."""
     party = party_in(request)
     table = _table_of(party)
     try:
@@ -237,7 +237,7 @@ def _label(
         return bool(form_of(request).get("agree"))
 
     try:
-        # the session has the clustered columns
+        # the session decides which columns are clustered
         table = replace(table_form, columns=None).to_ordered_table().to_spec()
         return party.home.label(party.session, party.slot, table, agree=agree)
     except CoterieError as error:

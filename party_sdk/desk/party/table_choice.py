@@ -282,9 +282,9 @@ def _ask_number(
 
 
 def read_limits(typed: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
-    """Return typed limits as the choices of an order, and its ids for each own row.
+    """Return typed limits as the choices and the ``ids_per_row`` of an order.
 
-    None stands for the policy's number of ids.
+    None as ``ids_per_row`` stands for the policy's value.
 
     Raises InvalidParameters if a text is not a number, or the share is not from 0 to 1.
     """
@@ -368,7 +368,7 @@ def describe_table(
         "report": report,
         "described": described is not None,
         "checked": table_form.checked,
-        # without the warnings that a problem repeats
+        # a warning that a problem repeats is left out
         "warnings": tuple(
             warning
             for warning in report.warnings
@@ -387,7 +387,7 @@ def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
 
 
 def post_mapping(request: Request) -> Response:
-    """Draft a mapping, or try the one of the form on the table."""
+    """Draft a mapping, or try the form's mapping on the table."""
     party, form = party_in(request), form_of(request)
     table_form = TableForm.of(form, party.desk.tables)
     try:

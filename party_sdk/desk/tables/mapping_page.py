@@ -267,7 +267,7 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
             fields["source"] = source
         if fields:
             columns[name] = fields
-    names = set(form.get_all("field"))  # without columns of ids
+    names = set(form.get_all("field"))  # no id columns, whose mapping stays
     columns |= {
         name: fields for name, fields in base.columns.items() if name not in names
     }
@@ -306,7 +306,7 @@ def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[st
         parts[part] = _read_number(form.get(f"{part}.{number}"), part)
     for part in ("convert", "limits", "minus"):
         parts[part] = form.get(f"{part}.{number}")
-    # a blank separates thousands, so the field is not stripped
+    # not stripped, because a blank may be the thousands separator
     parts["thousands"], _, parts["decimal"] = form.get(f"written.{number}").rpartition(
         "_"
     )

@@ -52,7 +52,7 @@ TRIAL: Final = f"{TABLES}/trial"
 
 
 def post_mapping(request: Request) -> Response:
-    """Draft a mapping for a dictionary, or try the one of the form."""
+    """Draft a mapping for a dictionary, or try the form's mapping."""
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
@@ -81,7 +81,7 @@ def post_trial(request: Request) -> Response:
     """Cluster a table as if three institutions held its rows; nothing is sent."""
     form = form_of(request)
     try:
-        path, trial = _try(request, form)
+        path, trial = _run_trial(request, form)
     except CoterieError as error:
         return tables_page(request, form, banner_of(error))
     model = Screen(
@@ -100,7 +100,7 @@ def post_trial_labels(request: Request) -> Response:
     """Return the labels of a trial, which is deterministic."""
     form = form_of(request)
     try:
-        table_path, trial = _try(request, form)
+        table_path, trial = _run_trial(request, form)
     except CoterieError as error:
         return tables_page(request, form, banner_of(error))
     name = f"{Path(table_path).stem}-labels.csv"
@@ -111,7 +111,7 @@ def post_trial_labels(request: Request) -> Response:
         return file(path.read_bytes(), name, "text/csv")
 
 
-def _try(request: Request, form: Form) -> tuple[str, Trial]:
+def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
     from party_sdk.lab.trial import try_table
 
     path = path_of(form, desk_of(request).tables)

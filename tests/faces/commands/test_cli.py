@@ -337,9 +337,7 @@ def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
 def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
     lines = list(report_lines({"n_updates": 3, "n_coinciding": 2}))
     assert lines[0] == "n_updates: 3"
-    assert lines[1].startswith(
-        "Clusters coincide: 2 of them with one of a lower number"
-    )
+    assert lines[1].startswith("Clusters coincide: 2 equal a cluster of a lower number")
     for none in (0, None):
         assert not list(report_lines({"n_coinciding": none}))
 

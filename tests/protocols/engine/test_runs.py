@@ -140,7 +140,7 @@ def test_runs_are_different_numbers_that_ascend(n_clusters: Any) -> None:
 )
 def test_the_protocols_own_number_is_the_largest(params: Any, layout: Layout) -> None:
     parts = simulation.split(X, layout, 0)
-    with pytest.raises(InvalidParameters, match="the largest, 5"):
+    with pytest.raises(InvalidParameters, match="largest number to compare, 5"):
         simulation.Session(
             params, layout, parts.data, 0, evaluation=Evaluation(n_clusters=KS)
         )

@@ -92,7 +92,7 @@ def wrap_all() -> None:
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
-    wrap(endpoints, "_keep", after="after the commit")
+    wrap(endpoints, "_store_all", after="after the commit")
     wrap_response(_Exchange)
     wrap(Driver, "_submit", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
