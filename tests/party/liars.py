@@ -55,7 +55,7 @@ def closes_at_once(patch: Patch) -> Lies:
         if number == 1:
             return honest(session, now, number)
         lies.append(number)
-        return rows_analyst._enter(session, now, "close")
+        return rows_analyst._enter_phase(session, now, "close")
 
     patch.setattr(rows_analyst, "_ask_update", close)
     return lies

@@ -32,7 +32,7 @@ _LEARNS = {
 
 
 class CohortProtocol(ClusteringProtocol[CohortSize]):
-    """Columns split; blinded ids or match keys; no clusters."""
+    """For split columns: blinded ids or match keys are counted; nothing is clustered."""
 
     title = "How many people in common"
     summary = (

@@ -11,7 +11,7 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams, A
 
 
 class CohortSize(AlignedParams):
-    """Parameters of `cohort`: how rows are linked, and the steps of their number."""
+    """Parameters of `cohort`: how rows are linked, and how their number is rounded."""
 
     alignment: Alignment = Field(
         default=Alignment(method="ecdh"), json_schema_extra=LINKING

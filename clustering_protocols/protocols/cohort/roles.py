@@ -1,12 +1,12 @@
-"""Both roles of a count: lists go round as in linkage, but shuffled, to be counted only.
+"""Both roles of a count: lists go round as in linkage, but shuffled, only to be counted.
 
-Every party of the ring masks and shuffles each list: first the party whose list it is, then
+Every party of the ring masks and shuffles each list: first the owner of the list, then
 each party that passes it on. The last party hashes it into tokens. So only a coalition of
 all parties of the ring can find the position of a row among the tokens, with or without the
 analyst. Hiding the exact numbers from the analyst too would need more than masks.
 
-Steps do not protect one person from an attacker with ``step - 1`` people who are known
-to be common: with that person the count is one step, otherwise 0.
+Rounding does not hide one person from an attacker whose list has that person and
+``step - 1`` people who are known to be in common: the count shows if that person is too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from clustering_protocols.shared_stages.alignment.linkage import (
 class Counted(Record):
     """Result and summary: linked rows of each row group, rounded down to a step.
 
-    rows_in_common: numbers by the first slot of each row group of two or more slots.
+    rows_in_common: numbers of linked rows by the first slot of each row group of several.
     """
 
     kind = "counted-linked"

@@ -58,7 +58,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
-        if session.params.algorithm == "kmeans":  # which makes many passes
+        if session.params.algorithm == "kmeans":  # k-means makes many passes
             X_hat = row_blocks.load_if_small(X_hat)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
@@ -136,7 +136,7 @@ def fit_maps(
 def _check_projections(
     session: DcSession, slot: str, projections: messages.Projections
 ) -> None:
-    """Raise InvalidArray for projections with no columns, or more than the party's data.
+    """Raise InvalidArray for projections with no columns, or more columns than features.
 
     The record does not fix the number of columns, because each party chooses it.
     """

@@ -36,7 +36,7 @@ LEAST_WIDTH = 2
 
 
 def n_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return r, the number of anchors, for all features of all column groups."""
+    """Return r, the number of anchors; n_features counts all column groups."""
     return params.anchor.n_rows or max(500, minimum_anchors(params, n_features))
 
 
@@ -44,7 +44,7 @@ def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
     """Return the fewest anchors that determine the collaboration maps.
 
     Anchors whose columns are orthogonal, also to the column of ones of an affine map,
-    determine the maps as well as infinitely many independent anchors. Columns of
+    determine the maps as well as infinitely many independent ones would. Columns of
     independent anchors, and of several column groups in one fit, are correlated by
     chance: maps fitted to few of them fit the anchors but not the data.
     """
@@ -111,7 +111,7 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002: rows are
     drawn at random, and neighbours among the five nearest in standardised units.
     """
-    from scipy.spatial import cKDTree  # whoever declares the stage imports this module
+    from scipy.spatial import cKDTree  # slow: declaring stages imports this module
 
     spread = X.std(axis=0)
     Z = X / np.where(spread > 0, spread, 1.0)

@@ -101,7 +101,7 @@ def side_by_side(
 ) -> CollaborationMap:
     """Return the block-diagonal map of a row group from the maps of its column groups.
 
-    dims: dimensions of the part of the common space of every column group.
+    dims: for every column group, how many dimensions its part of the common space has.
     """
     edges = np.concatenate([[0], np.cumsum(dims)])
     G = np.zeros((sum(len(m.G) for m in maps.values()), edges[-1]))

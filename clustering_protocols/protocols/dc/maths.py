@@ -5,10 +5,10 @@ Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 
 ``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
 :mod:`.common_space`; eq. 12 :mod:`.analyst`.
 
-X (n, m) are one party's rows. Rows are read in batches; the only array of n rows is that
-of the reduced rows.
+X (n, m) are one party's rows. Rows are read in batches; the reduced
+rows are the only array of n rows.
 
-The triangular factor R of a QR decomposition is combined from those of blocks, in their
+The triangular factor R of a QR decomposition is combined from the factors of blocks, in
 order. It has the singular values and right singular vectors of all rows; a Gram matrix
 would square the condition number and lose the rank of nearly dependent columns.
 
@@ -33,12 +33,12 @@ from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import FloatArray
 
-_LEAST_ROWS: Final = 4096  # of a block to factor
+_LEAST_ROWS: Final = 4096  # fewest rows of a block that is factored
 _LEAST_PIVOT: Final = 1e-8
 
 
 def qr_r(matrix: FloatArray) -> FloatArray:
-    """Return the factor R of a QR decomposition; a matrix that is not tall is returned."""
+    """Return R of a QR decomposition, or the matrix itself if it is not tall."""
     if matrix.shape[0] <= matrix.shape[1]:
         return matrix
     return np.asarray(np.linalg.qr(matrix, mode="r"))
@@ -75,7 +75,7 @@ def factor_centred(
     """Return R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
 
     Rows are factored in blocks, so that the whole matrix is never formed. A block has many
-    more rows than columns, because its factor is as large as its columns; its size depends
+    more rows than columns, because its factor has as many rows as columns; its size depends
     only on the width, so that every engine gives the same bits.
     """
     width = sum(column.shape[1] for column in columns)

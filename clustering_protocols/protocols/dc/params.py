@@ -81,9 +81,9 @@ class DataCollaboration(AlignedParams):
     dimensions: Literal["all_but_one", "all"] = Field(
         default="all_but_one",
         description="How many dimensions of its rows a party sends. all_but_one: one "
-        "less than they have, so that some of each row stays at home. all: as many as "
-        "there are columns, also a single one; distances are then exactly those of "
-        "the rows (a risk).",
+        "less than they have, so that part of each row stays at home. all: as many as "
+        "there are columns, even if there is only one; distances are then exactly "
+        "those of the rows (a risk).",
         json_schema_extra={
             ASKED: "'all_but_one' leaves one dimension of each party's rows at home, and "
             f"costs quality where a party has fewer than {WIDE} columns. {COST}. 'all' "
@@ -105,9 +105,9 @@ class DataCollaboration(AlignedParams):
     algorithm: Literal["kmeans", "spectral"] = Field(
         default="kmeans",
         description="kmeans: on the common space. spectral: on the leading "
-        "eigenvectors of its graph of ten nearest neighbours; of more than "
-        f"{MANY_IN_A_GRAPH:,} rows of the graph of {N_REPRESENTATIVES:,} means, each of "
-        "the rows that are nearest to a row that was drawn: an approximation.",
+        "eigenvectors of its graph of ten nearest neighbours. Of more than "
+        f"{MANY_IN_A_GRAPH:,} rows, it clusters {N_REPRESENTATIVES:,} means, each over "
+        "the rows that are nearest to a randomly drawn row: an approximation.",
     )
     reduction: Literal["pca", "svd", "lpp", "autoencoder", "random"] = Field(
         default="pca",
@@ -139,7 +139,7 @@ class DataCollaboration(AlignedParams):
             check_bounded(dictionary, "anchor.ranges 'declared'")
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether of this many rows only representatives are clustered."""
+        """Return whether rows are so many that only representatives are clustered."""
         return self.algorithm == "spectral" and graph_rows(n_rows) < n_rows
 
     @property

@@ -74,7 +74,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
             "are; the choice 'allow_full_width' overrides this."
         )
     if "transformer" in context.choices:
-        return _own_transformer(context, data, rank)
+        return _fit_own_transformer(context, data, rank)
     width = len(own.mean)
     if params.leaves_one_out:
         width = maths.reduced_width(rank, data.n_rows)
@@ -114,7 +114,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     )
 
 
-def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
+def _fit_own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
     """Return the map of the party's own transformer, which takes unscaled rows."""
     transform = context.choices["transformer"].transform
 
@@ -125,7 +125,7 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedM
     if width > len(data.columns):
         raise GuardRefused(
             f"The transformer makes {width} dimensions of {len(data.columns)} features; "
-            "the analyst takes no more than there are features."
+            "the analyst accepts no more dimensions than features."
         )
     if width >= max(rank, 2) and not context.choices.get("allow_full_width"):
         raise GuardRefused(
@@ -231,7 +231,7 @@ def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
     )
 
 
-_LIMIT: Final = 0.5  # share above which the operator must confirm all dimensions
+_LIMIT: Final = 0.5  # share above which the operator must confirm dimensions 'all'
 
 
 def compare(
@@ -315,7 +315,7 @@ class Projector(
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
         # one thread, because the last bits depend on how BLAS divides work among threads,
-        # and because several wait for each other longer than they compute
+        # and because several threads wait for each other longer than they compute
         with threadpool_limits(1, "blas"):
             f_ij = fit(context, params, data)
             X_anc = _anchors(context, params)
@@ -344,7 +344,7 @@ class Projector(
                 **rebuilt.notes(),
                 **notes,
                 **dominant.notes,
-                **_one_dimension(f_ij.rank),
+                **_one_dimension_warning(f_ij.rank),
             },
             asks=" ".join(filter(None, (question, dominant.asks))),
         )
@@ -432,7 +432,7 @@ def _check_nearest(model: messages.RowGroupModel) -> None:
             raise ProtocolFailed("The labels are not those of the nearest centroids.")
 
 
-def _one_dimension(rank: int) -> dict[str, object]:
+def _one_dimension_warning(rank: int) -> dict[str, object]:
     if rank > 1:
         return {}
     return {"warning": "The data have one dimension: it is sent up to shift and scale."}
@@ -444,7 +444,7 @@ def _report(context: DcContext) -> dict[str, object]:
         "dimensions sent": reduction.width,
         "dimensions of the data": reduction.rank,
     }
-    report |= _one_dimension(reduction.rank)
+    report |= _one_dimension_warning(reduction.rank)
     if not context.session.layout.regular:
         report["ragged lattice"] = (
             "Row groups that lack columns stand at the anchors' mean there: distances "

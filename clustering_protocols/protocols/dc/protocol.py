@@ -190,7 +190,7 @@ _role = roles_of(__package__)
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
-    """One upload of projected rows and projected anchors; clustering in a common space."""
+    """Parties upload projected rows and anchors once, to be clustered in a common space."""
 
     title = "Data collaboration clustering"
     version = 2
@@ -212,12 +212,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of the reduction.",
         "allow_full_width": (
-            "Let that transformer leave no dimension out, and send data of one dimension."
+            "Let a transformer leave no dimension out, and allow data of one dimension."
         ),
         "rebuild_limit": (
             "The largest share of rows that the self-check may rebuild within 10 %, as "
             "whole rows or in the feature that is rebuilt best. If the terms say "
-            "dimensions 'all', you are asked above one half unless you set it."
+            "dimensions 'all', you must confirm more than one half unless you set it."
         ),
     }
 
@@ -359,7 +359,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
 
     def sizes(self) -> Sizes[DataCollaboration]:
-        """Return bytes, memory and work."""
+        """Return the limits and costs of a session."""
         return DcSizes()
 
     def reference(self) -> PooledReference[DataCollaboration]:

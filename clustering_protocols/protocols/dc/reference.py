@@ -33,7 +33,7 @@ from .params import Anchor, DataCollaboration, DcSession
 def cluster_pooled(
     params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
-    """Return labels of the same algorithm on X, with the same scaling and starts."""
+    """Return labels of the session's algorithm on X, with its scaling and starts."""
     Z, representatives = scale(params, X), None
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = None if summary is None else summary.starts
@@ -56,8 +56,8 @@ def cluster_pooled(
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Rows are not centred for 'none' and 'center', as that changes no distance. 'local'
-    takes the pooled standard deviations instead of the parties' own.
+    'none' and 'center' return X, because centring changes no distance. 'local' takes the
+    pooled standard deviations instead of each party's own.
     """
     if params.scaling in {"none", "center"}:
         return X
@@ -72,7 +72,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Return the inertia of k-means, also without the dimensions that parties leave out."""
+    """Return the inertia of k-means, with and without dimensions that parties leave out."""
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)
@@ -103,7 +103,7 @@ _WIDTH = 6
 
 
 def examples() -> Sequence[Example[DataCollaboration]]:
-    """Return the defaults, the paper's text, and each alternative at least once."""
+    """Return examples: defaults, the paper's text, each alternative at least once."""
     lattice = Layout.lattice
     without_corner = Layout(slots=lattice(3, 2).slots[:-1])
     uniform = Anchor(kind="uniform")
@@ -149,7 +149,7 @@ def _example(
     sections: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Example[DataCollaboration]:
-    """Return an example of three clusters, with the dictionary of declared ranges."""
+    """Return an example of three clusters, with a dictionary if ranges are declared."""
     params = DataCollaboration(n_clusters=3, **values)
     sections = dict(sections or {})
     if params.anchor.ranges == "declared":

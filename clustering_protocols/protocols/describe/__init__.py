@@ -35,7 +35,7 @@ _LEARNS = {
 
 
 class DescribeProtocol(ClusteringProtocol[Describe]):
-    """Rows split; masked, checked sums; no clusters."""
+    """For split rows: masked, checked sums describe variables; nothing is clustered."""
 
     title = "Look before you cluster"
     summary = (
@@ -54,8 +54,8 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             raise InvalidParameters("describe takes split rows.")
         if len(layout.slots) < MINIMUM_MEMBERS:
             raise InvalidParameters(
-                f"describe needs {MINIMUM_MEMBERS} parties: of two, each could take its "
-                "own rows off the sum and read the other's."
+                f"describe needs {MINIMUM_MEMBERS} parties: with two, each could "
+                "subtract its own rows from the sum and read the other's."
             )
 
     def figures(self, params: Describe, layout: Layout) -> frozenset[str]:
@@ -71,7 +71,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
         return frozenset()
 
     def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:
-        """Return the stages before that of profiles: secrets and the opening."""
+        """Return the stages before the profiles: secrets and the opening."""
         from . import messages
 
         opening = Stage(

@@ -9,7 +9,7 @@ from clustering_protocols.terms.preparation import ColumnPlan
 
 
 class Describe(Params):
-    """The dictionary says which variables are described, the release who reads it."""
+    """No options: the dictionary names the variables, the release names the readers."""
 
     @property
     def describes(self) -> bool:
@@ -17,7 +17,7 @@ class Describe(Params):
         return True
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Accept every preparation: the terms refuse those that fill missing values."""
+        """Accept every preparation: the terms refuse any that fills missing values."""
 
 
 DescribeSession = SessionContext[Describe]

@@ -62,7 +62,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Return the greeting, of one round, and the count, of two."""
         from . import messages
 
-        minimum = 0 if params.quorum else 1  # absent parties are not asked
+        minimum = 0 if params.quorum else 1  # a quorum may leave out absent parties
         return (
             Stage(
                 name="greeting",

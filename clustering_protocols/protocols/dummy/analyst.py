@@ -20,7 +20,7 @@ class Greeter(AnalystRole[Dummy, messages.Greeted]):
 
     def start(self, session: DummySession) -> Ask | Finish:
         """Ask everybody for a greeting."""
-        _fail(session, "start")
+        _fail_on_demand(session, "start")
         return Ask.everybody(session, messages.Greet())
 
     def step(
@@ -56,11 +56,11 @@ class Counter(
         state: messages.Counting,
         contributions: Mapping[str, messages.Counted | messages.Confirmed],
     ) -> Ask | Reopen | Finish:
-        """Return the count again on demand, then the confirmation, then the labels."""
+        """Repeat the count ``void_attempts`` times, then confirm, then return labels."""
         if state.total:
-            _fail(session, "confirm")
+            _fail_on_demand(session, "confirm")
             return _finish(session, state.total)
-        _fail(session, "count")
+        _fail_on_demand(session, "count")
         if state.voided < session.params.void_attempts:
             voided = messages.Counting(voided=state.voided + 1, total=0)
             return Reopen(
@@ -84,7 +84,7 @@ def _finish(session: DummySession, total: int) -> Finish:
     return Finish.with_results(results, summary=messages.Total(total=total))
 
 
-def _fail(session: DummySession, step: str) -> None:
+def _fail_on_demand(session: DummySession, step: str) -> None:
     if session.params.fail_at == step:
         raise ProtocolFailed(f"The dummy was told to fail at {step!r}.")
 

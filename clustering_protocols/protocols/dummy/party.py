@@ -56,14 +56,14 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
         session = context.session
         if isinstance(task, messages.Confirm):
             if task.total != sum(session.row_counts):
-                raise ProtocolFailed("The analyst counts other rows than there are.")
+                raise ProtocolFailed("The analyst's total is not the number of rows.")
             return Reply(contribution=messages.Confirmed(total=task.total))
         positions = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
         if len(session.slots) == 1:
             return Reply(contribution=positions)
         greeting = context.memory.get(messages.HeardWord)
         if greeting is None:
-            raise ProtocolFailed("The word of the slot before is missing.")
+            raise ProtocolFailed("The word of the previous slot is missing.")
         echo = messages.Word(word=greeting.word)
         envelope = PeerMessage(peer=greeting.sender, content=echo)
         return Reply(contribution=positions, envelopes=[envelope])

@@ -43,8 +43,8 @@ class SiteShare(Record):
     n_iterations: from the leader; number of complete iterations.
     moved: from the leader; the largest change of an object membership in the last
         iteration, over all lanes that took part in it, to two digits.
-    under_way: from the leader; lanes that have not converged. The next sums have no words
-        of the others. If empty, the last complete iteration was the final one.
+    under_way: from the leader; lanes that have not converged. The next sums are of these
+        alone. If empty, the last complete iteration was the final one.
     """
 
     kind = "share"
@@ -80,7 +80,7 @@ class SumsState(Record):
 class ReportSizes(Add):
     """Task: report the sizes of the clusters.
 
-    The total is only checked: if it is noise, some site received another total before.
+    The total is only checked: if it is noise, some site received a different total before.
     """
 
     kind = "tell"
@@ -90,7 +90,7 @@ class PublishedResult(Record):
     """The part of a result that analyst and coordinator may read.
 
     clusters: numbers of the clusters that are large enough to publish.
-    sizes: for each of them, the objects whose largest membership is in it.
+    sizes: number of objects whose largest membership is in each of these clusters.
     n_iterations: iterations of the best start.
     """
 
@@ -121,7 +121,7 @@ class Memberships(Record):
     """Memory: the state of a site between its share of a sum and the total.
 
     number, transcript: of this sum.
-    lanes: the A lanes, of L in all, that the sum is of; the others have converged.
+    lanes: the A lanes, of L in all, in this sum; the others have converged.
     repeats: how often this iteration's sum was asked for again.
     n_iterations, moved: number of each lane's complete iterations, and how far
         memberships moved in the last of them.

@@ -36,8 +36,8 @@ class CoClustering(AlignedParams):
         default=0.001,
         gt=0,
         le=1e6,
-        description="λ_u, fuzziness of the objects' memberships: larger is fuzzier. Like "
-        "λ_w in units of r_max.",
+        description="λ_u, fuzziness of the objects' memberships: larger is fuzzier. "
+        "λ_u and λ_w are in units of r_max.",
     )
     lambda_w: float = Field(
         default=100.0,
@@ -62,8 +62,8 @@ class CoClustering(AlignedParams):
         ge=1,
         le=100,
         description="Starts, which go through the same rounds; the one with the largest "
-        "criterion is the result. Every start makes messages longer, and shows as many "
-        "sums again to the other sites together.",
+        "criterion is the result. Every start makes messages longer, and shows further "
+        "sums to the other sites together.",
         json_schema_extra=STARTS,
     )
     max_iter: int = Field(
@@ -98,8 +98,8 @@ class CoClustering(AlignedParams):
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part; refuse co-occurrences outside [0, r_max].
 
-        Raises InvalidData, GuardRefused: as :class:`AlignedParams`, and for values
-            outside the limits.
+        Raises InvalidData for these, and InvalidData or GuardRefused as in
+            :class:`AlignedParams`.
         """
         R = sparse_matrix(data)
         negative, large = R.data < 0, R.data > self.r_max

@@ -101,7 +101,7 @@ _role = roles_of(__package__)
 
 
 class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
-    """Columns split; sums per iteration; equal to the pooled result of the best start."""
+    """For split columns: masked sums per iteration give the pooled result of each start."""
 
     title = "Collaborative fuzzy co-clustering"
     version = 2
@@ -135,8 +135,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             )
         if len(layout.slots) < MINIMUM_MEMBERS:
             raise InvalidParameters(
-                f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
-                "share off every total."
+                f"fccm needs {MINIMUM_MEMBERS} sites: with two, each could subtract "
+                "its own share from every total."
             )
         alignment.check(params, layout)
 
@@ -214,7 +214,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
 
     def sizes(self) -> Sizes[CoClustering]:
-        """Return bytes, memory and work."""
+        """Return the limits and costs of a session."""
         return CoClusteringSizes()
 
 

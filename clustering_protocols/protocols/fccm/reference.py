@@ -52,7 +52,7 @@ def run(
 ) -> PooledCoclustering:
     """Run FCCM (equations 2 and 3) on X (n, m), in the order in which rows travelled.
 
-    Returns the start with the largest criterion, the first one among equals.
+    Returns the result from the start with the largest criterion, the first of equals.
     """
     R = csr_array(X)
     runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
@@ -113,7 +113,7 @@ def objectives(
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return both normalisations, several starts, weights that need repeats, many items."""
+    """Return examples: both normalisations, several starts, repeated sums, many items."""
     solvable: dict[str, Any] = {"n_clusters": 3, "small_cohorts": "allow"}
     one = solvable | {"n_init": 1}
     fuzziness: dict[str, Any] = {"lambda_u": 0.02, "lambda_w": 5.0}

@@ -8,8 +8,8 @@ announced.
 
 Lanes are starts that share rounds and one masked vector, in which each has a block of C
 columns. Lanes under way iterate together, and a sum is repeated for all of them, with
-other shifts only for those that need them. A lane that has converged keeps its memberships,
-and the next sums have no words of it. The leader announces which lanes have converged,
+new shifts only for lanes that need them. A lane that has converged keeps its memberships,
+and has no part in the next sums. The leader announces which lanes have converged,
 since exp may differ in the last digit at other sites; each site checks the announcement
 within a margin.
 """
@@ -52,8 +52,8 @@ def n_items(session: FccmSession) -> int:
 def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
     """Return the encodings of the sums over items, and of the normalisers.
 
-    With normalisation 'site', the second is of the logarithms of normalisers, added up
-    over the clusters of a lane.
+    With normalisation 'site', the second encodes logarithms of normalisers, added up over
+    the clusters of a lane.
     """
     params = session.params
     if not params.is_global:  # weights of a site sum to 1, and no exponent is below 0
@@ -103,14 +103,14 @@ A = TypeVar("A", FloatArray, IntArray)
 
 
 class ItemTotals(NamedTuple):
-    """Sums over items (n, A·C) and normalisers (A·C,); logarithms (A,) with 'site'."""
+    """Sums over items (n, A·C), and normalisers (A·C,) or, with 'site', logarithms (A,)."""
 
     sums: FloatArray
     normalisers: FloatArray
 
 
 def masked_sum(context: FccmContext, number: int, transcript: str) -> MaskedSum:
-    """Return the identity of the sum with a number, for its masks."""
+    """Return what identifies a numbered sum, to which its masks are bound."""
     return MaskedSum(
         members=context.session.slots, name=f"sums-{number}", transcript=transcript
     )
@@ -164,7 +164,7 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
         Z = total.normalisers
         repeat = too_coarse(session, Z) if params.is_global else np.zeros(1, bool)
         if not repeat.any():
-            # with global normalisers Σ exp would be 1 if nothing moved
+            # with global normalisers, Σ exp is 1 after this shift if nothing moves
             shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
             state = _iterate(context, state, total)
             return _prepare_sums(context, state, R, shifts, repeats=0)
@@ -180,7 +180,7 @@ def check_total(
     """Return the total in a task; None if a share overflowed.
 
     Raises ProtocolFailed if the task names lanes that are not under way, hides that a
-        share of this site overflowed, or the total is not the sum of the shares.
+        share of this site overflowed, or has a total that is not the sum of shares.
     """
     check_lanes(context, state, task.lanes)
     own = np.asarray(state.lanes)[overflows(context.session, state)]
@@ -323,8 +323,8 @@ def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:
 
 Mask = NDArray[np.bool_]
 
-_OTHER_MACHINE: Final = 1e-9
-"""By how much sites may differ in how far memberships moved, as exp may round otherwise."""
+_ROUNDING_MARGIN: Final = 1e-9
+"""Rounding between sites in how far memberships moved: their exp may differ."""
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
@@ -344,7 +344,7 @@ def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
 
 
 def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
-    """Return the columns of lanes of an array (..., L·C), which is itself if all are.
+    """Return the columns of some lanes of an array (..., L·C), or the array for all lanes.
 
     The result is in row-major order, so that sums over it have the same bits whichever
     other lanes are under way.
@@ -367,7 +367,7 @@ def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) 
     """
     params = context.session.params
     leads = context.session.slots[0] == context.slot.name
-    margin = 0.0 if leads else _OTHER_MACHINE
+    margin = 0.0 if leads else _ROUNDING_MARGIN
     active = np.asarray(state.lanes, dtype=np.int64)
     continues = np.isin(active, lanes)
     if list(lanes) != active[continues].tolist():
@@ -386,9 +386,9 @@ def may_rest(
     params: CoClustering,
     n_iterations: IntArray,
     moved: FloatArray,
-    margin: float = _OTHER_MACHINE,
+    margin: float = _ROUNDING_MARGIN,
 ) -> Mask:
-    """Return which lanes (A,) have converged, or may have at sites that round otherwise."""
+    """Return which lanes (A,) have converged, up to a margin for other sites' rounding."""
     last = (n_iterations >= params.max_iter) | (moved <= params.tol + margin)
     return last & (n_iterations > 0)
 
@@ -398,7 +398,7 @@ def _resting_lanes(
 ) -> Mask:
     """Return which lanes (A,) of the last sum have converged.
 
-    No lane does while a sum is repeated: only a complete iteration can end a lane.
+    None has while a sum is repeated: only a complete iteration can end a lane.
     """
     n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
     return may_rest(params, n_iterations, moved, margin) & (state.repeats == 0)

@@ -10,18 +10,18 @@ The stage of the start, in which the analyst cannot identify a row:
 The first rows in the secret order are assigned to groups in turn. Parties compute the
 squared distances of these rows to the means of the groups, add a secret shift to each row's
 distances, and mask them as in every update. The analyst clusters the rows and announces the
-clusters; each cluster starts from the mean of its rows, of which parties require five.
+clusters; each starts from the mean of its rows, and parties refuse too few rows.
 
 The updates:
 
 | task → contribution |
 |---|
 | `measure` → `distances`, at most T + 1 times |
-| `scatter` → `scattered`, where the last update changed no label |
+| `scatter` → `scattered`, if the last update changed no label |
 
 The analyst knows which rows a group has, and reads by how much each row is farther from the
-mean of a group than from that of the first. Let B (n, g - 1) have a column for each other
-group, which averages its rows and subtracts the average of the first group's. The centred
+mean of a group than from the first group's mean. Let B (n, g - 1) have a column for each
+further group, which averages its rows and subtracts the first group's average. The centred
 differences are -2 G B, where G = X X' holds the scalar products of centred rows. So F = G B
 and K = B'F are known, and Y = F K^(-1/2) has Y Y' = F K⁺ F', which is G if the groups'
 means span as many dimensions as there are columns (Nyström).
@@ -158,7 +158,7 @@ class _Clusters(NamedTuple):
 def _nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> _Clusters:
-    """Return the nearest clusters from distances that have one shift in each row."""
+    """Return the nearest clusters from distances that a secret number per row shifts."""
     words = subtract_first(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
@@ -272,7 +272,7 @@ def _finish(
 
 
 _RANK: Final = 1e-9
-"""Directions with a smaller share of the largest variance are rounding."""
+"""Directions with a smaller share of the largest variance are rounding errors."""
 _ROUNDINGS: Final = 10.0
 _N_INIT: Final = 10
 _MAX_ITER: Final = 300
@@ -283,8 +283,8 @@ def rows_from_differences(
 ) -> FloatArray:
     """Return rows (n, r) whose distances are those of the joint rows.
 
-    differences: float64 (n, g); squared distances to the mean of each group less that to
-        the mean of the first.
+    differences: float64 (n, g); squared distance to the mean of each group less the one
+        to the mean of the first group.
     groups: int64 (n,).
     rounding: largest rounding error of a difference.
     """

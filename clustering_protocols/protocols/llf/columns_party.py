@@ -2,7 +2,7 @@
 
 For the figures the parties also add up how the final clusters scatter over their columns:
 rows around the mean m_c of their cluster, and these means around the mean m of all rows.
-Parties accept only the labels of the last update. For them the second sum follows from the
+Parties accept only labels of the last update. For these the second sum follows from the
 differences of distances that the analyst read in that update,
 
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
@@ -53,7 +53,7 @@ _StartTask = messages.MeasureGroups | messages.StartFrom
 
 
 class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record]):
-    """Sends distances of sampled rows to group means; keeps the means of their clusters."""
+    """Sends distances of sampled rows to group means; starts from the clusters' means."""
 
     def reply(self, context: LlfContext, task: _StartTask, data: DataSource) -> Reply:
         """Return masked squared distances, or remember the start."""
@@ -74,7 +74,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
             start = StartCentroids(centroids=V)
             return Reply(contribution=StartKept(), remember=[start])
         scale = scaler_of(context)
-        question = _check_first(context, data, scale)
+        question = _check_before_upload(context, data, scale)
         clusters.check_enough_rows(data, k)
         rows = _sampled_rows(context, data, sample)
         V = _means(scale(rows), sample.groups, sample.n_groups)
@@ -90,10 +90,10 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         )
 
 
-def _check_first(
+def _check_before_upload(
     context: LlfContext, data: DataSource, scale: Scaler
 ) -> dominance.DominanceQuestion:
-    """Refuse rows outside the ranges; return the question before the first distances."""
+    """Refuse rows outside the ranges; return the question if one field dominates."""
     check_ranges(context, data)
     return dominance.check(context, data.columns, lambda: map(scale, data.batches()))
 
@@ -144,8 +144,8 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         question = dominance.DominanceQuestion({}, "")
         memory: Record
         if before is None:
-            if context.session.params.start != "careful":  # else the start has checked
-                question = _check_first(context, data, scale)
+            if context.session.params.start != "careful":  # else checked at the start
+                question = _check_before_upload(context, data, scale)
             V = equalise_coordinates(_start(context, data, scale), scale.step)
             memory = StartCentroids(centroids=V)
         else:
@@ -222,7 +222,7 @@ def _move_centroids(
     for rows, batch in batches(data):
         sums += degrees[rows].T @ scale(batch)
         weights += degrees[rows].sum(axis=0)
-    # By a public nudge the analyst would learn each row's position along a known direction.
+    # With a public nudge the analyst would learn row positions along a known direction.
     purpose = nudge_purpose(context.slot.column, before.number)
     nudge = draw_nudge(group_stream(context, "row", purpose), scale, k)
     return move(before.centroids, sums, weights, nudge, scale.step).centroids

@@ -44,8 +44,8 @@ from .params import LlfSession, LosslessFederated
 NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in units of ``Scaler.step``."""
 
-_OTHER_MACHINE = 1e-9
-"""By how much parties may differ in how far centroids moved, relative to the tolerance."""
+_ROUNDING_MARGIN = 1e-9
+"""Rounding between parties in how far centroids moved, relative to the tolerance."""
 
 
 class MovedCentroids(NamedTuple):
@@ -173,8 +173,8 @@ def nudge_purpose(column: int, number: int) -> str:
 def draw_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
     """Return nudges (k, m): small uniform numbers from a stream.
 
-    Parties draw uniform numbers with the same bits in any language; the last bit of a
-    normal number depends on the library.
+    Uniform numbers have the same bits in any language; the last bit of a normal number
+    would depend on the library.
     """
     return NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
 
@@ -191,17 +191,17 @@ def digest(V: FloatArray, number: int) -> bytes:
     ).digest()
 
 
-def stops(params: LosslessFederated, moved: float | None) -> bool:
+def has_converged(params: LosslessFederated, moved: float | None) -> bool:
     """Return whether the centroids moved by no more than the tolerance."""
     return moved is not None and moved <= params.tol
 
 
-def may_stop(params: LosslessFederated, moved: float | None) -> bool:
+def may_have_converged(params: LosslessFederated, moved: float | None) -> bool:
     """Return whether the centroids may have converged for the leader.
 
-    All parties have the same centroids, but may add up their movements in another order.
+    All parties have the same centroids, but may add up movements in a different order.
     """
-    return moved is not None and moved <= params.tol * (1.0 + _OTHER_MACHINE)
+    return moved is not None and moved <= params.tol * (1.0 + _ROUNDING_MARGIN)
 
 
 _NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
@@ -314,7 +314,7 @@ def closing_totals(
     """Return the sizes and figures of the clusters with these means (k, F)."""
     figures: dict[str, Any] = {
         "n_iter": state.number,
-        "converged": stops(params, state.moved),
+        "converged": has_converged(params, state.moved),
     }
     sizes = total.sizes.astype(np.int64)
     separations, n_rows = formulas.separations(means), int(sizes.sum())
@@ -431,7 +431,7 @@ def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
 
 
 class Sample(NamedTuple):
-    """Numbers of sampled rows, and of groups to whose means their distances are sent."""
+    """Numbers of sampled rows, and of groups to whose means rows have distances."""
 
     n_rows: int
     n_groups: int

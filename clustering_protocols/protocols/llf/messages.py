@@ -51,7 +51,7 @@ class Sums(Record):
 
     round, attempt: select the masks; parties that did not take part need them later.
     start: always empty.
-    moved: from the leader; how far the centroids moved in the update before, to two
+    moved: from the leader; how far the centroids moved in the previous update, to two
         digits.
     stop: from the leader; whether ``moved`` was within the tolerance.
     """
@@ -94,8 +94,8 @@ class LabelTotals(Totals):
     """The totals by final label, and totals of updates that a party has not seen yet.
 
     closed_in: round and attempt of the sum by label.
-    closed_by: who took part, 0 or 1 for each slot.
-    closing: its total, as ring elements.
+    closed_by: who took part in that sum, 0 or 1 for each slot.
+    closing: the total of the sum by label, as ring elements.
     """
 
     kind = "labelled"
@@ -124,7 +124,7 @@ class GatheredSizes(ClosingShare):
 
 
 class FinalTotals(LabelTotals):
-    """The totals of `labelled`, and the totals around the means."""
+    """The totals of `labelled`, and those of the round `gather`."""
 
     kind = "closed"
 
@@ -300,10 +300,10 @@ class StartFrom(Record):
 class MeasureDistances(Record):
     """Task: compute the distances of all rows to your coordinates of the centroids.
 
-    labels: those after the previous update, in the secret order; empty before the
-        first update and for fuzzy c-means.
-    memberships: those after the previous update, in the secret order; empty before
-        the first update and for hard c-means.
+    labels: result of the previous update, in the secret order; empty before the first
+        update and for fuzzy c-means.
+    memberships: result of the previous update, in the secret order; empty before the
+        first update and for hard c-means.
     """
 
     kind = "measure"
@@ -328,7 +328,7 @@ class Distances(Record):
 class Scatter(Record):
     """Task: send the scatter of your columns within and between the final clusters.
 
-    labels: those of the last announced update; a party refuses any others.
+    labels: from the last announced update; a party refuses any others.
     """
 
     kind = "scatter"

@@ -37,15 +37,15 @@ class LosslessFederated(AlignedParams):
     )
     fuzzifier: Annotated[float, Field(gt=1.0, le=100.0)] | Literal["auto"] = Field(
         default="auto",
-        description="λ of fuzzy c-means; of split rows at least 1.1. auto: by the numbers "
-        "of rows and columns (Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters "
-        "coincide in many columns.",
+        description="λ of fuzzy c-means; for split rows at least 1.1. auto: by the "
+        "numbers of rows and columns (Schwämmle and Jensen, 2010), from 1.1 to 2. "
+        "With 2, clusters coincide in many columns.",
     )
     scaling: Literal["standard", "minmax", "none"] = Field(
         default="standard",
         description="standard: by pooled mean and spread of each feature. minmax: by "
         "minimum and maximum in the data dictionary, to [0, 1]. none: as given, within "
-        "these. A value outside stops its party before anything is sent.",
+        "the same limits. A value outside stops its party before anything is sent.",
     )
     init: Start | None = Field(
         default=None,
@@ -124,10 +124,10 @@ class LosslessFederated(AlignedParams):
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
-        description="What they get of the result: final centroids and cluster sizes, "
-        "sizes alone, or only that it exists. Centroids are published in round steps of "
-        "at least max(1/20, 5/n) standard deviations for a cluster of n rows, sizes in "
-        "multiples of five.",
+        description="What analyst and coordinator get of the result: final centroids "
+        "and cluster sizes, sizes alone, or only that it exists. Centroids are "
+        "published in round steps of at least max(1/20, 5/n) standard deviations for "
+        "a cluster of n rows, sizes in multiples of five.",
         json_schema_extra=PUBLISHED,
     )
     output: Literal["labels", "memberships"] = Field(
@@ -138,7 +138,7 @@ class LosslessFederated(AlignedParams):
     )
 
     def check_retired(self) -> None:
-        """Refuse updates by a random part of the parties, as in the paper."""
+        """Refuse updates by randomly drawn parties, which only simulations make."""
         if self.participation != 1:
             raise InvalidParameters(
                 f"{self.participation} is only for simulations of the paper. Leave it at "
@@ -170,9 +170,9 @@ class LosslessFederated(AlignedParams):
 
     @property
     def exponent(self) -> float:
-        """Return λ; only after :meth:`resolve_sizes`."""
+        """Return λ; call :meth:`resolve_sizes` first."""
         if self.fuzzifier == "auto":
-            raise ValueError("the fuzzifier needs resolve_sizes")
+            raise ValueError("call resolve_sizes before exponent")
         return self.fuzzifier
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
@@ -197,7 +197,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def least_parties(self) -> int:
-        """Return the fewest parties of a sum."""
+        """Return the fewest parties that may add up a sum."""
         return 2 if self.allow_two_parties else 3
 
     @property

@@ -214,16 +214,16 @@ class LlfSizes(Sizes[LosslessFederated]):
 
     def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
         """Return the bytes of sums, or of distances if columns are split."""
-        return WORD * params.max_iter * _words(params, extent)
+        return WORD * params.max_iter * _count_words(params, extent)
 
     def memory_bytes(self, params: LosslessFederated, extent: Extent) -> int:
         """Return the bytes of the analyst's totals of an update."""
-        return WORD * _UPDATE_COPIES * _words(params, extent)
+        return WORD * _UPDATE_COPIES * _count_words(params, extent)
 
     def updates_that_fit(
         self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates of every run fit the audit of hard clusters."""
+        """Return how many updates of every run the audit of hard clusters allows."""
         if params[0].fuzzy or layout.n_column_groups > 1:
             return None
         from . import rows_round
@@ -232,7 +232,7 @@ class LlfSizes(Sizes[LosslessFederated]):
         return rows_round.updates_that_fit(n_rows, k, params[0].n_init)
 
 
-def _words(params: LosslessFederated, extent: Extent) -> int:
+def _count_words(params: LosslessFederated, extent: Extent) -> int:
     """Return how many numbers a party sends in one update."""
     if extent.layout.n_column_groups == 1:
         return params.n_clusters * (extent.features + 1)
@@ -265,7 +265,7 @@ _role = roles_of(__package__)
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
-    """Rows split or columns split; sums per round; equal to the pooled result."""
+    """For split rows or split columns: masked sums per round give the pooled result."""
 
     title = "Lossless federated c-means and fuzzy c-means"
     summary = (
@@ -300,8 +300,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters("init 'random_party' is for split rows.")
         if params.start == "random_rows" and _rows_split(layout):
             raise InvalidParameters(
-                "init 'random_rows' is for split columns: with split rows a row would "
-                "leave."
+                "init 'random_rows' is for split columns: with split rows, rows would "
+                "leave their party."
             )
         starts.check_given(params)
         _check_race(params, layout)
@@ -317,7 +317,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         if params.tol > LARGEST_TOL:
             raise InvalidParameters(
                 f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
-                "after one update of a start that may be chosen.",
+                "after one update, around a start that the coordinator may choose.",
                 field="tol",
             )
         if not params.fuzzy or not _rows_split(layout) or params.fuzzifier == "auto":
@@ -361,7 +361,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Refuse a given start of another width than the data, and too few rows."""
+        """Refuse a given start whose width differs from the data's, and too few rows."""
         from clustering_protocols.shared_stages.scaling import check_widths
 
         from . import round_bound
@@ -379,7 +379,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             return ()
         n_rows = round_bound.rows_needed(params, params.n_clusters, widths[0])
         sentence = (
-            "The session is refused unless the others of each party hold "
+            "The session is refused unless, for each party, the other parties hold "
             f"{n_rows} rows together, because of the totals of up to {params.max_iter} "
             "rounds: with a smaller max_iter fewer rows suffice."
         )
@@ -503,11 +503,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
-        """Return whether the terms give the start, whose numbers the clusters keep."""
+        """Return whether the terms give the start, and so number the clusters."""
         return params.init == "given"
 
     def sizes(self) -> Sizes[LosslessFederated]:
-        """Return bytes, memory and work."""
+        """Return the limits and costs of a session."""
         return LlfSizes()
 
 
@@ -535,9 +535,8 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
             each_run=True,
         )
     minimum = 0 if params.may_be_left_out else 1
-    own = tuple(
-        messages.Totals.model_fields
-    )  # a party that was absent gets more totals
+    # fields that differ between parties: one that was absent gets more totals
+    own = tuple(messages.Totals.model_fields)
     exchange = partial(Exchange, own=own)
     yield Stage(
         name=messages.UPDATES,

@@ -2,7 +2,7 @@
 
 Examples are synthetic data: three groups of rows, features of different units. The pooled
 run is plain numpy in float64 on one matrix. It shares the start, the nudges of empty
-clusters and the rule of coinciding centroids with sessions, and no kernel.
+clusters and the rule of coinciding centroids with sessions, but none of their kernels.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class PooledRun:
 
 
 def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray:
-    """Return the labels of the same algorithm on X, from the same start."""
+    """Return labels of the session's algorithm on X, from its start."""
     return run(params, X, trace).labels
 
 
 def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
-    """Run the same algorithm on X (n, m), with columns in the order of column groups."""
+    """Run the session's algorithm on X (n, m), columns in the order of column groups."""
     params = params.resolve_sizes(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
@@ -120,7 +120,7 @@ def _run_updates(
     n_updates = 0
     while n_updates < params.max_iter:
         D = cdist(Z, V, "sqeuclidean")
-        if not rows_split and before is not None and _rests(params, D, before):
+        if not rows_split and before is not None and _has_converged(params, D, before):
             break
         before = D
         n_updates += 1
@@ -139,7 +139,7 @@ def _run_updates(
     )
 
 
-def _rests(params: Llf, D: FloatArray, before: FloatArray) -> bool:
+def _has_converged(params: Llf, D: FloatArray, before: FloatArray) -> bool:
     if params.fuzzy:
         return bool(np.linalg.norm(np.sqrt(D) - np.sqrt(before)) <= params.tol)
     return bool((D.argmin(axis=1) == before.argmin(axis=1)).all())
@@ -184,7 +184,7 @@ def objectives(
 ) -> Objectives:
     """Return inertias, or Σ μ^λ d² for fuzzy c-means.
 
-    The session's rule is that clusters of few rows do not move.
+    If a cluster is too small to move in sessions, k-means by that rule is compared too.
     """
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)
@@ -250,7 +250,7 @@ def examples() -> Sequence[Example[Llf]]:
             publish="sizes",
         ),
         _example(X, (1, 3), missing=0.1, alignment=Alignment(method="ecdh")),
-        _build_prepared(X),
+        _prepared_example(X),
         _example(X[:60], (1, 3), missing=0.1, alignment=BY_MATCH_KEYS),
     ]
 
@@ -276,7 +276,7 @@ def _example(
     )
 
 
-def _build_prepared(X: FloatArray) -> Example[Llf]:
+def _prepared_example(X: FloatArray) -> Example[Llf]:
     """Return an example with gaps that are filled, levels and a weight."""
     fields = X[:, :4].copy()
     fields[:, 1] = np.round(fields[:, 1])

@@ -1,9 +1,9 @@
 """A bound on the rounds of totals that parties of fuzzy c-means over split rows read.
 
-A party reads k·(F + 1) totals in each of T rounds, around centroids that it knows. It reads
-as many for each start in a race, and at most as many in each of the two closing sums. With
-n rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown numbers; k is
-that of all runs together.
+A party reads k·(F + 1) totals in each of T rounds, around centroids that it knows. Each
+start that loses a race counts as a further round, as does each of two closing sums. With n
+rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown numbers, where k
+counts the clusters of all runs together.
 
 If columns repeat their values, as yes and no or scores do, there are few kinds of rows, and
 non-negative least squares finds how many rows of others are of each kind. So each party
@@ -57,7 +57,7 @@ def check_values(context: LlfContext, data: DataSource) -> None:
     n_rows, width = fewest_others(session), len(data.columns)
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     if n_rows * width >= EXACT_BITS * equations:
-        return  # a bit in each cell is enough
+        return  # one bit in each cell gives enough unknowns
     distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
     repeats = distinct < _NEARLY_ALL * data.n_rows
     bits = np.where(repeats, np.log2(distinct), EXACT_BITS).sum()
@@ -81,7 +81,7 @@ def applies(params: LosslessFederated) -> bool:
 
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
-    """Return how many rows of others are needed; k is that of all runs together."""
+    """Return how many rows of others are needed; k is the sum over all runs."""
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     return math.ceil(equations / width)
 

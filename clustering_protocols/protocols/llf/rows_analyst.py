@@ -94,11 +94,11 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         if state.phase == "close":
             shares = all_of(messages.ClosingShare, contributions)
             state = _add_closing_sum(session, state, shares, _BY_LABEL)
-            return _enter(session, state, "gather")
+            return _enter_phase(session, state, "gather")
         if state.phase == "gather":
             shares = all_of(messages.GatheredSizes, contributions)
             state = _add_closing_sum(session, state, shares, _FOR_FIGURES)
-            return _enter(session, state, "tell")
+            return _enter_phase(session, state, "tell")
         return _finish_session(session, state, contributions)
 
 
@@ -113,7 +113,7 @@ def _follow_update(
         state = replace_fields(state, tolerances=moves)
     if leader.stop:
         state = replace_fields(state, number=state.number - 1)
-        return _enter(session, state, "close")
+        return _enter_phase(session, state, "close")
     update = np.array([[state.number, leader.round, leader.attempt]])
     unseen = state.updates[:, 0] > state.seen.min()
     state = replace_fields(
@@ -123,7 +123,7 @@ def _follow_update(
         totals=np.concatenate([state.totals[unseen], total[None]]),
     )
     if state.number == session.params.max_iter:
-        return _enter(session, state, "close")
+        return _enter_phase(session, state, "close")
     return _ask_update(session, state, state.number + 1)
 
 
@@ -170,7 +170,7 @@ def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -
     return _ask(session, replace_fields(state, **fields))
 
 
-def _enter(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
+def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
     """Ask all available slots for the round of a closing phase."""
     return _ask(
         session, replace_fields(_include_available(session, state), phase=phase)

@@ -5,9 +5,9 @@ sum of squared distances to the start, and so know the inertia after the update,
 
     Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
 
-c the cluster of a row by the start. For fuzzy c-means the same holds for Σ_c Σ_i μ_ci^λ d²
-with memberships by the start. Each party chooses the start with the least objective (the
-lowest of equals) and forgets the others. The analyst cannot read these sums.
+with c the cluster of a row by the start. For fuzzy c-means the same holds for
+Σ_c Σ_i μ_ci^λ d² with memberships by the start. Each party chooses the start with the least
+objective (the first of equals) and forgets the others. The analyst cannot read these sums.
 
 | round of the race | task → contribution: masked share |
 |---|---|
@@ -68,11 +68,11 @@ from .maths import (
     check_weights,
     digest,
     draw_cohort,
-    may_stop,
+    has_converged,
+    may_have_converged,
     members_of,
     move,
     rows_of,
-    stops,
 )
 from .params import LlfContext, LlfSession, LosslessFederated
 from .rows_round import RowsRound, assign
@@ -135,7 +135,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             report={
                 "n_updates": state.number,
                 "n_coinciding": n_coinciding(state.centroids),
-                **_count_unique_histories(context),
+                **_report_unique_rows(context),
             },
             figures=(totals.figures,),
             order=order.order,
@@ -164,7 +164,7 @@ def _check_members(view: RowsRound, task: _Task) -> None:
 def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     state = view.follow(task)
     if task.number != view.context.announced_rounds.get(messages.Update.kind):
-        raise ProtocolFailed("The analyst asks again for an update that was made.")
+        raise ProtocolFailed("The analyst asks a second time for the same update.")
     follows = task.number == state.asked + 1
     if view.params.may_be_left_out:
         follows = task.number > state.asked
@@ -179,7 +179,7 @@ def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         **view.share(words, task.members, f"update/{task.number}"),
         start=state.centroids[:0],
         moved=None if moved is None else float(f"{moved:.2g}"),
-        stop=stops(view.params, moved),
+        stop=has_converged(view.params, moved),
     )
     own = weights / view.encoding.weights.unit
     state = state.model_copy(update={"asked": task.number, "own": own})
@@ -218,7 +218,7 @@ def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if the sums of one round are as many equations as unknowns.
 
     Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k counts
-    clusters of all starts and all runs: their rounds of the same number count as one.
+    clusters of all starts and all runs, whose equally numbered rounds count as one.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)
@@ -230,7 +230,7 @@ def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
         )
 
 
-_MOVED = "The result brings updates after the last one."
+_MOVED = "The analyst sends updates after labelling."
 
 
 def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
@@ -355,7 +355,7 @@ def _read_final_state(
     return state, _final_rows(view, state, data), view.totals(result, state)
 
 
-def _count_unique_histories(context: LlfContext) -> dict[str, object]:
+def _report_unique_rows(context: LlfContext) -> dict[str, object]:
     """Return how many own rows are alone in their combination of clusters in all runs.
 
     Differences of sums of several runs single out such rows first.
@@ -380,10 +380,9 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
         its rows: it would then send sums by other centroids.
     """
     state = _check_unmoved(view, view.follow(task))
-    if not may_stop(view.params, state.moved) and state.number < view.params.max_iter:
-        raise ProtocolFailed(
-            "The analyst closes before the centroids have come to rest."
-        )
+    params = view.params
+    if not may_have_converged(params, state.moved) and state.number < params.max_iter:
+        raise ProtocolFailed("The analyst closes before the centroids have converged.")
     return state
 
 
@@ -514,7 +513,7 @@ def _objective_after(
 
 
 def _empty_starts(context: LlfContext) -> list[Record]:
-    """Return empty records that replace those of all starts."""
+    """Return empty records, which replace the remembered starts."""
     none = context.recall(messages.RacingStarts).centroids[:0]
     records: list[Record] = [messages.RacingStarts(centroids=none)]
     if context.memory.get(LaneStarts) is not None:
@@ -526,7 +525,7 @@ def _empty_starts(context: LlfContext) -> list[Record]:
 
 
 def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
-    """Refuse totals of different rows, or of fewer than this party has."""
+    """Refuse totals of different rows, or of fewer rows than this party has."""
     slots = column_group_members(view.context)
     totals = [
         rows_round.MemberSums(members=slots, sums=sums, counts=weights)

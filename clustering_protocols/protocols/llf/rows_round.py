@@ -6,8 +6,8 @@ honest session
 - a cluster has no fewer rows than this party has in it;
 - the sums of all clusters add up to the same total in every round;
 - around the new centroids, the inertia is no larger than in the clusters before, because
-  each row goes to the nearest. Σ‖x‖² cancels, which leaves of
-  Σ_c Σ_i ‖x_i - v_c‖² the sum Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
+  each row goes to the nearest. Both inertias Σ_c Σ_i ‖x_i - v_c‖² contain the same
+  Σ‖x‖², so the check compares Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
 
 A share that is not a sum over rows passes all three checks only if its sender foresees the
 sums of others.
@@ -89,7 +89,7 @@ def check_own(counts: FloatArray, own: FloatArray) -> None:
 
 
 def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
-    """Return the totals of the same members as ``now``, which alone are comparable."""
+    """Return the totals of the same members as ``now``: only these are comparable."""
     return [total for total in totals if list(total.members) == list(now.members)]
 
 
@@ -100,7 +100,7 @@ def check_same_rows(
     rows = now.sums.sum(axis=0)
     for total in before:
         if (np.abs(rows - total.sums.sum(axis=0)) > slack.sums).any():
-            raise ProtocolFailed("A total is of other rows than the total before.")
+            raise ProtocolFailed("A total is of other rows than an earlier total.")
 
 
 def check_no_farther(
@@ -114,7 +114,7 @@ def check_no_farther(
     rounded = 2.0 * float(slack.sums @ np.abs(V).sum(axis=0))
     if rise > _ROUNDING * (slack.squares + largest) + rounded:
         raise ProtocolFailed(
-            "A total puts rows farther from their centroids than the total before."
+            "A total puts rows farther from their centroids than the previous total."
         )
 
 
@@ -200,7 +200,7 @@ class RowsRound:
         if rows is not None:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
             check_own(counts, own.astype(np.float64))
-        self._check_steady(state, sums, counts, members)
+        self._check_against_earlier(state, sums, counts, members)
         means = sums / np.maximum(counts, 1.0)[:, None]
         means = np.where(counts[:, None] > 0, means, state.centroids)
         return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
@@ -221,7 +221,7 @@ class RowsRound:
         return maths.closing_totals(self.params, state, means, total)
 
     def labels_encoding(self) -> Encoding:
-        """Return the encoding of sums by final label, which each party rounds once."""
+        """Return the encoding of sums by final label; each party rounds only its sum."""
         return Encoding(
             sums=FixedPoint.of(self.scale.sum_limit),
             weights=maths.count_encoding(self._n_rows),
@@ -282,7 +282,7 @@ class RowsRound:
         number = state.number + 1
         if state.asked == number and self.context.slot.name in members:
             check_own(weights, state.own)
-        self._check_steady(state, sums, weights, members)
+        self._check_against_earlier(state, sums, weights, members)
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
         unit, minimum = self.scale.step, self.params.least_rows_moved
         V, moved = move(state.centroids, sums, weights, step, unit, minimum)
@@ -297,7 +297,7 @@ class RowsRound:
             weights=weights,
         )
 
-    def _check_steady(
+    def _check_against_earlier(
         self,
         state: messages.Centroids,
         sums: FloatArray,
@@ -462,22 +462,22 @@ def check_history(
     following = history.n_following(limit)
     if following <= limit:
         return
-    fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "take fewer clusters"
+    fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "Take fewer clusters"
     runs = list(context.session.runs)
     completed = runs[: runs.index(context.session.params)]
     if completed:
         numbers = ", ".join(str(run.n_clusters) for run in completed)
         fits = f"Your rows fit n_clusters {numbers}"
     raise GuardRefused(
-        f"{following} of your {n_rows} rows could be computed from the sums that you "
-        f"have answered and these; 'sums_limit' is {share:g}, {limit} rows. {fits}."
+        f"{following} of your {n_rows} rows could be computed from all sums asked of "
+        f"you so far; 'sums_limit' is {share:g}, {limit} rows. {fits}."
     )
 
 
 def updates_that_fit(
     n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
 ) -> int:
-    """Return how many updates are within the limit for any clusters.
+    """Return how many updates are within the limit, whatever the clusters are.
 
     Each update, each racing start and the final labels add k - 1 sums that do not follow
     from the others; the sum of all rows is one more.

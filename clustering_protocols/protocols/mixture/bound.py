@@ -51,7 +51,7 @@ def unknown_numbers(bits: Sequence[float], n_rows: int) -> float:
     per_row = sum(bits)
     if max(bits, default=0.0) >= RING_BITS:
         return n_rows * per_row / RING_BITS
-    # if there are few different rows, the count of each determines all
+    # how often each of few different rows occurs determines all rows
     counts = 2.0 ** min(per_row, 60.0) * math.log2(n_rows + 1)
     return min(n_rows * per_row, counts) / RING_BITS
 
@@ -88,7 +88,7 @@ def most_updates(session: MixtureSession) -> int:
 def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     """Return the equations of this run's answered sums, including the next one.
 
-    Unknown numbers are counted by the values in own columns. The default ``sums_limit``,
+    Unknown numbers are counted from own columns. The default ``sums_limit``,
     a quarter, allows half as many equations as unknown numbers over all runs; 1 sets no
     limit.
 

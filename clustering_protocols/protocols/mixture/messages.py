@@ -18,7 +18,7 @@ class Update(Record):
     """Task: add up your rows by membership, around the means that follow from the total.
 
     number: number of the sum, from 1.
-    total: total of the sum before, as ring elements.
+    total: total of the previous sum, as ring elements.
     """
 
     kind = "update"
@@ -85,7 +85,7 @@ class DigestReport(PublishedResult):
 
 
 class Agreed(Record):
-    """Result, empty: all parties have computed the same, and their own labels."""
+    """Result, empty: parties have computed the same components, and their own labels."""
 
     kind = "agreed"
 
@@ -97,7 +97,7 @@ class Summary(PublishedResult):
 
 
 class UpdatingState(Record):
-    """The analyst's state between rounds; number: that of the last requested sum."""
+    """The analyst's state between rounds, with the number of the last requested sum."""
 
     kind = "updating"
 
@@ -108,10 +108,10 @@ class UpdatingState(Record):
 class Components(Record):
     """Memory: the components after an update, in scaled units, and the party's last share.
 
-    number, transcript: number of the sum of that share, and the transcript (hex) then.
+    number, transcript: of the sum to which that share was added; transcript in hex.
     closing: whether the share is of the closing sums.
     converged: whether the likelihood has converged.
-    lower_bound: mean log likelihood of a row under the components before; None at first.
+    lower_bound: mean log likelihood of a row under the previous components; None at start.
     weights: π.
     means: means of the numbers.
     covariances: lower triangles, row by row (full, tied), variances (diag) or one

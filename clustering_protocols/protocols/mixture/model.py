@@ -3,7 +3,7 @@
 The density of a row is Σ_c π_c N(z; μ_c, Σ_c) Π_j θ_cj(x_j) over its numbers z and levels
 x_j, which are independent within a component (A. Dempster, N. Laird, D. Rubin, "Maximum
 likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld, N. Henry,
-"Latent structure analysis", 1968). With memberships r_ic under the components before,
+"Latent structure analysis", 1968). With memberships r_ic under the previous components,
 
     N_c = Σ_i r_ic,  S_c = Σ_i r_ic (z_i - μ_c),  Q_c = Σ_i r_ic (z_i - μ_c)(z_i - μ_c)ᵀ,
     μ_c' = μ_c + d_c,  d_c = S_c / N_c,  Σ_c' = Q_c / N_c - d_c d_cᵀ + reg_covar I.
@@ -35,14 +35,14 @@ LARGEST_LOG: Final = 2.0**20
 """Log densities beyond this are clipped, so that the encoding keeps digits for others."""
 _LEAST_SHARE: Final = 1e-15
 _SMOOTHED: Final = 0.1
-"""Weight of equal shares in the shares of levels at the start: a share of 0 stays 0."""
+"""Weight of equal shares in the shares of levels at the start: updates never change a 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
 _ITEMS: Final = 1 << 17
 
 
-def n_entries(kind: Covariance, k: int, width: int) -> tuple[int, int]:
-    """Return the shape of packed covariances, and of the sums Q."""
+def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
+    """Return the shape of packed covariances, which the sums Q share."""
     triangle = width * (width + 1) // 2
     shapes = {
         "full": (k, triangle),
@@ -59,7 +59,7 @@ class Sums:
 
     weights: float64 (k,); N_c.
     first: float64 (k, F); S_c.
-    second: float64, of the shape :func:`n_entries`; Q_c.
+    second: float64, of the shape :func:`covariance_shape`; Q_c.
     levels: float64 (k, L); memberships of rows with each level.
     log_density: sum of the log densities of rows.
     """
@@ -97,7 +97,7 @@ class Shape:
 
     @property
     def _shapes(self) -> list[tuple[int, ...]]:
-        k, second = self.k, n_entries(self.kind, self.k, self.width)
+        k, second = self.k, covariance_shape(self.kind, self.k, self.width)
         return [(k,), (k, self.width), second, (k, self.columns.n_levels), (1,)]
 
     @property
@@ -110,7 +110,7 @@ class Shape:
         """Return the number of free parameters of a model."""
         k, columns = self.k, self.columns
         free_levels = columns.n_levels - len(columns.categories)
-        entries = math.prod(n_entries(self.kind, k, self.width))
+        entries = math.prod(covariance_shape(self.kind, k, self.width))
         return k - 1 + k * self.width + entries + k * free_levels
 
     @property
@@ -149,7 +149,7 @@ class Shape:
         bounds = Sums(
             np.full(self.k, float(n_rows)),
             np.tile(scale.sum_limit[numbers] + n_rows * farthest, (self.k, 1)),
-            np.tile(rows, (n_entries(self.kind, self.k, self.width)[0], 1)),
+            np.tile(rows, (covariance_shape(self.kind, self.k, self.width)[0], 1)),
             np.full((self.k, self.columns.n_levels), float(n_rows)),
             n_rows * LARGEST_LOG,
         )
@@ -195,7 +195,7 @@ def start(
         lower_bound=None,
         weights=np.full(k, 1 / k),
         means=means,
-        covariances=np.tile(row, (n_entries(shape.kind, k, shape.width)[0], 1)),
+        covariances=np.tile(row, (covariance_shape(shape.kind, k, shape.width)[0], 1)),
         shares=shares,
         own=np.empty(0, dtype=np.uint64),
     )
@@ -219,7 +219,7 @@ class Densities:
 
     roots: float64 (k, F, F), P with Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag,
         spherical).
-    constants: float64 (k,); log π_c and the terms of the log density without rows.
+    constants: float64 (k,); log π_c and the row-independent terms of the log density.
     log_shares: float64 (L, k).
     """
 
@@ -269,9 +269,9 @@ class Densities:
     def _evaluate(
         self, Z: FloatArray, H: FloatArray
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
-        """Return log densities, and for each mean the differences of rows (n, F) to it.
+        """Return log densities, and for each mean the differences (n, F) of rows from it.
 
-        The last list has the squared differences if covariances are diagonal.
+        The last list has their squares for diag and spherical, and is empty otherwise.
         """
         logs = np.empty((self.shape.k, len(Z)))
         differences, squares = [], []

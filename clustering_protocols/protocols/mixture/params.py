@@ -31,7 +31,7 @@ class Mixture(Params):
         default=1e-6,
         ge=1e-9,
         le=1.0,
-        description="Added to each variance, in pooled variances.",
+        description="Added to each variance, in units of the pooled one.",
     )
     init: Literal["careful", "given"] = Field(
         default="careful",

@@ -66,14 +66,14 @@ class MixtureSizes(Sizes[Mixture]):
 
     def upload_bytes(self, params: Mixture, extent: Extent) -> int:
         """Return the bytes of all updates if all columns are numbers."""
-        return WORD * (params.max_iter + 1) * _words(params, extent.features)
+        return WORD * (params.max_iter + 1) * _count_words(params, extent.features)
 
     def memory_bytes(self, params: Mixture, extent: Extent) -> int:
         """Return the bytes of a total and of the shares that are added up."""
-        return WORD * _COPIES * extent.parties * _words(params, extent.features)
+        return WORD * _COPIES * extent.parties * _count_words(params, extent.features)
 
 
-def _words(params: Mixture, width: int) -> int:
+def _count_words(params: Mixture, width: int) -> int:
     from .columns import Columns
     from .model import Shape
 
@@ -91,7 +91,7 @@ def _method(name: str, data: Data) -> Method:
 
 
 class MixtureProtocol(ClusteringProtocol[Mixture]):
-    """Rows split; sums per update; equal to the pooled result from the same start."""
+    """For split rows: masked sums per update give the pooled result of the same start."""
 
     title = "Gaussian mixtures and latent classes"
     summary = (
@@ -119,8 +119,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             raise InvalidParameters("mixture takes split rows.")
         if len(layout.slots) < MINIMUM_MEMBERS:
             raise InvalidParameters(
-                f"mixture needs {MINIMUM_MEMBERS} parties: of two, each could take its "
-                "own rows off the sum and read the other's."
+                f"mixture needs {MINIMUM_MEMBERS} parties: with two, each could "
+                "subtract its own rows from the sum and read the other's."
             )
         from clustering_protocols.shared_stages import starts
 
@@ -134,7 +134,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_runs(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Refuse a start of another width, and too few rows for one update."""
+        """Refuse a start of a different width than the data, and too few rows to update."""
         from clustering_protocols.shared_stages.scaling import check_widths
 
         from . import bound
@@ -156,7 +156,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return frozenset({"aic", "bic", "icl", "entropy"})
 
     def numbers_clusters(self, params: Mixture) -> bool:
-        """Return whether the terms give the start, whose numbers the clusters keep."""
+        """Return whether the terms give the start, and so number the clusters."""
         return params.init == "given"
 
     def cautions(
@@ -171,7 +171,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         equations = Shape.of(params, columns).n_equations
         rows = -(-bound.MARGIN * equations // widths[0])
         sentence = (
-            f"Each update needs {rows} rows held by the others of each party: with fewer "
+            f"Each update needs {rows} rows outside the largest party: with fewer "
             f"than {rows * (params.max_iter + 1)} such rows, a session makes fewer updates "
             f"than max_iter, {params.max_iter}. Integers and categories count less."
         )
@@ -196,7 +196,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return cautions
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:
-        """Return the risk that every such session has."""
+        """Return the risks, which every session has."""
         return ("by-design", session_risks.BY_DESIGN)
 
     def personal_data(self, layout: Layout) -> str:
@@ -239,7 +239,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         )
 
     def sizes(self) -> Sizes[Mixture]:
-        """Return bytes and memory."""
+        """Return the limits and costs of a session."""
         return MixtureSizes()
 
 

@@ -1,6 +1,6 @@
 """Examples of `mixture`, and the same updates of pooled rows as a reference.
 
-The pooled run is plain numpy on one matrix. It shares the start with the session, and none
+The pooled run is plain numpy on one matrix. It shares the start with the session, but none
 of the code for sums.
 """
 
@@ -30,7 +30,7 @@ _Trace = Trace[Mixture]
 
 
 def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntArray:
-    """Return the labels of the same updates of X, from the same start."""
+    """Return labels of X after the session's updates, computed from its start."""
     if trace is None:
         columns, n_updates = Columns(X.shape[1], ()), params.max_iter
         high = np.ones(X.shape[1])
@@ -158,7 +158,7 @@ _ITEMS = Schema(
 
 
 def examples() -> Sequence[Example[Mixture]]:
-    """Return each kind of covariance, several runs, categories, and both together."""
+    """Return examples: each covariance, several runs, categories alone and with numbers."""
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=600)
     centres = np.array([[0.0, 0.0, 0.0], [6.0, 2.0, -3.0], [1.0, 7.0, 3.0]])
@@ -176,7 +176,7 @@ def examples() -> Sequence[Example[Mixture]]:
     answers = np.where(
         rng.random((600, 8)) < 0.6, (y[:, None] + np.arange(8)) % 4, rng.integers(4)
     ).astype(float)
-    answers[:, 7] = 1 + answers[:, 7] % 3  # no row is zero
+    answers[:, 7] = 1 + answers[:, 7] % 3  # no row is all zeros
     prepared = {"preparation": [Preparation()]}
     people = prepared | {
         "dictionary": [_PEOPLE],

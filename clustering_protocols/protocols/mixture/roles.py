@@ -142,7 +142,7 @@ class RoundView:
 
     @cached_property
     def n_rows(self) -> int:
-        """Return the rows of all parties."""
+        """Return the number of rows of all parties."""
         return n_rows(self.context)
 
     @cached_property
@@ -395,7 +395,7 @@ def _outcome(view: RoundView) -> Outcome:
     numbers, width = view.columns.numbers, view.columns.width
     order, weights = recall(ClusterOrder).order, components.weights
     if view.context.session.params.init != "given":
-        weights = weights[order]  # the engine reorders all but the report
+        weights = weights[order]  # the engine applies it to all but the report
     inverse = view.scale.inverse[numbers]
     spread = em.matrices(view.shape.kind, components.covariances, len(numbers))
     covariances = np.zeros((view.shape.k, width, width))

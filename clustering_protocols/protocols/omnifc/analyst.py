@@ -47,7 +47,7 @@ Answers = Mapping[str, WordArray]
 
 
 class DistanceDecoder:
-    """Decodes squared distances from answers, some pairs at a time.
+    """Decodes squared distances from answers, one slice of pairs at a time.
 
     slots: all slots, in the order of their share points.
     answers: mapping of slot to uint64 (pairs,); of all slots with ``hide_segments``,
@@ -64,7 +64,7 @@ class DistanceDecoder:
         self._weights, self._checks, self._order = _weights(params, slots, answers)
 
     def read(self, pairs: slice) -> FloatArray:
-        """Return the squared distances of some pairs, 2^{-2q} D̃ (eq. 6).
+        """Return the squared distances of a slice of pairs, 2^{-2q} D̃ (eq. 6).
 
         Raises ProtocolFailed if there are more answers than needed and they contradict
             each other here.
@@ -100,7 +100,7 @@ def _consistent(
 def _weights(
     params: OmniFC, slots: Sequence[str], answers: Answers
 ) -> tuple[list[int], maths.Matrix, list[str]]:
-    """Return decoding weights of the first answers, checks of all, and their order."""
+    """Return the decoding weights, the consistency checks, and the slots in order."""
     order = [slot for slot in slots if slot in answers]
     if params.hide_segments:  # the parties have weighted their answers
         return [1] * len(order), [], order
@@ -116,9 +116,9 @@ def _weights(
 def _contradiction(
     params: OmniFC, slots: Sequence[str], answers: Answers
 ) -> ProtocolFailed:
-    """Return the error, which names a party if the answers agree only without its own.
+    """Return the error, which names a party if its answer alone contradicts the others.
 
-    That takes two answers more than are needed to decode.
+    This takes two answers more than decoding does.
     """
     n_values = maths.count_needed_values(params.segments, params.noise)
     text = "The answers contradict each other: at least one is corrupt."
@@ -194,7 +194,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
                 params, clustering_input, generators, engine=session.engine
             )
             figures = figures_of(X, result, silhouette=silhouette)
-            runs.append(_run(session, params, result, figures, bits))
+            runs.append(_build_run(session, params, result, figures, bits))
         if params.algorithm == "kmeans" and params.features == "embedding":
             runs = across(session, X, [params.k for params in session.runs], runs)
         return Finish(runs=runs)
@@ -216,7 +216,7 @@ def figures_of(
     )
 
 
-def _run(
+def _build_run(
     session: OmniSession,
     params: OmniFC,
     result: ClusterLabels,
@@ -352,7 +352,7 @@ def clusters(
         Z = embed_neighbors(neighbors, n, params.k, rng)
         if starts is None:
             starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
-        return _kmeans_labels(kmeans(Z, starts, params.max_iter))
+        return _labels_of_kmeans(kmeans(Z, starts, params.max_iter))
     if starts is None:
         starts = draw_medoids(n, params.k, params.n_init, generators("starts"))
     medoids = kmedoids(distances, starts, params.max_iter)
@@ -368,8 +368,8 @@ def clusters_of_rows(
 ) -> ClusterLabels:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
-    nmf is k-means on the rows of W, where X ≈ W H. Of many rows, spectral clusters
-    representatives.
+    nmf is k-means on the rows of W, where X ≈ W H. If there are many rows,
+    spectral clusters representatives of them.
     """
     representatives = None
     if params.samples_rows(len(X)):  # given starts need not be representatives
@@ -394,7 +394,7 @@ def clusters_of_rows(
     clustering = kmeans(X, starts, params.max_iter, engine)
     if representatives is not None:
         clustering = representatives.spread(clustering)
-    return _kmeans_labels(clustering)
+    return _labels_of_kmeans(clustering)
 
 
 def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
@@ -409,7 +409,7 @@ def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
     return ClusterLabels(labels=labels, eps=eps)
 
 
-def _kmeans_labels(clustering: Clustering) -> ClusterLabels:
+def _labels_of_kmeans(clustering: Clustering) -> ClusterLabels:
     return ClusterLabels(
         labels=clustering.labels,
         starts=clustering.starts,

@@ -1,7 +1,7 @@
 """Upload and memory of a session, which is refused if it exceeds the limits.
 
-The terms give the numbers of parties, segments and noise, the roster those of rows and
-features.
+Numbers of parties, segments and noise come from the terms, numbers of rows and features
+from the roster.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PARTY_LIMIT = 3 << 30
 
 
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
-    """Return how many distances an answer has: of all pairs, or about n L to landmarks."""
+    """Return how many distances an answer has: one per pair, or about n L to landmarks."""
     if params.distances == "all":
         return n_pairs(n)
     count = n_landmarks(n_features)
@@ -49,13 +49,13 @@ def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
 def upload_bytes(params: OmniFC, n: int, n_features: int) -> int:
     """Return the bytes of one party's answer.
 
-    All distances of 10,000 rows take 400 MB, those of 16 features to landmarks 1.4 MB.
+    For 10,000 rows of 16 features, all distances take 400 MB, those to landmarks 1.4 MB.
     """
     return WORD * answer_pairs(params, n, n_features)
 
 
 def measures_silhouette(params: OmniFC) -> bool:
-    """Return whether the figures have the silhouette, whose time grows with n²."""
+    """Return whether figures include the silhouette, whose time grows with n²."""
     return params.distances == "all" or params.max_rows <= _SILHOUETTE_ROWS
 
 
@@ -81,13 +81,13 @@ def _count_condensed_arrays(params: OmniFC) -> int:
         return {"kmedoids": 1, "hierarchical": 2}.get(params.algorithm, 0)
     count = 0
     if params.features == "distance_rows":
-        count += 2  # the square of distances
+        count += 2  # the square matrix of distances
     if params.algorithm == "nmf":
         count += 4  # W H, and X - W H for scikit-learn's error
     elif params.features == "distance_rows":
-        count += 1  # distances between the rows of the square
+        count += 1  # distances between the rows of that matrix
     if params.algorithm == "hierarchical":
-        count += 1  # fastcluster's own
+        count += 1  # fastcluster's own copy
     return count
 
 
@@ -100,7 +100,7 @@ def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
-    """Return the largest n with ``bytes_of(n)``, which grows with n, within a limit."""
+    """Return the largest n whose ``bytes_of(n)``, which grows with n, is within a limit."""
     low, high = 0, 1 << 24
     while high - low > 1:
         middle = (low + high) // 2
@@ -109,7 +109,7 @@ def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
 
 
 def rows_that_fit(params: OmniFC, n_features: int) -> int:
-    """Return the most rows whose analyst's step stays within memory_limit."""
+    """Return the most rows for which the analyst's step stays within memory_limit."""
     return most_rows(
         lambda n: analyst_bytes(params, n, n_features), params.memory_limit
     )
@@ -133,7 +133,7 @@ class OmniFcSizes(Sizes[OmniFC]):
         return min(params.max_rows, rows_that_fit(params, n_features))
 
     def beyond(self, params: OmniFC) -> str:
-        """Return which of landmarks, max_rows and memory_limit help."""
+        """Return how to cluster more rows: landmarks, max_rows or memory_limit."""
         if params.distances == "all":
             return (
                 "Distances between all rows grow with the square of their number: take "

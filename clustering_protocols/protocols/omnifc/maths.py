@@ -6,10 +6,10 @@ Yan, Liu, Zhang: eq. 1 :func:`quantise`; eq. 2 :func:`build_encoding_matrix`; eq
 
 A row is l segments and t noise segments s_1 … s_{l+t}. They are the values of a
 polynomial f of degree l + t - 1 at the *data points* 1, 3, 5, …; party j holds f at its
-*share point* 2j. No share point is a data point, where the share would be the segment.
+*share point* 2j. No share point is a data point: a share there would be the segment itself.
 
-Weights are Python integers modulo any prime: they are a few hundred numbers per session,
-and with a small prime a test can try all of them.
+Weights are Python integers, because there are only a few hundred per session. The prime is
+a parameter, so that tests can try every value of the noise with a small one.
 
 Landmarks: V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark
 points", 2004. Distances to d + 1 points that span all d dimensions determine the rows
@@ -63,17 +63,17 @@ def count_needed_values(segments: int, noise: int) -> int:
 
 
 def data_points(count: int) -> list[int]:
-    """Return the points of the segments and the noise, which are odd."""
+    """Return the points of segments and noise: odd numbers."""
     return [2 * index + 1 for index in range(count)]
 
 
 def share_points(count: int) -> list[int]:
-    """Return the points of the parties, in slot order, which are even."""
+    """Return the points of the parties, in slot order: even numbers."""
     return [2 * index for index in range(count)]
 
 
 def basis(nodes: Sequence[int], point: int, p: int = P) -> list[int]:
-    """Return L_j(point) mod p for each node j: 1 at its own node, 0 at the others."""
+    """Return the Lagrange basis at a point: L_j(point) mod p for each node j."""
     values = []
     for x_j in nodes:
         numerator = prod(point - x_k for x_k in nodes if x_k != x_j)
@@ -117,7 +117,7 @@ def checks(points: Sequence[int], n_values: int, p: int = P) -> Matrix:
     ]
 
 
-_TERMS: Final = 4  # terms of `field.add_multiples`
+_TERMS: Final = 4  # parts that `field.add_multiples` adds in one call
 
 
 def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
@@ -148,7 +148,7 @@ def add_combination(
         terms = list(parts[begin : begin + _TERMS])
         padded = np.zeros(_TERMS, dtype=np.uint64)
         padded[: len(terms)] = weights[begin : begin + _TERMS]
-        terms += terms[:1] * (_TERMS - len(terms))  # with weight 0, and in the cache
+        terms += terms[:1] * (_TERMS - len(terms))  # padding of weight 0, in the cache
         field.add_multiples(total, padded, *terms)
 
 
@@ -176,9 +176,9 @@ def encode(
 
 
 _RADIUS: Final = 0.45  # as a share of the diagonal; see `draw_landmarks`
-_UNITS: Final = 16.0  # least radius over √d
-_SUMMANDS: Final = 12  # uniform numbers in a nearly normal one
-_SPREAD: Final = 0.5  # ratio of least to largest eigenvalue must exceed this; nearly 1
+_UNITS: Final = 16.0  # least radius, in steps of quantised rows, divided by √d
+_SUMMANDS: Final = 12  # uniform numbers whose sum is nearly normal
+_SPREAD: Final = 0.5  # smallest over largest eigenvalue exceeds this: it is nearly 1
 _BLOCK: Final = 4096
 
 ReadPairs = Callable[[slice], FloatArray]
@@ -202,7 +202,7 @@ def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordAr
         a fixed order, and no function is used that libraries round differently.
     """
     steps = ranges * 2.0**bits
-    diagonal = sqrt(_total(np.square(steps)))
+    diagonal = sqrt(_sum_in_order(np.square(steps)))
     radius = max(_RADIUS * diagonal, _UNITS * sqrt(len(steps)))
     points = np.rint(
         steps / 2 + radius * _map_orthogonally(_simplex(len(steps)), stream)
@@ -215,9 +215,9 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 
     Distances are read in blocks of rows, so that memory never holds all of them.
 
-    read: returns the squared distances of a slice of pairs. The pairs are the first of
-        the condensed distances of landmarks followed by rows: those between landmarks,
-        and those of each landmark and each row.
+    read: returns the squared distances of a slice of pairs. The pairs are the first ones
+        in the condensed distances of landmarks followed by rows: of two landmarks, or of
+        a landmark and a row.
 
     Raises ProtocolFailed if the landmarks are not a regular simplex: an answer is corrupt.
     """
@@ -245,7 +245,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 def _read_landmark_distances(
     read: ReadPairs, count: int, n_rows: int
 ) -> tuple[FloatArray, list[int]]:
-    """Return squared distances between landmarks (L, L), and each one's first row pair."""
+    """Return squared distances of landmarks (L, L), and where pairs with rows begin."""
     delta, begins, begin = np.zeros((count, count)), [], 0
     for landmark in range(count):
         middle = begin + count - landmark - 1
@@ -276,9 +276,9 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
         x = _nearly_normal(size, stream)
         sign = 1.0 if x[0] > 0 else -1.0
         v = x.copy()
-        v[0] += sign * sqrt(_total(np.square(x)))
+        v[0] += sign * sqrt(_sum_in_order(np.square(x)))
         block = points[:, -size:]
-        projections = 2 * _total(block * v) / _total(np.square(v))
+        projections = 2 * _sum_in_order(block * v) / _sum_in_order(np.square(v))
         block[:] = sign * (projections[:, None] * v - block)
     return points
 
@@ -291,7 +291,7 @@ def _nearly_normal(size: int, stream: KeyedStream) -> FloatArray:
     return (whole - _SUMMANDS * 2**32).astype(np.float64) * 2.0**-33
 
 
-def _total(values: FloatArray) -> Any:
+def _sum_in_order(values: FloatArray) -> Any:
     """Return sums over the last axis, added in order, so that the bits are fixed."""
     return np.cumsum(values, axis=-1)[..., -1]
 
@@ -303,7 +303,7 @@ def field_distances(
 
     Z: uint64 (n, width); residues in [0, p).
     engine: works on stripes of rows with nearly equal numbers of pairs.
-    first: number of rows that i may be; all by default.
+    first: i is one of this many first rows; any row by default.
 
     Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the order
         of :func:`scipy.spatial.distance.pdist`.
@@ -314,14 +314,14 @@ def field_distances(
     columns[:width] = Z.T
     distances: WordArray = np.empty(n_pairs(n) - n_pairs(n - last), dtype=np.uint64)
     begin = 0
-    for part in engine.map(partial(_stripe, columns), _stripes(n, last)):
+    for part in engine.map(partial(_stripe_distances, columns), _stripes(n, last)):
         distances[begin : begin + len(part)] = part
         begin += len(part)
     return distances
 
 
 def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each stripe of rows: whole tiles, some million pairs."""
+    """Yield the begin and end of stripes of whole tiles, each of about `_PAIRS` pairs."""
     top = 0
     while top < last:
         tiles = max(1, _PAIRS // (_ROWS * (n - top)))
@@ -330,7 +330,7 @@ def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
         top = bottom
 
 
-def _stripe(columns: WordArray, rows: tuple[int, int]) -> WordArray:
+def _stripe_distances(columns: WordArray, rows: tuple[int, int]) -> WordArray:
     """Return the distances of pairs whose first row is in a stripe."""
     n, (top, bottom) = columns.shape[1], rows
     size = n_pairs(n - top) - n_pairs(n - bottom)

@@ -61,8 +61,8 @@ class EncodedDistances(Record):
     """Contribution of round 2: ‖z_x - z_y‖² mod p of a party's shares, condensed.
 
     With ``hide_segments`` they are weighted and masked, so that only the sum over all
-    parties is readable: the distances of rows. With landmarks they are the first pairs of
-    landmarks followed by rows.
+    parties is readable: the distances of rows. With landmarks, which precede the rows,
+    only pairs with a landmark are sent.
 
     bits: q, equal at all parties.
     """

@@ -46,14 +46,13 @@ class OmniFC(Params):
         "of the rows. landmarks: of each row to d + 1 points that the parties draw in "
         "common (landmark MDS), for d features; 8 (d + 1) bytes per row and party. "
         "They determine the rows up to a rigid motion, as all distances do, but for "
-        "rounding in the 14th digit. Beside what the distances show, the analyst "
-        "learns where the middle of the features' ranges lies among the rows; and a "
-        "party that gives it the landmarks opens all rows, however few rows it has "
-        "itself. hierarchical and kmedoids still take memory with the square of the "
-        "rows, at "
-        f"the analyst alone. spectral of more than {MANY_IN_A_GRAPH:,} rows is that of "
-        f"{N_REPRESENTATIVES:,} means, each of the rows that are nearest to a row that "
-        "was drawn: an approximation.",
+        "rounding in the 14th digit. Besides what the distances show, the analyst "
+        "learns where the middle of the features' ranges lies among the rows; and if a "
+        "party gives it the landmarks, it can compute all rows, however few that party "
+        "has itself. hierarchical and kmedoids still take memory with the square of "
+        f"the rows, at the analyst alone. Of more than {MANY_IN_A_GRAPH:,} rows, "
+        f"spectral clusters {N_REPRESENTATIVES:,} means, each over the rows that are "
+        "nearest to a randomly drawn row: an approximation.",
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
@@ -71,7 +70,7 @@ class OmniFC(Params):
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",
-        description="Of minmax and none. pooled: among the parties. declared: minimum "
+        description="For minmax and none. pooled: over all parties. declared: minimum "
         "and maximum in the data dictionary; a value outside stops its party.",
     )
     linkage: Linkage = Field(default="average", description="Linkage of hierarchical.")
@@ -119,8 +118,8 @@ class OmniFC(Params):
         default=1,
         ge=1,
         le=100,
-        description="t, the parties that may put their shares together and learn "
-        "nothing. 2 l + 2 t - 1 parties are needed.",
+        description="t, the number of parties that learn nothing even if they combine "
+        "their shares. 2 l + 2 t - 1 parties are needed.",
         json_schema_extra=PUBLISHED,
     )
     bits: int | None = Field(
@@ -144,7 +143,7 @@ class OmniFC(Params):
         ge=3,
         le=1_000_000,
         description="The most rows of all parties together: memory grows with its "
-        "square, unless ``distances`` are those to landmarks.",
+        "square, unless ``distances`` is 'landmarks'.",
     )
     memory_limit: int = Field(
         default=3 << 30,
@@ -178,9 +177,9 @@ class OmniFC(Params):
         return self
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether of this many rows only representatives are clustered.
+        """Return whether rows are so many that only representatives are clustered.
 
-        With all distances the number of rows is limited anyway.
+        With distances 'all', memory limits the number of rows anyway.
         """
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
         return of_rows and graph_rows(n_rows) < n_rows
@@ -191,7 +190,7 @@ class OmniFC(Params):
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if needed, and more digits than ranges allow."""
+        """With ranges 'declared', refuse fields without any, and bits beyond these."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
             declared = units.build_declared_scale(
@@ -208,9 +207,9 @@ class OmniFC(Params):
 
     @property
     def exponent(self) -> float:
-        """Return the exponent; call :meth:`resolve_sizes` before."""
+        """Return the exponent; call :meth:`resolve_sizes` first."""
         if self.fuzziness == "auto":
-            raise ValueError("the fuzziness needs resolve_sizes")
+            raise ValueError("call resolve_sizes before exponent")
         return self.fuzziness
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:

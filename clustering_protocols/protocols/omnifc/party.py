@@ -45,7 +45,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     def reply(
         self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
-        """Send f_x(β_j) of each row x to party j in an envelope; remember the own share."""
+        """Send f_x(β_j) of each row x to party j in an envelope; remember own shares."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
@@ -98,9 +98,9 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
 def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
     """Return t noise segments, which depend on the rows and not on the attempt.
 
-    All attempts send the same shares, so that holders of several learn nothing more.
-    Other rows get independent noise, because shares with the same noise would differ by
-    the difference of the rows.
+    All attempts send the same shares, so that several attempts disclose no more than one.
+    Different rows get independent noise, because shares with the same noise would differ
+    by the difference of the rows.
     """
     rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
     stream = context.lasting_stream(f"noise/{rows}")
@@ -111,7 +111,7 @@ def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArra
 
 
 def _check_memory(context: OmniContext) -> None:
-    """Refuse before any share is sent, because the next round takes most memory."""
+    """Check memory for the next, larger round, before any share has been sent."""
     params, session = context.session.params, context.session
     n, d = limits.n_rows(session), limits.n_features(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
@@ -129,8 +129,8 @@ def hide(
 ) -> None:
     """Replace values in [0, p) by weight · values + mask mod p, in place.
 
-    streams: for each other party the stream of the pair, after +1 if that party's slot
-        is later, else -1.
+    streams: for each other party, a sign (+1 if its slot is later, else -1) and the
+        stream that both parties share.
     """
     for _, block in blocks(values):
         own = block.copy()
@@ -150,7 +150,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
     ) -> Reply:
         """Return the condensed distances between this party's shares of all rows.
 
-        With landmarks, their shares come first, and only pairs with a landmark count.
+        With landmarks, their shares come first, and only pairs with a landmark are sent.
         """
         params = context.session.params
         memory = context.recall(messages.HeldShares)

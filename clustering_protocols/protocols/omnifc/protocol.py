@@ -63,9 +63,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         "who knows enough rows, or those of one party, computes all others.",
         remedy="A larger `noise`, which needs more parties.",
         detail="If `segments` plus `noise` parties collude, they rebuild your rows. Anyone "
-        "who has the distances needs one known row more than there are features, of any "
-        "party, or the landmarks where these are drawn. An analyst that colludes with a "
-        "party also reads pooled totals, and can falsify them.",
+        "who has the distances computes all rows from a few known ones, one more than "
+        "there are features, or from the landmarks if these are drawn. An analyst that "
+        "colludes with a party also reads pooled totals, and can falsify them.",
     ),
     "analyst-learns-segments-distances": Risk(
         level=RiskLevel.OPTION,
@@ -104,7 +104,7 @@ _role = roles_of(__package__)
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):
-    """Shares of rows among the parties; distances between shares to the analyst."""
+    """Parties exchange shares of rows and send the analyst distances between shares."""
 
     title = "OmniFC: distances by Lagrange coded computing"
     version = 2
@@ -145,7 +145,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             remedy = (
                 f"{n_parties} parties suffice for segments + noise of at most {limit}."
                 if limit >= 2
-                else f"The least, segments = noise = 1, takes {maths.MIN_PARTIES}."
+                else f"Even segments = noise = 1 needs {maths.MIN_PARTIES}."
             )
             raise InvalidParameters(
                 f"segments = {params.segments} and noise = {params.noise} need "
@@ -188,7 +188,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return maths.count_needed_values(params.segments, params.noise)
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the usual figures, the silhouette of few rows, those of memberships."""
+        """Return the usual figures, more if fuzzy, and the silhouette if rows are few."""
         from . import limits
 
         figures = set(USUAL_FIGURES)
@@ -214,7 +214,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a rigid motion; rounded values then show single features."""
+        """Return rows up to a rigid motion, which show features if values are rounded."""
         return (
             to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
             | to(Reader.GROUP, Kind.LABELS)
@@ -235,7 +235,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
-        minimum = 1 if params.hide_segments else 0  # fewer answers may suffice
+        minimum = 1 if params.hide_segments else 0  # else a late party may get no task
         distances = Stage(
             name="distances",
             analyst=_role("analyst:Decoder"),
@@ -261,17 +261,17 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def sizes(self) -> Sizes[OmniFC]:
-        """Return bytes, memory and work."""
+        """Return the limits and costs of a session."""
         from .limits import OmniFcSizes
 
         return OmniFcSizes()
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
-    """Return which statistics parties pool, unless the dictionary has the ranges.
+    """Return which statistics parties pool; none if the dictionary declares the ranges.
 
-    Unscaled features need moments too, as bounds of their values. Only minmax pools
-    ranges, because parties send them to the leader.
+    Unscaled features need moments too, to bound their values. Only minmax pools ranges,
+    because the leader reads the ranges of each party.
     """
     pooled = params.ranges == "pooled"
     return {

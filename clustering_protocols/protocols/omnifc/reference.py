@@ -26,10 +26,10 @@ from .params import OmniFC, OmniSession
 def cluster_pooled(
     params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
 ) -> IntArray:
-    """Return labels of the same algorithm on X, with the same scaling and starts.
+    """Return labels of the session's algorithm on X, with its scaling and starts.
 
-    They are clusters of the features themselves whatever ``features`` says, so that the
-    loss by ``distance_rows`` shows.
+    Rows are clustered by their features even if ``features`` is 'distance_rows', so that
+    the comparison shows what that option loses.
     """
     Z = scale(params, X, None if trace is None else trace.session)
     params = params.resolve_sizes(*X.shape).model_copy(update={"features": "embedding"})
@@ -49,7 +49,7 @@ def scale(
 ) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Without a session, declared ranges are those of X.
+    Without a session, the ranges of X replace the declared ones.
     """
     if params.scaling == "unit_norm":
         return units.normalise_rows(X)
@@ -82,7 +82,7 @@ _WIDTH = 5
 
 
 def examples() -> Sequence[Example[OmniFC]]:
-    """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
+    """Return examples: defaults, the paper's l = t = 2, each alternative at least once."""
     return [
         _example(3, n_clusters=3),
         _example(7, n_clusters=3, segments=2, noise=2, algorithm="spectral"),

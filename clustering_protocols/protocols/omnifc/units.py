@@ -81,7 +81,7 @@ MAX_BITS = 25  # binary digits after the point: as precise as data usually are
 def largest_bits(ranges: FloatArray) -> int:
     """Return the largest q, at most 25, for ranges R_f (n_features,).
 
-    -1 if even integers do not fit.
+    Return -1 if not even q = 0 fits.
     """
     for q in range(MAX_BITS, -1, -1):
         # Σ_f (2^q R_f + 1)² in integers, rounded up

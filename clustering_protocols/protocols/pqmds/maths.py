@@ -7,7 +7,7 @@ of its centres (the paper's Algorithm 2) :func:`coordinates`; their normalisatio
 
 Clusters of sorted values are intervals, so k-means of one feature is exact: the shortest
 path with k links from 0 to m, where the link (i, j) costs the sum of squared deviations of
-the values i … j-1, from three prefix sums. These costs satisfy the quadrangle inequality:
+the values i … j-1 (by three prefix sums). These costs satisfy the quadrangle inequality:
 
 - with a penalty per link and the number of links left free, one pass with a queue of
   candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
@@ -50,13 +50,13 @@ class QuantisedRows(NamedTuple):
 def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
     """Return a codebook of at most ``size`` centres, and the codes of the rows.
 
-    At most ``size`` different rows are the centres themselves. Of more, centres come from
-    k-means++ and at most :data:`MAX_ITERATIONS` iterations.
+    If there are at most ``size`` distinct rows, they are the centres. Otherwise, centres
+    come from k-means++ and at most :data:`MAX_ITERATIONS` iterations.
 
     X: float64 (n, d).
     draws: float64 (size,); uniform numbers in (0, 1), for the starts.
     """
-    rows, weights, row_of = _different_rows(X)
+    rows, weights, row_of = _distinct_rows(X)
     if len(rows) <= size:
         return QuantisedRows(rows, row_of)
     padded = -rows.shape[1] % _LANES
@@ -74,8 +74,8 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
     return QuantisedRows(centres[used, : rows.shape[1]], renumbered[row_of])
 
 
-def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return different rows, how often each occurs, and each row's number among them.
+def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return distinct rows, how often each occurs, and each row's number among them.
 
     Rows are sorted by one combination of their features. If two different rows happen to
     agree in it, equal rows may be counted separately, which changes no distance.
@@ -145,7 +145,7 @@ _NARROW: Final = 1 + 1e-12  # ratio of penalties that differ only by rounding
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
     """Return where the clusters with the least total inertia begin, followed by m.
 
-    values: float64 (m,); ascending and different.
+    values: float64 (m,); ascending and distinct.
     weights: float64 (m,); how often each occurs.
     size: number of clusters; the result has ``min(size, m) + 1`` entries.
     """
@@ -189,8 +189,8 @@ def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
     """Write the nodes of the shortest path from 0 to m with a penalty per link.
 
-    ``candidates`` is a queue of predecessors, each the best from its entry of ``begins``
-    to that of the next: by the quadrangle inequality a later candidate stays better.
+    ``candidates`` is a queue of predecessors. Each is the best for nodes from its entry of
+    ``begins`` up to the next entry: by the quadrangle inequality, a later one stays better.
 
     Returns the number of links.
     """
@@ -276,7 +276,7 @@ class EncodedRows:
 
     @classmethod
     def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> EncodedRows:
-        """Return the codes (n, c) of all subspaces side by side, and their codebooks."""
+        """Join the codes (n, c) of all subspaces, and the bounds of their codebooks."""
         return cls(
             codes=np.hstack(codes),
             sizes=np.array([len(book.centres) for book in books]),
@@ -327,7 +327,7 @@ def codebook(
 ) -> Codebook:
     """Return the codebook of scaled rows (n, d) of one subspace.
 
-    width: number of its coordinates that are sent.
+    width: number of coordinates that are sent.
     """
     centres, codes = quantise(rows, params.codebook_size, stream)
     counts = np.bincount(codes, minlength=len(centres))

@@ -37,7 +37,7 @@ class CodebookSizes(Record):
 class Clusters(Record):
     """Result for one party, in the order in which rows travelled.
 
-    centroids: the abstract centres, in this party's own codes.
+    centroids: the clusters' centres, in this party's own codes.
     """
 
     kind = "clusters"

@@ -74,7 +74,7 @@ class ProductQuantisation(AlignedParams):
         description="How many coordinates of each subspace's centres are sent, at most "
         "sub_dim. 1: as in the paper. As many as sub_dim: all, so that distances between "
         "the centres of a subspace are kept. More than 1 give features away (a risk). "
-        "Default: 2; under noise and of single features 1.",
+        "Default: 2, but 1 with noise or if sub_dim is 1.",
     )
     scaling: Literal["standard", "none"] = Field(
         default="standard",
@@ -121,7 +121,7 @@ class ProductQuantisation(AlignedParams):
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if there is noise, which must not use the rows'."""
+        """Refuse fields without ranges if noise is added: ranges of rows disclose them."""
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_bounded(dictionary, option, wide=True)

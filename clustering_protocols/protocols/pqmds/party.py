@@ -153,7 +153,7 @@ class Encoder(
             ],
             notes={
                 **notes(params, recoveries, largest, len(X)),
-                **_privacy(context, params.privacy),
+                **_privacy_notes(context, params.privacy),
             },
             asks=_build_question(context, cells),
         )
@@ -174,7 +174,7 @@ class Encoder(
                 "codes per row": width,
                 "centres per subspace": f"{sizes.min()} to {sizes.max()}",
                 "new rows": _NEW_ROWS,
-                **_privacy(context, context.session.params.privacy),
+                **_privacy_notes(context, context.session.params.privacy),
             },
         )
 
@@ -206,7 +206,7 @@ def _encode_rows(
 ) -> tuple[EncodedRows, FloatArray]:
     """Return the encoded rows, and the codes (n, s) to send."""
     params = context.session.params
-    # the same codebook in every attempt: the cells of two would intersect to smaller ones
+    # the same codebook in every attempt: two would intersect in smaller cells
     stream = context.lasting_stream("codebooks")
     session, slot = context.session, context.slot.name
     if params.privacy.mechanism == "none":
@@ -219,7 +219,7 @@ def _encode_rows(
     return encoded, release.release(context, encoded)
 
 
-def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
+def _privacy_notes(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
     """Return the budget and this party's part of it, for the operator."""
     if privacy.mechanism == "none":
         return {}

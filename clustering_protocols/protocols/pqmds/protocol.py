@@ -30,7 +30,7 @@ LEARNS: Final = {
     "analyst": (
         "Numbers of rows and features; for each row, in a secret order, one "
         "coordinate per subspace, or as many as the terms say: which rows share a "
-        "cell there, and how far cells lie apart along so many directions. It alone "
+        "cell there, and how far cells lie apart along these coordinates. It alone "
         "computes the clusters, which no party can check."
     ),
     "party": (
@@ -97,17 +97,17 @@ class PqmdsSizes(Sizes[ProductQuantisation]):
 
     def upload_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the bytes of the codes of all rows."""
-        return WORD * extent.rows * _codes(params, extent)
+        return WORD * extent.rows * _count_codes(params, extent)
 
     def memory_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the bytes of the codes of all parties side by side."""
-        n, space = extent.rows, _codes(params, extent) * extent.parties
+        n, space = extent.rows, _count_codes(params, extent) * extent.parties
         return (
             WORD * n * (fit_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
         )
 
 
-def _codes(params: ProductQuantisation, extent: Extent) -> int:
+def _count_codes(params: ProductQuantisation, extent: Extent) -> int:
     """Return how many numbers a party sends for each row."""
     return sum(width for _, width in subspaces_of(params, extent.party_features))
 
@@ -123,13 +123,13 @@ METHODS = (
 )
 
 
-_LARGEST_DEVIATION = 0.5  # of numbers within a range of 1
+_LARGEST_DEVIATION = 0.5  # the most that numbers within a range of 1 can have
 
 _role = roles_of(__package__)
 
 
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
-    """One upload of a few numbers per sub-vector; k-means on all of them."""
+    """Parties upload a few numbers per sub-vector once; k-means clusters these."""
 
     title = "Product quantisation with one-dimensional scaling"
     version = 2
@@ -240,7 +240,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         )
 
     def sizes(self) -> Sizes[ProductQuantisation]:
-        """Return bytes, memory and work."""
+        """Return the limits and costs of a session."""
         return PqmdsSizes()
 
 

@@ -28,7 +28,7 @@ from .params import Privacy, ProductQuantisation
 def cluster_pooled(
     params: ProductQuantisation, X: FloatArray, trace: Trace[ProductQuantisation] | None
 ) -> IntArray:
-    """Return labels of k-means on X in the units of ``scaling``, from the same rows.
+    """Return labels of k-means on X, in units of ``scaling``, from the session's starts.
 
     ``normalise`` is ignored: distances that `minmax` changes count as a loss.
     """
@@ -59,7 +59,7 @@ _FARTHEST = 40.0
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
-    """Return the defaults, the paper's setting, and each alternative at least once."""
+    """Return examples: defaults, the paper's setting, each alternative at least once."""
     X = _draw_rows(np.random.default_rng(0))
     gaussian = Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5)
     return [
@@ -72,7 +72,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         _example(X, 6, privacy=Privacy(mechanism="laplace", epsilon=300.0)),
         _example(X, 1, privacy=gaussian),
         _example(X, 2, coordinates=2, codebook_size=16, normalise="minmax"),
-        # all of a subspace that one more feature joins, and more than three centres span
+        # all coordinates, more than three centres span, also of a fifth feature
         _example(
             X,
             3,
@@ -84,7 +84,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         _example(
             X, 3, missing=0.1, codebook_size=8, alignment=Alignment(method="ecdh")
         ),
-        _build_prepared(X),
+        _prepared_example(X),
         _example(X[:60], 3, missing=0.1, codebook_size=8, alignment=BY_MATCH_KEYS),
     ]
 
@@ -106,8 +106,8 @@ def _example(
     )
 
 
-def _build_prepared(X: FloatArray) -> Example[ProductQuantisation]:
-    """Return noise on columns that come from levels, logarithms and weights."""
+def _prepared_example(X: FloatArray) -> Example[ProductQuantisation]:
+    """Return an example with noise on columns from levels, logarithms and weights."""
     fields = X[:, :3].copy()
     fields[:, 0] = np.searchsorted(np.quantile(X[:, 0], [1 / 3, 2 / 3]), X[:, 0])
     fields[:, 1] = np.abs(X[:, 1])

@@ -82,8 +82,8 @@ def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
     mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
     scale = noise_scale(mechanism, _STEPS, share)
-    # The same noise in every attempt, because a second draw would be a second release, but
-    # other noise under another agreement: the same at another scale could be cancelled.
+    # The same noise in every attempt, because a second draw would be a second release;
+    # independent noise under each agreement: the same at two scales could be cancelled.
     stream = context.lasting_stream(f"noise under {context.session.agreement_digest}")
     noisy = np.empty_like(encoded.codes)
     columns = zip(encoded.codes.T, encoded.bounds, strict=True)

@@ -51,7 +51,7 @@ def session(
 @contextmanager
 def unsteady() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RowsRound, "_check_steady", lambda *_: None)
+        patch.setattr(RowsRound, "_check_against_earlier", lambda *_: None)
         patch.setattr(rows_round, "check_own", lambda *_: None)
         yield
 
@@ -60,7 +60,7 @@ def unsteady() -> Iterator[None]:
 def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
     """Let one party send what a liar says, and skip every check of its own."""
     sums, moved = rows_party.local_sums, RowsRound._move_centroids
-    answered, check = rows_round.audit_sums, RowsRound._check_steady
+    answered, check = rows_round.audit_sums, RowsRound._check_against_earlier
 
     def local_sums(here: RowsRound, data: Any, V: FloatArray) -> Any:
         own = sums(here, data, V)
@@ -87,7 +87,7 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
         )
         patch.setattr(
             RowsRound,
-            "_check_steady",
+            "_check_against_earlier",
             lambda self, *a: None if is_liar(self) else check(self, *a),
         )
         yield

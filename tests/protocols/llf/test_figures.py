@@ -161,7 +161,7 @@ def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> Non
     s = session(tol=0.05)
     s.until(kind)
     lie = altered(s, "r2c1", lambda _: one_more(s))
-    with pytest.raises(ProtocolFailed, match="updates after the last one"):
+    with pytest.raises(ProtocolFailed, match="updates after labelling"):
         s.answer("r2c1", lie)
 
 

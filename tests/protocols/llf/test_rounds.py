@@ -236,7 +236,7 @@ LIES: dict[str, Any] = {
 WHY = {
     "two members": "too few for a masked sum",
     "members out of order": "list of members is wrong",
-    "an update skipped": "asks again",
+    "an update skipped": "asks a second time",
     "the number of a later update": "of an update is missing",
     "no totals": "out of order",
 }

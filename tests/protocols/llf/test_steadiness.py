@@ -8,7 +8,7 @@ import pytest
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
-from clustering_protocols.protocols.llf.maths import may_stop, stops
+from clustering_protocols.protocols.llf.maths import has_converged, may_have_converged
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 
@@ -60,10 +60,10 @@ def test_sums_of_rows_stand_in_no_log() -> None:
 
 def test_members_allow_the_leader_a_rounding_of_what_moved() -> None:
     params = LosslessFederated(n_clusters=2, tol=1e-5)
-    assert not may_stop(params, None)
-    assert stops(params, 1e-5)
-    assert may_stop(params, 1e-5)
+    assert not may_have_converged(params, None)
+    assert has_converged(params, 1e-5)
+    assert may_have_converged(params, 1e-5)
     other = 1e-5 * (1 + 1e-12)
-    assert not stops(params, other)
-    assert may_stop(params, other)
-    assert not may_stop(params, 1.000001e-5)
+    assert not has_converged(params, other)
+    assert may_have_converged(params, other)
+    assert not may_have_converged(params, 1.000001e-5)

@@ -482,7 +482,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the masked sums of one party.\n\nround, attempt: select the masks; parties that did not take part need them later.\nstart: always empty.\nmoved: from the leader; how far the centroids moved in the update before, to two\n    digits.\nstop: from the leader; whether ``moved`` was within the tolerance.",
+        "Contribution to an update: the masked sums of one party.\n\nround, attempt: select the masks; parties that did not take part need them later.\nstart: always empty.\nmoved: from the leader; how far the centroids moved in the previous update, to two\n    digits.\nstop: from the leader; whether ``moved`` was within the tolerance.",
       title: "Sums",
       type: "object",
       properties: {
@@ -665,7 +665,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals of `labelled`, and the totals around the means.",
+      description: "The totals of `labelled`, and those of the round `gather`.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -725,7 +725,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals of `labelled`, and the totals around the means.",
+      description: "The totals of `labelled`, and those of the round `gather`.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -840,7 +840,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: compute the distances of all rows to your coordinates of the centroids.\n\nlabels: those after the previous update, in the secret order; empty before the\n    first update and for fuzzy c-means.\nmemberships: those after the previous update, in the secret order; empty before\n    the first update and for hard c-means.",
+        "Task: compute the distances of all rows to your coordinates of the centroids.\n\nlabels: result of the previous update, in the secret order; empty before the first\n    update and for fuzzy c-means.\nmemberships: result of the previous update, in the secret order; empty before the\n    first update and for hard c-means.",
       title: "MeasureDistances",
       type: "object",
       properties: { number: { minimum: 1, title: "Number", type: "integer" } },
@@ -876,7 +876,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: those of the last announced update; a party refuses any others.",
+        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: from the last announced update; a party refuses any others.",
       title: "Scatter",
       type: "object",
       properties: {},

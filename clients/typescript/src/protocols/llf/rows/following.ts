@@ -110,7 +110,7 @@ export class RowsRound {
     const before = this.context.memory.get(KNOWN) as Known;
     const isLabelled = this.context.memory.has(LABELS);
     if (isLabelled && known.number !== before.number) {
-      refuse("protocol-failed", "The result brings updates after the last one.");
+      refuse("protocol-failed", "The analyst sends updates after labelling.");
     }
     const isLast = known.number >= this.params.maxIterations;
     if (!isAtRest(this.params, known.moved) && !isLast) {

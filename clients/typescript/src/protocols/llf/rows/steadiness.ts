@@ -42,7 +42,7 @@ export function checkSameRows(
 ): void {
   const all = ({ sums }: ClusterSums, f: number) => sumOf(sums.map((sum) => sum[f]!));
   if (slack.sums.some((most, f) => Math.abs(all(now, f) - all(before, f)) > most)) {
-    refuse("protocol-failed", "A total counts other rows than the total before.");
+    refuse("protocol-failed", "A total is of other rows than an earlier total.");
   }
 }
 
@@ -66,7 +66,7 @@ export function checkNoFarther(
   if (sumOf(rise) > ROUNDING * (slack.squares + largest) + sumOf(rounded)) {
     refuse(
       "protocol-failed",
-      "A total puts rows farther from their centroids than the total before.",
+      "A total puts rows farther from their centroids than the previous total.",
     );
   }
 }
