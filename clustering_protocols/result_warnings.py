@@ -110,8 +110,8 @@ def of_result(
             )
         elif n_coinciding:
             sentences.append(
-                f"Clusters coincide: {n_coinciding} of {k} with one of a lower number, which "
-                f"has their rows. {protocol.apart}"
+                f"Clusters coincide: {n_coinciding} of {k} equal a cluster of a lower number, "
+                f"which has their rows. {protocol.apart}"
             )
     counts = [] if sizes is None else list(sizes)
     if not sentences:
