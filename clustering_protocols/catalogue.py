@@ -1,4 +1,4 @@
-"""The catalogue: every folder under ``protocols/``, and every protocol of named packages.
+"""The catalogue: every folder under ``protocols/``, and those of named packages.
 
 Nothing is registered by hand: a new protocol is one new folder, or a package of its own
 (:mod:`~clustering_protocols.protocol_packages`).
@@ -67,12 +67,12 @@ def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
 def protocol(name: str) -> ClusteringProtocol[Any]:
     """Return a protocol; :class:`InvalidParameters` lists the names of all.
 
-    Other protocols are not imported: a party's process needs one.
+    Other protocols are not imported: a party's process needs only this one.
     """
     module = protocol_packages.find_module(name)
     if module is None:
         names = ", ".join(protocol_packages.find_modules())
-        raise InvalidParameters(f"There is no {name!r}. Known protocols: {names}.")
+        raise InvalidParameters(f"No protocol {name!r}. Known protocols: {names}.")
     return _import_protocol(module)
 
 
@@ -179,7 +179,7 @@ def find_changed_params(params: Params) -> dict[str, Any]:
 
 
 def check_choices(name: str, choices: Iterable[str]) -> None:
-    """Refuse names that are no choice of a protocol, as a misspelt one has no effect."""
+    """Refuse unknown names of choices: a misspelt choice would have no effect."""
     names = {**protocol(name).choices, **session_risks.CHOICES}
     for choice in choices:
         if choice not in names:

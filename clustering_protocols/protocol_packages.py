@@ -1,6 +1,6 @@
 """Where protocols are: folders of this package, and distributions that an operator names.
 
-A distribution that is only installed does not count: its metadata is not even read.
+A distribution that is installed but not named is ignored: its metadata is not read.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _entries(package: str) -> Iterator[tuple[str, str]]:
 def _check_entry(
     package: str, name: str, module: str, modules: Mapping[str, str]
 ) -> None:
-    from clustering_protocols.terms import session_risks  # not above, as metadata
+    from clustering_protocols.terms import session_risks  # needed for packages only
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
         problem = "use at most 32 small letters, digits and '_', and not 'house'"

@@ -62,9 +62,9 @@ def of_fields(
         return []
     clustered = [schema.clustered_part for schema in dictionary]
     sentences = (
-        _of_rounded(clustered, plans),
-        _of_few_values(clustered),
-        _of_imputed(plans),
+        _rounded_warning(clustered, plans),
+        _few_values_warning(clustered),
+        _imputed_warning(plans),
     )
     return [sentence for sentence in sentences if sentence]
 
@@ -95,7 +95,7 @@ def of_result(
     sizes: rows of each cluster, over all parties.
     runs: the figures of all runs, where there are several.
     """
-    from clustering_protocols.quality.runs import says_one  # numpy: pages need none
+    from clustering_protocols.quality.runs import says_one  # loads numpy
 
     protocol = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)
@@ -115,7 +115,7 @@ def of_result(
             )
     counts = [] if sizes is None else list(sizes)
     if not sentences:
-        sentences += _of_sizes(counts)
+        sentences += _size_warnings(counts)
     if says_one(runs):
         sentences.append(
             "No clusters: the gap statistic says that all rows are one cluster; what was "
@@ -127,7 +127,7 @@ def of_result(
     return [*sentences, *protocol.cautions_of(params, layout, counts)]
 
 
-def _of_sizes(sizes: Sequence[int]) -> list[str]:
+def _size_warnings(sizes: Sequence[int]) -> list[str]:
     empty, tiny = sizes.count(0), sum(0 < size <= _OUTLIERS for size in sizes)
     sentences = []
     if empty:
@@ -147,7 +147,7 @@ def _of_sizes(sizes: Sequence[int]) -> list[str]:
 _MOST_NAMES: Final = 5
 
 
-def _of_rounded(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> str:
+def _rounded_warning(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> str:
     curved = {  # the logarithms of rounded numbers lie on no lattice
         field.name
         for plan in plans
@@ -165,7 +165,7 @@ def _of_rounded(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> st
     return f"Rounded numbers may show the analyst which directions are {_list_names(names)}."
 
 
-def _of_few_values(dictionary: Sequence[Schema]) -> str:
+def _few_values_warning(dictionary: Sequence[Schema]) -> str:
     names = [
         field.name
         for schema in dictionary
@@ -180,7 +180,7 @@ def _of_few_values(dictionary: Sequence[Schema]) -> str:
     )
 
 
-def _of_imputed(plans: Sequence[ColumnPlan]) -> str:
+def _imputed_warning(plans: Sequence[ColumnPlan]) -> str:
     names = [fill.name for plan in plans for fill in plan.fills]
     if not names:
         return ""

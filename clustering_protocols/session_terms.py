@@ -66,8 +66,8 @@ def check_named(params: Params) -> None:
 def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:
     """Return the terms of a session as canonical bytes, with the risks that they bring.
 
-    simulated: whether one machine plays all its parties: it may then have values that no
-        new session may.
+    simulated: whether one machine plays all parties: the terms may then have values that
+        the terms of a new session may not.
 
     Raises InvalidParameters if the protocol is unknown or parameters and layout do not
         fit.
@@ -149,7 +149,7 @@ def _check_described(params: Params, terms: Terms) -> None:
 
 
 def check_opening(terms: Terms) -> None:
-    """Refuse terms that no new session may have; simulations may.
+    """Refuse terms that simulations may have, but no new session.
 
     Raises what :func:`check_terms` raises.
     """
@@ -240,7 +240,7 @@ def check_terms(terms: Terms) -> Params:
         catalogue.find_risk(code)
     if terms.risks != tuple(_risks(params, terms)):
         raise InvalidParameters(
-            "The terms list other risks than their parameters bring."
+            "The terms do not list exactly the risks that their parameters bring."
         )
     return params
 

@@ -42,7 +42,7 @@ def read_build() -> Build:
 
 
 def find_schema() -> str:
-    """Return the last revision, with which the name of the last migration begins."""
+    """Return the last revision, read from the name of the last migration."""
     last = max(path.name for path in (find_migrations() / "versions").glob("[0-9]*.py"))
     return last.partition("_")[0]
 

@@ -130,8 +130,8 @@ class Dealt:
     """A table, dealt out to parties.
 
     layout: of the parties.
-    tables: of each party, in the order of the layout's slots, of the kind of the table.
-    rows, columns: lists of int64 arrays, in the same order: the numbers in the table.
+    tables: one per party, in the order of the layout's slots; of the type of the table.
+    rows, columns: lists of int64 arrays, in the same order: row and column numbers.
     """
 
     layout: Layout
@@ -161,12 +161,12 @@ def deal(
     classes: (n,); the class of each row.
     concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
         differ much, above 10 little. Give it if, and only if, classes are given.
-    fewest: int; rows of each row group, at least. Draws with fewer are repeated.
+    fewest: int; minimum rows of each row group. Draws with fewer are repeated.
     empty: int; cells of the lattice that no party holds, drawn at random: a ragged
         layout. Every row group and every column group keeps a party.
     random_state: int or numpy Generator.
 
-    Raises InvalidParameters if the table cannot be dealt out so.
+    Raises InvalidParameters if the table cannot be dealt out in this way.
     """
     rng = np.random.default_rng(random_state)
     occupied = _leave_cells_empty(read_layout(layout), empty, rng)

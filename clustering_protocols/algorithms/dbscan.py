@@ -98,7 +98,7 @@ def dbscan_of_rows(
     pairs = int(np.sum(counts))
     if pairs > most_pairs:
         raise ProtocolFailed(
-            f"Within eps = {eps:g} lie {pairs} pairs of rows; there is room for "
+            f"{pairs} pairs of rows lie within eps = {eps:g}; there is room for "
             f"{most_pairs}. Choose a smaller eps."
         )
     # brute force would lose digits of small distances

@@ -1,4 +1,4 @@
-"""Fuzzy c-means from given starts, which pooled data can repeat.
+"""Fuzzy c-means from given starts, so that a run on pooled data can repeat it.
 
 J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. Each
 iteration is one pass over the rows; no array of rows × clusters is kept before the end.
@@ -20,7 +20,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 TOLERANCE: Final = 1e-9  # largest movement at convergence, as a share of the spread
 TIE: Final = 1e-4  # share of a membership; a run ends before centroids meet exactly
-ALIKE: Final = 1e-6  # share of the objective; such runs reached the same optimum
+ALIKE: Final = 1e-6  # share of the objective; runs this close reached the same optimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class FuzzyClustering:
 def fuzzy_cmeans(
     X: FloatArray, starts: IntArray, fuzziness: float, max_iter: int
 ) -> FuzzyClustering:
-    """Run from the rows that each row of starts numbers; return the best run.
+    """Run once from each row of ``starts``; return the best run.
 
     If several runs reach the same optimum, the first one is returned: otherwise rounding
     would choose between them, and each numbers the clusters differently. A run ends when

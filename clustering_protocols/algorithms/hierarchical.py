@@ -15,7 +15,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
     """Return labels (n,) from the tree of merges, cut at n_clusters clusters.
 
-    Equal rows stay together, so there are at most as many clusters as different rows.
+    Equal rows stay together, so there are no more clusters than distinct rows.
 
     condensed: float64 (n (n - 1) / 2,); distances (not squared, for ward too); copied
         once.

@@ -33,7 +33,7 @@ class Medoids:
 def draw_medoids(
     n: int, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return different row numbers (n_init, n_clusters), uniformly."""
+    """Return row numbers (n_init, n_clusters), drawn uniformly; each row has no repeats."""
     starts = [rng.choice(n, n_clusters, replace=False) for _ in range(n_init)]
     return np.array(starts, dtype=np.int64)
 

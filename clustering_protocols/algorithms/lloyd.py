@@ -30,7 +30,7 @@ from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
 WORTH_A_THREAD: Final = 10**7
 """Fewest rows × features × clusters for which an engine's threads share an iteration.
 
-One thread takes some milliseconds for as many. Threads wait for each other at the end of
+One thread does this much in some milliseconds. Threads wait for each other at the end of
 each iteration: with less to do, or on busy processors, they wait more than they work.
 """
 _BITS: Final = 62
@@ -98,7 +98,7 @@ class ScaledRows:
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
-        block_maxima = engine.map(partial(_farthest, offset), rows.blocks())
+        block_maxima = engine.map(partial(_column_reach, offset), rows.blocks())
         farthest: FloatArray = np.max(list(block_maxima), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold NaN or an infinite number")
@@ -155,7 +155,7 @@ class ScaledRows:
         far = np.empty((0, 3))
         kernel = partial(_farthest_from, self.units, V, limit)
         for candidates in self.engine.map(kernel, self.source.blocks()):
-            far = _first(np.vstack([far, candidates]), limit, self.units.tie)
+            far = _take_farthest(np.vstack([far, candidates]), limit, self.units.tie)
         return far[far[:, 2] > self.units.tie]
 
 
@@ -169,7 +169,7 @@ def units_below(bounds: FloatArray) -> FloatArray:
 # Kernels. Their bound arguments are small, because they may run in other processes
 
 
-def _farthest(offset: FloatArray, block: RowBlock) -> FloatArray:
+def _column_reach(offset: FloatArray, block: RowBlock) -> FloatArray:
     largest = np.zeros(len(offset))
     reach(block.load(), offset, largest)
     return largest
@@ -194,7 +194,7 @@ def _sums(
 
 
 def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
-    """Return the nearest of V (k, F), less the offset, for rows X (n, F)."""
+    """Return the nearest centroid of V (k, F; less the offset) for rows X (n, F)."""
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
@@ -217,10 +217,10 @@ def _farthest_from(
 ) -> FloatArray:
     nearest = nearest_of(units, V, block.load())
     numbers = block.first + np.arange(block.n_rows)
-    return _first(np.column_stack([numbers, *nearest]), limit, units.tie)
+    return _take_farthest(np.column_stack([numbers, *nearest]), limit, units.tie)
 
 
-def _first(far: FloatArray, limit: int, tie: float) -> FloatArray:
+def _take_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
     squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
     return far[np.argsort(-squared, kind="stable")[:limit]]
 
@@ -228,7 +228,7 @@ def _first(far: FloatArray, limit: int, tie: float) -> FloatArray:
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
     """Move centroids V (k, F) to the means of their rows until no row changes its centroid.
 
-    That is recognised by sums and counts, integers that otherwise repeat only by chance.
+    Sums and counts that repeat show this: they are integers, which rarely repeat by chance.
     """
     previous: IntArray | None = None
     for n_iter in range(1, max_iter + 1):

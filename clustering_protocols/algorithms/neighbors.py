@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from . import condensed_distances
 
 _TREE_WIDTH: Final = 20  # with more columns a tree visits nearly every row
-_TREE_ROWS: Final = 500  # of more rows a tree query would list too many pairs
+_TREE_ROWS: Final = 500  # a tree query for more rows would list too many pairs
 
 
 class Outside(NamedTuple):

@@ -38,8 +38,8 @@ def draw(
     """Return row numbers (n_init, n_clusters), trying ``trials`` rows for each centre.
 
     All starts are drawn from the same candidates. If there are fewer candidates than
-    clusters, each start consists of all candidates and random other rows; of centroids
-    that are then equal, Lloyd's iteration moves all but one to the farthest rows, if any.
+    clusters, each start consists of all candidates and random other rows; then
+    Lloyd's iteration moves all but one of equal centroids to the farthest rows, if any.
     """
     from sklearn.cluster import kmeans_plusplus  # no party draws starts
 
@@ -76,7 +76,7 @@ def _candidates(
         if len(numbers) > n_measured:
             for block, nearest in rows.nearest(rows.take(numbers[n_measured:])):
                 np.minimum(distances[block], nearest.squared, out=distances[block])
-        total = _total(distances)
+        total = _sum_exactly(distances)
         if total == 0:
             break
         n_measured = len(numbers)
@@ -92,7 +92,7 @@ def _candidates(
     return numbers[nonempty], weights[nonempty].astype(np.float64)
 
 
-def _total(distances: FloatArray) -> float:
+def _sum_exactly(distances: FloatArray) -> float:
     """Return the sum of squared distances (n,), the same whatever the blocks."""
     (unit,) = units_below(np.array([len(distances) * distances.max()]))
     return sum(

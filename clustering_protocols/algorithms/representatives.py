@@ -66,7 +66,7 @@ class Representatives:
         return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
     def spread(self, clustering: Clustering) -> Clustering:
-        """Return a clustering of all rows from one of the groups."""
+        """Return a clustering of all rows from a clustering of the groups."""
         return replace(
             clustering,
             labels=clustering.labels[self.nearest],

@@ -3,8 +3,8 @@
 The form is scikit-learn's (``SpectralClustering(affinity="nearest_neighbors")``): the
 graph joins each row with its nearest rows, itself among them; it is symmetrised; the
 embedding holds the first eigenvectors of the symmetric normalised Laplacian, divided by
-the square roots of the degrees. The algorithm is our own, because it saves most of the
-general one's time by two facts:
+the square roots of the degrees. The algorithm is our own, because two facts save most
+of a general solver's time:
 
 - Each connected component of the graph gives one eigenvector of the eigenvalue 0, without
   any iteration. If there are as many components as clusters, they are the clusters. If
@@ -121,7 +121,7 @@ def _leading_vectors(
     n, n_further = len(part_vectors), n_components - part_vectors.shape[1]
     if n_further == 0:
         return part_vectors
-    if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
+    if n <= 10 * n_components or n < 200:  # an iteration saves no time
         # the part vectors get the eigenvalue -1, so that they are not found again
         deflated = normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
         vectors = np.linalg.eigh(deflated)[1][:, ::-1][:, :n_further]

@@ -2,7 +2,7 @@
 
 The service answers with the problem document (RFC 9457) of a problem, the SDK raises
 the exception of the same name (:mod:`clustering_protocols.common.errors`). A problem
-says in general what to do; the detail beside it says what was expected and what came.
+says in general what to do; the detail beside it says what was expected and received.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class CoterieError(Exception):
     def __init_subclass__(cls, *, problem: Problem) -> None:
         super().__init_subclass__()
         cls.problem = problem
-        CoterieError._classes.setdefault(problem, cls)  # its subclasses follow later
+        CoterieError._classes.setdefault(problem, cls)  # keeps an earlier base class
 
     def __str__(self) -> str:
         return f"{self.problem.title}: {self.detail} {self.remedy}"
@@ -176,7 +176,7 @@ class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):
 
 
 class PartyStopped(CoterieError, problem=Problem.PARTY_STOPPED):
-    """A party stopped for good: it sends nothing more, or the session ended by it."""
+    """A party stopped for good: it sends nothing more, or its stop ended the session."""
 
 
 class Cancelled(CoterieError, problem=Problem.CANCELLED):
@@ -192,11 +192,11 @@ class GuardRefused(CoterieError, problem=Problem.GUARD_REFUSED):
 
 
 class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
-    """A public key without the mark of the session secret."""
+    """A key, mark or signature that does not belong to the named institution."""
 
 
 class SignatureRefused(CoterieError, problem=Problem.SIGNATURE_REFUSED):
-    """A signature, at the opening or the closing, of another transcript."""
+    """A signature at the opening or closing that is not of the current transcript."""
 
 
 class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):

@@ -12,16 +12,16 @@ BODY_BYTES: Final = 4 << 30
 """Largest contribution that an analyst accepts, unless its administrator sets another."""
 
 MINIMUM_MEMBERS: Final = 3
-"""Fewest members of a masked sum: of two, each could subtract its own share."""
+"""Fewest members of a masked sum: each of two could read the other's share."""
 
 LEAST_OWN_ROWS: Final = 5
-"""Fewest rows of an own cluster that a party describes, for others to start from."""
+"""Fewest rows in a party's own cluster that it describes as a start for others."""
 
 MANY_ROWS: Final = 500_000
 """With more rows k-means++ is slow: it passes over them once per cluster."""
 
 MANY_NUMBERS: Final = 1 << 27
-"""With more rows × features, a gibibyte, k-means++ cannot hold them in one array."""
+"""With more rows × features (a gibibyte), k-means++ cannot hold one array of all rows."""
 
 
 def fit_in_one_array(n_rows: int, n_features: int) -> bool:
@@ -37,7 +37,7 @@ minutes, and grows faster than the number of rows.
 """
 
 N_REPRESENTATIVES: Final = 10_000
-"""The number of these groups: their graph takes some seconds.
+"""The number of groups whose means are clustered: their graph takes some seconds.
 
 Most of the time goes into comparing each row with all groups.
 """

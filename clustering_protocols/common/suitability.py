@@ -34,7 +34,7 @@ class Exposure(IntEnum):
     @property
     def sentence(self) -> str:
         """Return what it means."""
-        return _SEES[self]
+        return _EXPOSURE_SENTENCES[self]
 
 
 class RoundBudget(IntEnum):
@@ -61,7 +61,7 @@ _WORDS: Mapping[Exposure, str] = {
     Exposure.GEOMETRY: "distances",
     Exposure.ROWS: "rows",
 }
-_SEES: Mapping[Exposure, str] = {
+_EXPOSURE_SENTENCES: Mapping[Exposure, str] = {
     Exposure.NOTHING: "only the result",
     Exposure.TOTALS: "sums over all parties",
     Exposure.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
@@ -83,9 +83,9 @@ class Method:
     shapes: the shapes of clusters that it finds.
     data: the kind of data that it is for.
     params: to begin with, beside the number of clusters.
-    agreement: with clustering the pooled rows, by split: the mean adjusted Rand index
-        of the worst and of the best public data set of docs/evidence.md. Empty if not
-        measured.
+    agreement: of the labels with a clustering of the pooled rows, by split: the mean
+        adjusted Rand index of the worst and of the best public data set of
+        docs/evidence.md. Empty if not measured.
     counted: whether the number of clusters is a parameter, ``n_clusters``.
     """
 

@@ -1,11 +1,11 @@
 """The contract between protocols and the engine.
 
-A session is a chain of *stages*. A stage is rounds: the analyst role asks every party
+A session is a chain of *stages*. A stage has rounds: the analyst role asks every party
 for one record (the task), the party role replies with one record (the contribution) and
 may send records to other parties in envelopes, which the analyst relays with the next
 task. The analyst's state between rounds and the party's memory are records too.
 
-A protocol is one folder under ``protocols/`` with a ``PROTOCOL`` of the class below.
+A protocol is one folder under ``protocols/`` with a ``PROTOCOL``, a ``ClusteringProtocol``.
 Roles are pure: all that they need, randomness included, comes in as arguments.
 
 A task is named by what it asks (``measure``), a contribution by what was done

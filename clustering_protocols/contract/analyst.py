@@ -133,7 +133,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
 
 
 def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return contributions as records of one kind; raise Malformed if one is of another."""
+    """Return contributions as records of one kind; raise Malformed for others."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 

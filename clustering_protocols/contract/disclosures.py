@@ -2,7 +2,7 @@
 
 No reader gets two kinds about the same rows that together determine the rows. Terms
 that give both are refused when a session is opened or joined. A home that gave one kind
-asks before it gives the other.
+asks its operator before it gives the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     means: numbers in the units of the variables: means, spreads, covariances, principal
     axes, regression coefficients, parameters of components.
     values: single variables of rows, exactly, up to sign and shift, or up to a cell.
-        Rows up to a motion also show fields with values in coarse steps.
+        Rows up to a motion also reveal fields whose values come in coarse steps.
     sums: exact linear sums of chosen rows, with their number.
     places: where a party's own rows lie in a space that several parties share.
     labels: the cluster of each row.
@@ -45,8 +45,8 @@ class Reader(StrEnum):
     """The reader of a disclosure.
 
     outside: analyst and coordinator, together.
-    group: parties that hold the same variables, of these.
-    all: every party, of variables that it does not hold too.
+    group: parties that hold the same variables; the disclosure is of these variables.
+    all: every party, also of variables that it does not hold.
     """
 
     OUTSIDE = "outside"
@@ -133,7 +133,7 @@ def check_disclosures(disclosures: Collection[Disclosure]) -> None:
 
 
 def clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
-    """Yield the kinds that a reader would have together and may not."""
+    """Yield the pairs of kinds that a reader would get but may not have together."""
     for reader in Reader:
         kinds = kinds_of(disclosures, reader)
         yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)

@@ -1,6 +1,6 @@
-"""The topic of a parameter, by which forms group them, and common parameters.
+"""Topics by which forms group parameters, and parameters that protocols share.
 
-A parameter without a topic is one of the method itself.
+A parameter without a topic belongs to the method itself.
 """
 
 from __future__ import annotations

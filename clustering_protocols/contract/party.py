@@ -34,8 +34,8 @@ Result = TypeVar("Result", bound=Record, default=Record)
 class Memory:
     """A party's memory between rounds: encoded records by kind.
 
-    Within a run, a record belongs to that run; records from outside of all runs are
-    there as well.
+    A record that is remembered within a run belongs to that run. A run reads its own
+    record of a kind, or else the one from outside of all runs.
     """
 
     def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
@@ -187,10 +187,10 @@ class Reply:
     """A contribution, envelopes to other parties, and records to remember.
 
     ``awaits`` names the slots whose envelopes have to come with the next task: an
-    analyst that withholds one gets no answer. ``notes`` are for the operator before the
-    contribution is sent; ``asks`` says why the operator has to agree to it, and by
-    which choice. ``doubts`` asks the same about rows that look wrong; simulations stop
-    only at these.
+    analyst that withholds one gets no answer. ``notes`` are shown to the operator before
+    the contribution is sent; ``asks`` says why the operator has to agree to it, and by
+    which choice. ``doubts`` does the same for rows that look wrong; a simulation stops
+    only for doubts.
     """
 
     contribution: Record

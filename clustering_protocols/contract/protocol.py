@@ -32,14 +32,14 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    least, most: how many such tasks a party gets in a session. It refuses more, and
-        refuses later tasks after fewer.
+    least, most: how many of these tasks a party gets in a session. It refuses more
+        of them, and after fewer it refuses tasks of later exchanges.
     audience: the group within which all members receive the same task; a party refuses
         a task that differs.
-    own: fields in which tasks of one group differ all the same.
+    own: fields in which the tasks of one group may differ nevertheless.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    shows: whether outsiders may read the session's disclosures once this is answered.
+    shows: whether outsiders may read the session's disclosures once it is answered.
     """
 
     task: type[Record]
@@ -81,7 +81,7 @@ class Stage:
     results_to: within which group everybody gets the same result.
     each_run: whether a session of several runs repeats the stage for each of them; else
         one stage serves all runs.
-    run: the run of several that the stage belongs to; set by the engine.
+    run: the number of the run to which the stage belongs, if any; set by the engine.
     """
 
     name: str
@@ -116,8 +116,8 @@ class Example(Generic[P]):
     """Parameters, layout and synthetic data that demonstrate a protocol.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
-    of its row group's rows that each party lacks, drawn for each alone. ``sections`` holds
-    further sections of its request by name. With a dictionary X holds fields, and NaN is a
+    of its row group's rows that each party lacks, drawn separately. ``sections`` holds
+    further sections of its request by name. With a dictionary, X holds fields, and NaN is a
     missing value.
     """
 
@@ -152,7 +152,7 @@ class PooledReference(Protocol[P]):
     ) -> IntArray:
         """Return the labels of the same clustering on pooled data.
 
-        X: float64 (n, m); all rows, in the order in which they travelled, columns by
+        X: float64 (n, m); all rows, in the order in which they were sent, columns by
             column group.
         trace: the trace of a simulated session, so that both begin from the same
             starts.
@@ -167,7 +167,7 @@ class PooledReference(Protocol[P]):
     ) -> Objectives | None:
         """Return the objective of the clustering for a session and for pooled runs.
 
-        None if it minimises nothing, or has no starts.
+        None if the method minimises nothing, or has no starts.
 
         X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
@@ -187,7 +187,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     apart: advice against coinciding clusters.
     in_simulations: defaults of simulations, which need no costly protection.
     paper: the citation of the method; empty if there is no paper.
-    for_tests: whether commands and the desk do not offer it.
+    for_tests: whether it is only for tests, so that commands and the desk hide it.
     """
 
     title: ClassVar[str]

@@ -71,7 +71,7 @@ def put_back_placement(placement: Placement, rows: IntArray, n_rows: int) -> Pla
 def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:
     """Return an outcome whose report says that ``n`` of ``n_rows`` rows took part.
 
-    A smaller number that an earlier stage noted stays.
+    If an earlier stage noted a number, the report shows that one.
     """
     n_linked = n if outcome.n_took_part is None else outcome.n_took_part
     report = {**outcome.report, TOOK_PART: f"{n_linked} of {n_rows}"}
@@ -130,7 +130,7 @@ def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntAr
 
     Equal sizes are ordered by the centroid, feature by feature, or keep their order.
 
-    sizes: int64 (k,); as published: unpublished ones decide nothing.
+    sizes: int64 (k,); only as published, so that the order reveals no other sizes.
     centroids: float64 (k, m) or (0, m); as published.
     """
     numbers, keys = np.arange(len(sizes)), [-sizes]

@@ -1,14 +1,14 @@
-"""The sums that contained each own row, and the rows that follow from these sums.
+"""The sums that contained each of a party's rows, and the rows that follow from them.
 
 Parties answer with sums over clusters of rows. A reader of all sums of a party who
 knows the clusters can solve them for a row exactly if the row has leverage 1 in the
-span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum
+span of all answered memberships: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum
 × own row). Linear algebra yields nothing more, whoever chose the clusters. This bound
 does not cover side knowledge, nor small sums over whole numbers.
 
 Rows with the same clusters in all sums are one class. Only a row that is alone in its
-class can have leverage 1, and at most as many rows as there are independent sums. The
-classes therefore bound the number, and a decomposition is needed only above the bound.
+class can have leverage 1, and at most as many rows as there are independent sums. Both
+numbers are bounds; a decomposition is needed only if both exceed what is allowed.
 
 A separate bound covers the totals of many rounds. A party that knows how each total is
 computed from the rows can read it as an equation whose unknowns are the values in other
@@ -38,7 +38,7 @@ MOST_ROWS: Final = 1 << 15
 MOST_BYTES: Final = 1 << 22
 """A larger history is dropped: each of its sums then counts as a row that follows."""
 
-_MOST_CODES: Final = 1 << 24  # pairs of class and cluster, for each an array item
+_MOST_CODES: Final = 1 << 24  # pairs of class and cluster: one array item each
 
 ClassArray = NDArray[np.int32]
 
@@ -58,7 +58,7 @@ class RowHistory(Record):
     """Memory: the clusters of own rows in all sums that were answered.
 
     n_sums: an upper bound on the number of independent sums.
-    all_rows: whether the sum of all rows is one of them, or follows from some.
+    all_rows: whether the sum of all rows is one of them, or follows from some of them.
     whole: whether ``labels`` holds all partitions.
     of_row: the class of each row.
     labels: the cluster of each class in each partition; -1 for rows in none.
@@ -87,15 +87,15 @@ class RowHistory(Record):
     def after(self, labels: IntArray) -> Self:
         """Return the history with one more partition: a sum of each cluster.
 
-        labels: int64 (m,); the cluster of the first m rows; -1, as for all others, of
-            rows in no sum.
+        labels: int64 (m,); the cluster of the first m rows, or -1 for a row in no sum;
+            later rows are in no sum.
         """
         counts = np.bincount(labels + 1, minlength=1)
         n_clusters = int(np.count_nonzero(counts[1:]))
         all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
         # a second partition of all rows adds one independent sum fewer
         n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
-        return self._with(n_sums, self.all_rows or all_rows, self._split(labels))
+        return self._rebuild(n_sums, self.all_rows or all_rows, self._split(labels))
 
     def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
         """Return classes and their labels after a split by labels; None if too many."""
@@ -118,7 +118,7 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of other rows: the i-th is row ``rows[i]`` here, -1 is new."""
+        """Return the history of rows of which the i-th is ``rows[i]`` here; -1 is new."""
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})
@@ -146,9 +146,9 @@ class RowHistory(Record):
             )
             classes = of_row.astype(np.int32), np.vstack(both)
         n_sums = self.n_sums + other.n_sums - int(self.all_rows and other.all_rows)
-        return self._with(n_sums, self.all_rows or other.all_rows, classes)
+        return self._rebuild(n_sums, self.all_rows or other.all_rows, classes)
 
-    def _with(
+    def _rebuild(
         self,
         n_sums: int,
         all_rows: bool,  # noqa: FBT001  a field of the class, by its place
@@ -198,8 +198,8 @@ class _Span:
 
     labels: int32 (t, d); as in :func:`n_of_leverage_one`.
     sizes: int64 (d,); rows of each class.
-    basis: float64 (d, r); orthonormal columns; the entry of a class is that of each of
-        its rows, times the root of its size.
+    basis: float64 (d, r); orthonormal columns; the entry of a class is the entry
+        of each of its rows, times the root of the class's size.
     n_following: how many rows have leverage 1.
     """
 
@@ -258,7 +258,7 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
         limits=1, user_api="blas"
     ):  # threads do not pay for small matrices
         residual = rows
-        for _ in range(2):  # once leaves a rounding error in the span
+        for _ in range(2):  # one projection leaves a rounding error in the span
             residual = residual - (residual @ basis) @ basis.T
         _, values, directions = np.linalg.svd(residual, full_matrices=False)
     new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
@@ -275,7 +275,7 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
 
 @cache
 def _blas() -> ThreadpoolController:
-    # not above: the contract is imported wherever a session is only shown
+    # imported late: programs that only show a session import the contract, too
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -292,11 +292,11 @@ def _memberships(labels: NDArray[np.int32]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundBound:
-    """The equations that a party reads, and the fewest numbers of others that it lacks.
+    """The equations that a party reads, and the fewest unknowns that they have.
 
     per_round: equations of one round, of all runs together.
     further: rounds with equations besides the updates.
-    unknowns: the fewest numbers of others that a party lacks.
+    unknowns: the fewest values of other parties' rows that a party does not know.
     """
 
     per_round: int

@@ -33,7 +33,7 @@ class Params(BaseModel):
 
     @property
     def selects_rows(self) -> bool:
-        """Return whether rows are selected: parties of a row group may differ in theirs."""
+        """Return whether rows are selected: then a row group's parties may hold others."""
         return False
 
     @property
@@ -202,5 +202,5 @@ class SessionContext(Generic[P_co]):
         return replace(self, engine=engine)
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
-        """Return the context with other numbers of participating rows."""
+        """Return the context with new numbers of participating rows."""
         return replace(self, selected={**self.selected, **selected})

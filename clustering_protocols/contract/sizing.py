@@ -63,17 +63,17 @@ class Sizes(Generic[P]):
     ) -> int | None:
         """Return how many updates a party of ``n_rows`` answers, whatever the clusters.
 
-        That many its audit allows by default (``sums_limit``). None without an audit of
-        sums.
+        Its audit of sums allows this number by default (``sums_limit``). None without
+        an audit.
 
         params: the parameters of each run.
         """
         return None
 
     def most_rows(self, params: P, n_features: int) -> int | None:
-        """Return the most rows of all parties that the parameters allow; None for any."""
+        """Return the largest total of rows that the parameters allow; None if any."""
         return None
 
     def beyond(self, params: P) -> str:
-        """Return a sentence on what to do with more rows."""
+        """Return a sentence on what to do with more than ``most_rows`` rows."""
         return ""

@@ -7,7 +7,7 @@ rounds through all stages, opens a round again where a step declares it void, an
 the transcript of the tasks that everybody received.
 
 The analyst calls `begin` and `advance` (and `check_contribution` for each upload, and
-`choose` where the coordinator chooses among several runs), a party :class:`PartyEngine`.
+`choose` if the coordinator chooses among several runs); a party uses `PartyEngine`.
 """
 
 from clustering_protocols.engine.analyst import (

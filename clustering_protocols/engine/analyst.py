@@ -1,4 +1,4 @@
-"""The analyst's side of a session: rounds opened, contributions checked, closed."""
+"""The analyst's side of a session: opens rounds, checks contributions, closes it."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def advance(
 ) -> Move:
     """Return the move after a complete round.
 
-    Deterministic: equal bytes in, equal bytes out, whichever machine runs it and in
-    whichever order the contributions came.
+    Equal bytes in give equal bytes out, on any machine, and in whichever order the
+    contributions came.
 
     state: buffer; ``Opened.state`` of this round.
     tasks, contributions: mapping of slot to buffer; tasks as handed out; contributions
         of at least the quorum.
     runs_on: runs kernels over blocks of rows; any engine gives the same bytes.
 
-    Raises CoterieError if the session cannot continue; its problem is the reason of the
-        end.
+    Raises CoterieError if the session cannot continue; the error's problem tells why
+        the session ends.
     """
     session, stages = load(agreement)
     ongoing = OngoingSession.decode(session.with_engine(runs_on), stages, state)
@@ -168,7 +168,7 @@ def _open_labels(ongoing: OngoingSession) -> Opened:
 
 
 def _open_closing(ongoing: OngoingSession) -> Opened:
-    """Open the last round: for all or, where a quorum is enough, for those present."""
+    """Open the last round: for all slots, or where a quorum is enough those present."""
     session, results = ongoing.session, ongoing.results
     minimum = quorum(session)
     slots = session.slots if minimum == len(session.slots) else ongoing.present
@@ -289,7 +289,7 @@ def _close(ongoing: OngoingSession) -> Closed:
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
     """Refuse bytes that do not answer a task; see :func:`check_answer`.
 
-    Raises SignatureRefused if it signs another transcript than that of the task.
+    Raises SignatureRefused if it signs a transcript other than the task's.
     """
     session, stages = load(agreement)
     question, answer = packets.read(task), packets.read(contribution)
@@ -302,7 +302,7 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
     for envelope in answer.envelopes:
         if envelope.label.when != address.when or envelope.label.peer not in peers:
             raise Malformed(
-                "An envelope's label does not name this round and another slot."
+                "An envelope's label must name this round and another party's slot."
             )
 
 
@@ -311,8 +311,8 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
 
     The same check runs at the party before it sends and at the analyst on arrival.
 
-    Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if it belongs
-        elsewhere, or is of another kind or size.
+    Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if it belongs to
+        another round or session, or has a wrong kind or size.
     """
     opened, address = task.address, contribution.address
     if (address.round, address.attempt) != (opened.round, opened.attempt):
@@ -331,7 +331,7 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
             if getattr(address, name) != getattr(opened, name)
         ]
         raise AgreementMismatch(
-            f"The message has another {', '.join(wrong)} in its address."
+            f"The message's address has the wrong {', '.join(wrong)}."
         )
     answer = stage.exchange_of(task.read(stage.tasks).kind).answer
     expected = task.header.expects

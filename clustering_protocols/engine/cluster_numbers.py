@@ -1,7 +1,7 @@
-"""Numbers of clusters: one permutation at the end of a session.
+"""Renumbers clusters by size: one permutation at the end of a session.
 
-Where the analyst labels rows, it numbers results and summary. Where parties label them,
-each numbers its outcome by the published sizes, the analyst only the summary.
+Where the analyst labels rows, it renumbers results and summary. Where parties label
+them, each renumbers its outcome by the published sizes, and the analyst the summary.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def number_run(session: SessionContext, run: Run) -> Run:
 def round_sizes(summary: Record | None) -> list[int]:
     """Return the sizes of a summary, rounded to fives; 1 to 7 rows become five.
 
-    The coordinator reads no more of a run before it is chosen.
+    The coordinator reads no more of a run's summary before the run is chosen.
     """
     sizes = None if summary is None else _sizes_of(summary)
     if sizes is None:
@@ -62,7 +62,7 @@ def round_sizes(summary: Record | None) -> list[int]:
 
 
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
-    """Return an outcome with its clusters numbered in the party's order."""
+    """Return an outcome with its clusters renumbered in its own ``order``."""
     order = outcome.order
     if order is None or _is_ascending(order) or not _is_renumbered(session):
         return replace(outcome, order=None)
@@ -114,7 +114,7 @@ def _number_record(record: Record, order: IntArray) -> Record:
 
 
 def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
-    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # label -1 reads the last
+    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # label -1 stays -1
     numbers[order] = np.arange(len(order))
     return numbers[labels]
 

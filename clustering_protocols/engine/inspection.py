@@ -52,9 +52,9 @@ class SentPart:
 class Inspection:
     """Everything in one contribution.
 
-    digest: without envelopes, as sealing the same content again gives other bytes.
-    parts: the records in it, by kind; empty for a mere confirmation.
-    tables: the parts that somebody can read.
+    digest: of all but the envelopes: sealing the same content again changes those.
+    parts: the records in it, by kind; empty for an answer that carries no data.
+    tables: what the analyst can read of it, as tables.
     """
 
     stage: str
@@ -79,7 +79,7 @@ class Inspection:
         asks: str = "",
         records: Sequence[type[Record]] = (),
     ) -> Inspection:
-        """Return the facts of a contribution's bytes, and the protocol's own notes.
+        """Return what a contribution's bytes contain, with the protocol's own notes.
 
         asks: the question that the operator has to confirm before it is sent.
         records: the kinds of record that it may hold, with their meanings.

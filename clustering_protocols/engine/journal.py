@@ -1,12 +1,12 @@
 """The journal of a party: its answers so far, and why it stopped.
 
 A party answers the tasks of a session in the order that the stages declare, each at most
-as often as declared, and leaves no stage before its required tasks. A new attempt repeats
-its round: only its list of members may shrink. The party stops for good if the analyst
-sends a task out of this order, changes known lines of the transcript, or sends a task
-that differs from the transcript. A new attempt resets the party's memory to before the
-round, but not the journal, which is on disk before an answer is sent, so that no restart
-undoes it.
+as often as declared, and leaves no stage before it has answered its required tasks. A new
+attempt repeats its round's task, in which only the list of members may shrink. The party
+stops for good if the analyst sends a task out of this order, changes known lines of the
+transcript, or sends a task that differs from the transcript. A new attempt resets the
+party's memory to before the round, but not the journal: it is on disk before an answer is
+sent, so that no restart undoes it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RECENT = 3  # the total of a sum is read at most two answers later
 class Journal(Record):
     """The position of a party in its session.
 
-    round, attempt: those of the last answered task; 0 before the first.
+    round, attempt: of the last answered task; 0 before the first.
     stage, exchange: index of that task's stage, and of its exchange within the stage.
     answered: the number of answered rounds for each kind of task of this stage.
     asked: SHA-256 (hex) of the task's content without what differs between attempts.
-    members: the members that the last attempt's task names, if it does.
+    members: the members that the last attempt's task names, if any.
     stopped: why this party answers no more; empty while it does.
     left: whether it stopped because its operator left the session.
-    stop_reason: the code of this reason, all that others read of it.
+    stop_reason: the code of this reason; others read nothing more of it.
     line: the number of the last known line of the transcript.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
@@ -94,7 +94,7 @@ class Journal(Record):
         return bytes(self.transcripts[-1]).hex()
 
     def append_entries(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
-        """Return the journal with entries that follow, each with its transcript.
+        """Return the journal with further entries, each with the transcript up to it.
 
         Raises TaskRefused if rounds or attempts do not count up by one.
         """
@@ -157,8 +157,8 @@ class Journal(Record):
         return self.model_copy(update=changes)
 
 
-# Others read only a code, which says who has to act: the check that refused would reveal
-# something about the rows, or about the party's policy.
+# Others read only a code, which says who has to act: naming the check that refused
+# would reveal something about the rows, or about the party's policy.
 
 _BY_ROWS: Final = (
     Problem.INVALID_DATA,
@@ -194,9 +194,9 @@ _REASONS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
     | dict.fromkeys(_BY_RULES, StopReason.REFUSED)
     | dict.fromkeys(_BY_ROWS, StopReason.DATA)
 )
-"""The code of problems with rows, people or rules; others are the software's."""
+"""The code of problems with rows, people or rules; others are software faults."""
 
 
 def find_stop_reason(error: CoterieError) -> StopReason:
-    """Return the code, for others, of an error that stopped a party for good."""
+    """Return the code that others read for an error that stopped a party for good."""
     return _REASONS.get(error.problem, StopReason.SOFTWARE)

@@ -1,8 +1,8 @@
-"""Messages of a protocol as data, from the declarations that both sides check with.
+"""Messages of a protocol as data, from the declarations that both sides check against.
 
-For parties in other languages: kinds, versions, fields, dtypes, shapes and bounds, and
-the order of rounds. A protocol's stages depend on parameters and layout; its examples
-together cover all of them.
+This gives clients in other languages kinds, versions, fields, dtypes, shapes and bounds,
+and the order of rounds. A protocol's stages depend on parameters and layout; its
+examples together cover all of them.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def build_message_table(name: str) -> MessageTable:
         changed = catalogue.find_changed_params(example.params)
         fields = type(example.params).model_json_schema()["properties"]
         if any(fields[field].get("deprecated", False) for field in changed):
-            continue  # parameters of a paper alone, which no session may have
+            continue  # parameters for a paper only, which no session may have
         order = SessionOrder(
             slots=list(example.layout.names), params=changed, stages=_orders(stages)
         )

@@ -1,13 +1,13 @@
 """Packets: a record in transit, with its address and envelopes.
 
-A task goes from the analyst to a party, a contribution back, a result at the end. The
+A task goes from the analyst to a party, a contribution back; a result comes last. The
 header names session, agreement, slot, stage, round and attempt, so that a packet that is
 replayed elsewhere is refused; a task also has the kind of contribution that it expects,
 and the lines of the transcript since the receiver's last answer.
 
 The record travels as one array of opaque bytes, the *content*. Fields in which tasks of
-one group differ lie in a second one, the *own fields*. Digests cover the content's bytes as
-received, which are never serialised again.
+one group differ, the *own fields*, lie in a second array. Digests cover the content's bytes
+as received, which are never serialised again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """The label of an envelope: the other side, the kind, and the round of sealing."""
+    """The label of an envelope: receiver or sender, kind, and the round of sealing."""
 
     peer: str
     kind: str
@@ -94,7 +94,7 @@ UNSIGNED: Final[ByteArray] = np.empty((0, SIGNATURE_BYTES), np.uint8)
 class Packet:
     """A packet whose record has not been interpreted yet.
 
-    arrays: mapping of str to ndarray; of the record.
+    arrays: mapping of str to ndarray; the arrays of the record.
     content: uint8 (bytes,); the record without its own fields, as received.
     own: names of the own fields.
     history: lines of the transcript, in a packet to a party.
@@ -161,7 +161,7 @@ def digest_of(
 
 
 def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
-    """Return the digest of each slot's record; one of several slots is hashed once."""
+    """Return the digest of each slot's record; a shared record is hashed only once."""
     distinct = {id(record): record for record in records.values()}
     digests = {
         key: digest_of(record.header(), record.arrays, own)

@@ -1,4 +1,4 @@
-"""A party's side of a session: envelopes opened, tasks answered, results read."""
+"""A party's side of a session: opens envelopes, answers tasks, reads results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FINAL = (
 """Errors after which a party stops for good: the analyst broke the rules.
 
 Errors of the party's own data, policy or operator (InvalidData, GuardRefused) are not among
-them: they may be corrected, and the task answered.
+them: they can be corrected, and the task can then be answered.
 """
 
 
@@ -100,7 +100,7 @@ class TaskOutcome(NamedTuple):
 
     @property
     def question(self) -> str:
-        """Return all questions to the operator; empty without any."""
+        """Return all questions to the operator; empty if there are none."""
         return " ".join(filter(None, (self.doubts, self.asks)))
 
 
@@ -135,7 +135,7 @@ class PartyEngine:
         first byte; for a new attempt of the same round it calls again with the journal
         after the round, and the memory before it.
 
-        acknowledged: whether the analyst has acknowledged the last answer: it then
+        acknowledged: whether the analyst has acknowledged the last answer; if so, it
             cannot report this party as absent.
 
         Raises TaskRefused if the task may not follow the last answers, or differs from
@@ -194,8 +194,8 @@ class PartyEngine:
         Rows that a stage has not selected get the label -1. Without data a role that
         computes labels from the rows raises :class:`NotReady`.
 
-        Raises TaskRefused, ProtocolFailed if the result comes before all required tasks,
-            or the participants have not signed it.
+        Raises TaskRefused, ProtocolFailed if the result comes before a required task, or
+            the participants have not signed it.
         """
         journal.check_going()
         session, stages = load(self.agreement)
@@ -222,7 +222,7 @@ class PartyEngine:
         return add_participation_note(whole, len(selection.rows), n_rows)
 
     def early_outcomes(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
-        """Return the outcome of each run from own memory, before one is chosen.
+        """Return the outcome of each run from own memory, before a run is chosen.
 
         None for runs that are not done, or whose labels come with the result.
         """

@@ -60,7 +60,7 @@ class AnalystState(Record):
 class PendingResults:
     """The results of each run, until one is chosen; then those of the chosen one.
 
-    Results have an entry per row: their bytes stay in pieces until the state is written.
+    Results have an entry per row: to save memory, only the written state joins their bytes.
 
     runs: JSON values; for each run the names of its records by slot, its figures and
         sizes, and whether it is chosen.
@@ -72,7 +72,7 @@ class PendingResults:
 
     @classmethod
     def decode(cls, content: ByteArray) -> PendingResults:
-        """Return the results in bytes of :meth:`pieces`."""
+        """Return the results from the bytes of :meth:`pieces`."""
         if not content.size:
             return cls()
         _, arrays = codec.decode(content.data)
@@ -89,7 +89,7 @@ class PendingResults:
         return JoinedBytes(tuple(codec.pieces({}, {**self.records, _RUNS: text})))
 
     def add_runs(self, runs: Sequence[Run]) -> PendingResults:
-        """Return the results with more runs; a record of several slots is stored once."""
+        """Return the results with more runs; a record that slots share is stored once."""
         all_runs, encoded = list(self.runs), dict(self.records)
         for run in runs:
             records = dict(run.results)
@@ -108,7 +108,7 @@ class PendingResults:
         return PendingResults(runs=all_runs, records=encoded)
 
     def choose_run(self, chosen: int) -> PendingResults:
-        """Return the records of a run that is chosen, with the figures of all runs."""
+        """Return the records of the chosen run alone, with the figures of all runs."""
         names = set(self.runs[chosen]["records"].values())
         runs = [
             {
@@ -170,7 +170,7 @@ class PendingEnvelopes:
 
     @classmethod
     def decode(cls, content: ByteArray) -> PendingEnvelopes:
-        """Return the envelopes in bytes of :meth:`encode`."""
+        """Return the envelopes from the bytes of :meth:`encode`."""
         if not len(content):
             return cls()
         header, arrays = codec.decode(content.data)
@@ -182,7 +182,7 @@ class PendingEnvelopes:
         return cls(mail)
 
     def encode(self, slots: Collection[str]) -> ByteArray:
-        """Return the bytes to keep: the envelopes for other slots than these."""
+        """Return the bytes to keep: the envelopes for slots other than these."""
         mail = [(to, envelope) for to, envelope in self.mail if to not in slots]
         if not mail:
             return np.empty(0, np.uint8)
@@ -228,7 +228,7 @@ class OngoingSession:
     def decode(
         cls, session: SessionContext, stages: Sequence[Stage], state: Buffer
     ) -> OngoingSession:
-        """Return the session in bytes of :meth:`encode`."""
+        """Return the session from the bytes of :meth:`encode`."""
         record = AnalystState.decode(state)
         return cls(
             session=session.with_rows(record.n_rows),
@@ -281,7 +281,7 @@ class OngoingSession:
     def collect_signatures(self, records: Mapping[str, Record]) -> OngoingSession:
         """Return the session with the signatures of the opening, or of the closing.
 
-        Raises ProtocolFailed if one signs another transcript, or too few sign it.
+        Raises ProtocolFailed if a slot signs another transcript, or too few sign this one.
         """
         if self.index and not self.is_last_stage:
             return self
@@ -296,7 +296,7 @@ class OngoingSession:
         return replace(self, envelopes=envelopes)
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
-        """Return the lines of the transcript that a slot has not answered, and the last."""
+        """Return the transcript's lines that a slot has not answered, at least the last."""
         last = transcript.number_of(self.lines[-1])
         return transcript.since(self.lines, min(self.reached[slot], last - 1))
 
@@ -370,7 +370,7 @@ class Opened(Generic[Payload]):
     profiles: list[dict[str, Any]] | None = None  # once published, as JSON values
 
     def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
-        """Return the same with the result of a function for each payload."""
+        """Return this move with a function applied to each payload."""
         tasks = {slot: store(task) for slot, task in self.tasks.items()}
         opened: Opened[Any] = self
         return replace(opened, state=store(self.state), tasks=tasks)
@@ -394,7 +394,7 @@ class Choosing(Generic[Payload]):
     sizes: list[list[int]] = field(default_factory=list)
 
     def map_payloads(self, store: Callable[[Payload], Stored]) -> Choosing[Stored]:
-        """Return the same with the result of a function for each payload."""
+        """Return this move with a function applied to each payload."""
         return Choosing(state=store(self.state), figures=self.figures, sizes=self.sizes)
 
     @property
@@ -411,7 +411,7 @@ class Closed(Generic[Payload]):
     summary: Payload | None = field(repr=False)
 
     def map_payloads(self, store: Callable[[Payload], Stored]) -> Closed[Stored]:
-        """Return the same with the result of a function for each payload."""
+        """Return this move with a function applied to each payload."""
         return Closed(
             results={slot: store(result) for slot, result in self.results.items()},
             summary=None if self.summary is None else store(self.summary),

@@ -7,7 +7,7 @@ parties have the same roster.
 *Closing*: after the last round of the protocol the digests of the results go into the
 transcript, and all participants sign it. The signatures come with the results: anyone who
 reads a result knows that all parties have the same transcript. In a session of several
-runs the task has the figures of all runs, and the chosen one.
+runs the task has the figures of all runs, and the number of the chosen one.
 
 | round | task → contribution |
 |---|---|
@@ -90,7 +90,7 @@ class TranscriptSignature(Record):
 
 @dataclass(frozen=True)
 class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
-    """Signs; at the end reads the result by the last stage of the chosen run."""
+    """Signs; at the end reads the result as the last stage of the chosen run does."""
 
     lasts: tuple[Stage, ...] = ()
 
@@ -138,7 +138,7 @@ def build_opening() -> Stage:
 
 
 def has_runs(closing: Stage) -> bool:
-    """Return whether the task of a closing has content: it then enters the transcript."""
+    """Return whether a closing's task names the runs, so that the transcript covers it."""
     return closing.exchanges[0].task is Conclude
 
 
@@ -146,7 +146,7 @@ def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage
     """Return the stage of the last round, with the results of the protocol.
 
     lasts: the protocol's last stage, or that of each run.
-    least: how often each party has to sign, at least.
+    least: how often each party has to sign: 0 where a quorum is enough, else 1.
     """
     task = Sign if n_runs == 1 else Conclude
     return Stage(
@@ -181,7 +181,7 @@ def check(
     transcript: the transcript (hex) that the parties must have signed.
     signatures: uint8 (slots, 64).
 
-    Raises ProtocolFailed: with the slot that has signed something else.
+    Raises ProtocolFailed, which names a slot that has signed something else.
     """
     if len(signatures) != len(session.slots):
         raise ProtocolFailed("The signatures of all slots are missing.")
@@ -202,7 +202,7 @@ def check_arrived(
 ) -> None:
     """Refuse a wrong signature on arrival: the slot can then still send the right one.
 
-    Raises SignatureRefused: unless the slot signed this transcript (hex).
+    Raises SignatureRefused unless the slot signed this transcript (hex).
     """
     if not isinstance(record, TranscriptSignature):
         return
@@ -273,13 +273,13 @@ def labelled_by(lasts: Sequence[Stage]) -> Labelled:
 def check_choice(
     context: PartyContext, figures: Sequence[Figures], chosen: int
 ) -> None:
-    """Refuse a choice against the rule of the terms, and figures that differ from own ones.
+    """Refuse a choice against the terms' rule, and figures other than this party's own.
 
     Raises ProtocolFailed.
     """
     session = context.session
     if figures and len(figures) != len(session.runs):
-        raise ProtocolFailed("The analyst reports the figures of other runs.")
+        raise ProtocolFailed("The analyst reports figures for a wrong number of runs.")
     if chosen >= len(session.runs):
         raise ProtocolFailed("The analyst chose a run that does not exist.")
     for run, reported in enumerate(figures):

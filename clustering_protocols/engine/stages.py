@@ -27,7 +27,7 @@ _MOST_CACHED: Final = 256  # about as many sessions as an analyst runs at once
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return context and stages of an agreement, given its exact bytes.
 
-    The stages are the protocol's own between the opening and the closing.
+    They are the protocol's own, preparation and profiles, between opening and closing.
     """
     session = session_terms.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
@@ -80,7 +80,7 @@ def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the last stage of each of several runs, or the last one."""
+    """Return the last stage of each run; with one run, the last stage of all."""
     last = {stage.run: stage for stage in stages}
     return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 

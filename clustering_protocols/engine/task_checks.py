@@ -83,7 +83,7 @@ class Admission:
         return self._next_round(journal, packet, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
-        """Refuse a result that was not signed, or before every task was answered.
+        """Refuse a result that is not signed, or comes before every task was answered.
 
         journal: after the transcript lines of the result: see :meth:`follow`.
         """
@@ -151,7 +151,7 @@ class Admission:
         )
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
-        """Refuse a position if an exchange before it is due."""
+        """Refuse a position if a required exchange before it was not answered."""
         for number in range(max(journal.stage, 0), position[0] + 1):
             stage = self.stages[number]
             counts = journal.answered if number == journal.stage else {}
@@ -169,7 +169,7 @@ class Admission:
 
 
 def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
-    """Refuse own fields that have to be equal for everybody in a group."""
+    """Refuse a packet whose own fields are not exactly the declared ones."""
     if set(packet.own) != set(names):
         raise TaskRefused("A message has other own fields than its declaration.")
 

@@ -3,8 +3,8 @@
 Every attempt of a round adds a line: its address, the kind of its task, the slots that are
 left out, and a digest of the task of each group. A line names the digest of the line
 before it, so its own digest stands for all of them: the *transcript*. Masks, tags,
-envelopes and private draws are bound to it. A party that receives another task than the
-others has another transcript from then on, and its messages no longer fit theirs.
+envelopes and private draws are bound to it. If a party receives a different task from
+the others, its transcript differs from then on, and its messages no longer fit theirs.
 
 A party gets the lines since its last answer with its next task, and checks them before it
 reads anything else.

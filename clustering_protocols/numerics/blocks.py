@@ -34,7 +34,7 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs kernels in this process.
 
-    n_threads: blocks at once. Only compiled kernels, which need no GIL, gain from it.
+    n_threads: blocks that run at once. Only compiled kernels, which need no GIL, gain.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -60,7 +60,7 @@ class LocalEngine:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        """Return the other threads, kept because they cost as much to start as a block."""
+        """Return the pool, kept because its threads take as long to start as a block."""
         return ThreadPoolExecutor(self.n_threads - 1)
 
 

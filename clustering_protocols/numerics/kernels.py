@@ -89,7 +89,7 @@ def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def run(*args: _P.args, **_: _P.kwargs) -> _R:
             values: list[Any] = list(args)
             for index, dtype, is_read in arrays:
-                values[index] = _pass(values[index], dtype, is_read=is_read)
+                values[index] = _to_c_array(values[index], dtype, is_read=is_read)
             result: _R = kernel(*values)
             return result
 
@@ -98,7 +98,7 @@ def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return decorate
 
 
-def _pass(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
+def _to_c_array(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
     if is_read:
         array = np.ascontiguousarray(array, dtype)
     elif array.dtype != dtype or not array.flags.carray:

@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray
 
 CONFIDENCE: Final = 0.95
 _FEWEST_EXPECTED: Final = 5.0
-"""Rows per cell of a table below which chi-squared fits badly (Cochran 1954)."""
+"""Expected rows in a cell below which chi-squared fits badly (Cochran 1954)."""
 
 Bounds = tuple[float, float]
 

@@ -64,7 +64,7 @@ class FieldProfile(Value):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return the field's text in each line; a dash where too few rows have it."""
+        """Return the field's text in each line; a dash where too few rows have a value."""
         if self.levels:
             return tuple(map(self.shares_text, range(len(self.shares))))
         pairs = zip(self.mean, self.spread, strict=True)

@@ -105,8 +105,8 @@ class KeyedStream:
     def orthogonal_columns(self, n_rows: int, n_columns: int) -> FloatArray:
         """Return orthonormal columns (n_rows × n_columns) that add up to 0.
 
-        Their distribution is that of all rotations of them: QR of normal columns less
-        their means, signs as in :meth:`rotation`. ``n_rows`` exceeds ``n_columns``.
+        They are drawn uniformly from all such columns: QR of normal columns less their
+        means, signs as in :meth:`rotation`. ``n_rows`` exceeds ``n_columns``.
         """
         normal = self.normal(n_rows, n_columns)
         return _signed_q(normal - normal.mean(axis=0))

@@ -1,7 +1,7 @@
 """Round numbers: 1, 2 and 5 times the powers of ten.
 
-Values that are disclosed in steps have round steps: however coarse a step is, its own
-digits would disclose something about the rows from which it was computed.
+Values are disclosed in round steps, because the digits of any other step, however
+coarse, would disclose something about the rows from which it was computed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def round_down(number: float) -> float:
 
 
 def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
-    """Return the round steps (p, F) in which means are published; 0 if no row differs.
+    """Return the round steps (p, F) in which means are published; 0 for a spread of 0.
 
     sizes: int64 (p,); the rows of each mean.
     spreads: float64 (F,); the standard deviation of each feature.

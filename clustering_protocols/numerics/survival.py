@@ -178,7 +178,7 @@ def _merge(
             ends.append(end)
             totals.append(pending)
             pending = 0
-    if pending:  # the last nonempty bin is extended to the end of the last such row
+    if pending:  # the last nonempty bin takes these rows, and ends after the last one
         while totals and totals[-1] == 0:
             ends.pop()
             totals.pop()

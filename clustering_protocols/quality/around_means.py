@@ -44,11 +44,11 @@ def of(
     counts = np.bincount(labels)
     k = len(counts)
     total = np.zeros((k, rows.shape[1]))
-    for added in engine.map(partial(_by_label, k), _label_blocks(rows, labels)):
+    for added in engine.map(partial(_label_sums, k), _label_blocks(rows, labels)):
         total += added
     means = total / np.maximum(counts, 1)[:, None]
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
-    kernel = partial(_around, means, counts)
+    kernel = partial(_sum_around_means, means, counts)
     for block in engine.map(kernel, _label_blocks(rows, labels)):
         squares += block.squares
         distances += block.distances
@@ -69,7 +69,7 @@ def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
         yield block, labels[span(block)].astype(narrow)
 
 
-def _by_label(k: int, labelled: Labelled) -> FloatArray:
+def _label_sums(k: int, labelled: Labelled) -> FloatArray:
     block, labels = labelled
     X = block.load()
     sums = np.zeros((k, X.shape[1]))
@@ -77,7 +77,7 @@ def _by_label(k: int, labelled: Labelled) -> FloatArray:
     return sums
 
 
-def _around(
+def _sum_around_means(
     means: FloatArray, counts: IntArray, labelled: Labelled
 ) -> block_sums.BlockSums:
     block, labels = labelled

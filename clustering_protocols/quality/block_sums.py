@@ -11,7 +11,7 @@ from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
-def _check(labels: IntArray, k: int) -> None:
+def _check_labels(labels: IntArray, k: int) -> None:
     """Raise IndexError unless labels are in [0, k): C would write outside of arrays."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < k:
         raise IndexError(f"labels must be from 0 to {k - 1}")
@@ -31,7 +31,7 @@ def add_by_label(
     labels: int64 (n,); in [0, k), or IndexError is raised.
     sums: float64 (k, F), added to.
     """
-    _check(labels, len(sums))
+    _check_labels(labels, len(sums))
     _sum_by_label(X, offset, inverse, labels, sums)
 
 
@@ -71,7 +71,7 @@ def of_block(
     means: float64 (k, F); means of empty clusters are ignored.
     counts: int64 (k,); n_c over all rows, not only these.
     """
-    _check(labels, len(means))
+    _check_labels(labels, len(means))
     squares, distances = np.zeros(len(means)), np.zeros(len(means))
     fixed = (*affine, means, labels, counts)
     return BlockSums(squares, distances, _sum_around(X, *fixed, squares, distances))

@@ -47,13 +47,13 @@ def of_rows(
     n_clusters = int(np.count_nonzero(counts))
     figures: dict[str, float | None] = {}
     if memberships is not None:
-        figures = _of_memberships(X, memberships, labels)
+        figures = _membership_figures(X, memberships, labels)
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         figures["silhouette"] = _silhouette(X, labels, counts)
     return formulas.of_sums(around_means.of(ArrayRows(X), labels), **figures, **run)
 
 
-def _of_memberships(
+def _membership_figures(
     X: FloatArray, U: FloatArray, labels: IntArray
 ) -> dict[str, float | None]:
     n, k = U.shape

@@ -57,8 +57,8 @@ def across(
 ) -> list[Run]:
     """Add the figures that compare runs of k-means to several runs.
 
-    A single run is returned unchanged. Of many rows a sample is drawn, because the cost
-    grows with rows, runs and references.
+    A single run is returned unchanged. Many rows are sampled, because the cost grows with
+    rows, runs and references.
 
     rows: float64 (n, width), or RowBlocks; what was clustered.
     numbers: the number of clusters of each run.

@@ -15,9 +15,9 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _ALIKE: Final = 1e-3
-"""k times the partition coefficient exceeds 1 by less if all memberships are equal."""
+"""If all memberships are equal, k times the partition coefficient is below 1 + this."""
 _COINCIDING: Final = 1e6
-"""Xie-Beni of centroids a thousandth of the rows' deviation apart: they count as equal."""
+"""Xie-Beni if centroids are a thousandth of the rows' deviation apart: they coincide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

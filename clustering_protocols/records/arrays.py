@@ -84,11 +84,11 @@ class Spec:
 
     def _check(self, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         if not isinstance(value, np.ndarray):
-            raise _refuse("an array of {dtype} is missing", dtype=str(dtype))
+            raise _mismatch("an array of {dtype} is missing", dtype=str(dtype))
         if value.dtype != dtype:
-            raise _refuse("dtype {got}, expected {want}", got=value.dtype, want=dtype)
+            raise _mismatch("dtype {got}, expected {want}", got=value.dtype, want=dtype)
         if value.ndim != len(self.shape):
-            raise _refuse(
+            raise _mismatch(
                 "{got} axes, expected {want}", got=value.ndim, want=self.shape
             )
         self._check_items(value.reshape(-1))
@@ -107,9 +107,9 @@ class Spec:
             if self.high is not None:
                 outside += int(np.count_nonzero(piece > self.high))
         if bad:
-            raise _refuse("{count} items are NaN or infinite", count=bad)
+            raise _mismatch("{count} items are NaN or infinite", count=bad)
         if outside:
-            raise _refuse(
+            raise _mismatch(
                 "{count} items lie outside [{low}, {high}]",
                 count=outside,
                 low=self.low,
@@ -117,7 +117,7 @@ class Spec:
             )
 
 
-def _refuse(template: str, **facts: Any) -> PydanticCustomError:
+def _mismatch(template: str, **facts: Any) -> PydanticCustomError:
     return PydanticCustomError(
         "invalid_array", template, {key: str(fact) for key, fact in facts.items()}
     )

@@ -90,7 +90,7 @@ def encode(
     header: JSON values; NaN, infinities and whole numbers beyond 2^53 are refused with
         :class:`ValueError`.
     arrays: mapping of str to ndarray; names match ``[a-z][a-z0-9_.-]*``; dtypes
-        float64, float32, int64, int32, uint64 or uint8. Any memory layout; rows-first
+        float64, float32, int64, int32, uint64 or uint8. Any memory layout; row-major
         in the bytes.
     """
     return b"".join(pieces(header, arrays))
@@ -138,10 +138,10 @@ _write_plain: Final = json.JSONEncoder(
 def canonical_text(value: Any) -> str:
     """Return a JSON value as RFC 8785 writes it.
 
-    Texts without floats and with ASCII keys are written by json, which is eight times
-    faster and gives the same.
+    Values without floats and with ASCII keys are written by json, which is eight times
+    faster and gives the same text.
 
-    Raises ValueError for NaN, infinities, whole numbers beyond 2^53 and keys that are no
+    Raises ValueError for NaN, infinities, whole numbers beyond 2^53 and keys that are not
         text.
     """
     return _write_plain(value) if _is_plain(value) else rfc8785.dumps(value).decode()
@@ -171,12 +171,12 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     Raises Malformed if the bytes are not exactly one well-formed file.
     Raises InvalidArray if an array has a name or dtype that is not accepted.
     """
-    entries, data = _split(memoryview(buffer).toreadonly().cast("B"))
+    entries, data = _split_header(memoryview(buffer).toreadonly().cast("B"))
     metadata = entries.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
         raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
     header = load_object(metadata[METADATA_KEY])
-    spans = {name: _span(name, entry) for name, entry in entries.items()}
+    spans = {name: _layout(name, entry) for name, entry in entries.items()}
     intervals = sorted((begin, end) for _, _, begin, end in spans.values())
     edges = [(0, 0), *intervals, (len(data), len(data))]
     if any(end != begin for (_, end), (begin, _) in pairwise(edges)):
@@ -188,7 +188,7 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     return header, arrays
 
 
-def _split(body: memoryview) -> tuple[Header, memoryview]:
+def _split_header(body: memoryview) -> tuple[Header, memoryview]:
     if len(body) < 8:
         raise Malformed("The body ends before the length of its header.")
     length = int.from_bytes(body[:8], "little")
@@ -203,7 +203,7 @@ def _split(body: memoryview) -> tuple[Header, memoryview]:
     return load_object(text), body[8 + length :]
 
 
-def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
     if not ARRAY_NAME.fullmatch(name):
         raise InvalidArray("An array has a name that is not accepted.")
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
@@ -267,7 +267,7 @@ def _decoder(max_names: int | None) -> json.JSONDecoder:
 
 
 def _depth(text: str) -> int:
-    """Return the depth of a JSON text, or its number of brackets if they are few."""
+    """Return the depth of a JSON text, or its count of brackets if that is allowed."""
     brackets = text.count("[") + text.count("{")
     if brackets <= MAX_DEPTH:
         return brackets

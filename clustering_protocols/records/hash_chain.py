@@ -1,8 +1,8 @@
 """A hash chain of lines: each names the SHA-256 of the one before it.
 
-The analyst keeps a chain per session (its audit), a party one of what it sent. Only the
+The analyst keeps a chain per session (its audit), a party a chain of what it sent. Only the
 exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
-removing or exchanging lines breaks the chain. Leaving out the last lines does not: that
+removing or swapping lines breaks the chain. Leaving out the last lines does not: that
 shows against a receipt, which names a line by its number and its SHA-256.
 """
 
@@ -41,7 +41,7 @@ def read(
     """Yield the fields of the lines, checking the chain line by line.
 
     lines: a whole chain, or the part of one that follows a known line.
-    first: the number that the first of them must have.
+    first: the number that the first of the lines must have.
     previous: the digest of the line before it.
 
     Raises AuditBroken at the first line that does not follow the one before it.

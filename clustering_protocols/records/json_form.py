@@ -2,9 +2,9 @@
 
     {"header": {…}, "arrays": {"X": {"dtype": "F64", "shape": [2, 3], "data": [0.5, …]}}}
 
-Numbers stand row by row; arrays of U8 and U64, which are bytes and residues, as base64 of
+Numbers are listed row by row; arrays of U8 and U64 (bytes and residues) are base64 of
 their little-endian bytes. A float64 with 17 digits is read back exactly, so both forms
-have the same digest. For small payloads: a number takes about three times the space.
+have the same digest. It suits small payloads: a number takes about three times the space.
 """
 
 from __future__ import annotations

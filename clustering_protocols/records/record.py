@@ -57,7 +57,7 @@ def _table(name: str, array: NDArray[Any]) -> ReadableTable:
 
 Reach = Literal["readable", "hidden", "agreement"]
 REACHES: Final[tuple[Reach, ...]] = get_args(Reach)
-"""In descending order of readers."""
+"""From the most readers to the fewest."""
 
 
 class Record(BaseModel):
@@ -77,7 +77,7 @@ class Record(BaseModel):
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
-        defer_build=True,  # a process needs few of them
+        defer_build=True,  # a process needs few of these classes
     )
 
     kind: ClassVar[str]
@@ -146,7 +146,7 @@ class Record(BaseModel):
     def encode(self, **instead: codec.JoinedBytes) -> bytes:
         """Return the versioned bytes of this record alone.
 
-        ``instead``: pieces of bytes that replace array fields of bytes of these names.
+        ``instead``: bytes in pieces, by the name of the uint8 array that they replace.
         """
         return codec.encode(self.header(), {**self.arrays, **instead})
 
@@ -166,9 +166,9 @@ class Record(BaseModel):
     def parse(cls, header: Mapping[str, Any], arrays: codec.Arrays) -> Self:
         """Return the record of a decoded header and its arrays.
 
-        Raises VersionMismatch, Malformed, InvalidArray if kind or version differ, a
-            value is missing, unknown or of another type, an array is not what its
-            declaration says.
+        Raises VersionMismatch if the version differs, Malformed if the kind differs or a
+            value is missing, unknown or of a wrong type, InvalidArray if an array does
+            not match its declaration.
         """
         if header.get("kind") != cls.kind:
             raise Malformed(
@@ -187,7 +187,7 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return a record as this type; raise :class:`Malformed` if it has another."""
+        """Return a record as this type; raise :class:`Malformed` if it is not."""
         if not isinstance(record, cls):
             raise Malformed(f"Expected {cls.kind!r}, received {record.kind!r}.")
         return record
@@ -197,7 +197,7 @@ class Record(BaseModel):
         return f"<{type(self).__name__} {shapes}>"
 
     __str__ = __repr__
-    __eq__ = object.__eq__  # arrays do not compare to one bool
+    __eq__ = object.__eq__  # comparing arrays gives no single bool
     __hash__ = object.__hash__
 
 

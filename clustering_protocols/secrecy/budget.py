@@ -23,7 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 Mechanism = Literal["laplace", "gaussian"]
 
-_SCALES: Final = (0.05, 1e14)  # smallest and largest scale over the sensitivity
+_SCALES: Final = (0.05, 1e14)  # smallest and largest scale, in units of the sensitivity
 
 
 class PrivacyCost(NamedTuple):

@@ -1,6 +1,6 @@
 """A keyed function of ids that its key holder evaluates without seeing them.
 
-One party holds a key k. Another blinds its ids with random factors, has them evaluated
+One party holds a key k. An asker blinds its ids with random factors, has them evaluated
 and removes the factors again: it learns the function's values at these ids and at no
 others, the key holder learns nothing, and nobody without the key can compute a value. Two
 parties have an id in common if they have a value in common.
@@ -61,7 +61,7 @@ class RistrettoKey:
     def values(self, ids: Sequence[bytes]) -> list[bytes]:
         """Return k · H(id) for each id."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
-        points = _points(self._sodium, ids, self._context)
+        points = _hash_points(self._sodium, ids, self._context)
         return [multiply(self._key, point) for point in points]
 
     def evaluate(self, blinded: ByteArray) -> ByteArray:
@@ -71,7 +71,7 @@ class RistrettoKey:
         """
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
-            return _rows(multiply(self._key, point.tobytes()) for point in blinded)
+            return _as_rows(multiply(self._key, point.tobytes()) for point in blinded)
         except (RuntimeError, ValueError):
             raise GuardRefused("A blinded id is no point of the group.") from None
 
@@ -86,8 +86,8 @@ class RistrettoAsker:
     def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
         """Return r · H(id), uint8 (n, 32), with a new factor r from the stream per id."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
-        points = _points(self._sodium, ids, self._context)
-        return _rows(multiply(_scalar(self._sodium, stream), p) for p in points)
+        points = _hash_points(self._sodium, ids, self._context)
+        return _as_rows(multiply(_scalar(self._sodium, stream), p) for p in points)
 
     def values(
         self, ids: Sequence[bytes], answers: ByteArray, stream: KeyedStream
@@ -112,7 +112,7 @@ def _scalar(library: Any, stream: KeyedStream) -> bytes:
     return scalar
 
 
-def _points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
+def _hash_points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
     prefix = sha512(length_prefixed("coterie/ristretto/1", context))
     return map(library.crypto_core_ristretto255_from_hash, hash_each(prefix, ids))
 
@@ -128,7 +128,7 @@ def hash_each(prefix: Any, texts: Iterable[bytes]) -> Iterator[bytes]:
         yield text_hash.digest()
 
 
-def _rows(elements: Iterable[bytes]) -> ByteArray:
+def _as_rows(elements: Iterable[bytes]) -> ByteArray:
     return np.frombuffer(b"".join(elements), dtype=np.uint8).reshape(-1, N_BYTES)
 
 
@@ -156,7 +156,7 @@ class JointMask:
             for value in values
         ]
         blocks = (hashes[block] for block in slices(len(hashes), _BLOCK))
-        return _rows(self._engine.map(self._begin_block, blocks))
+        return _as_rows(self._engine.map(self._begin_block, blocks))
 
     def mask_again(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P (n, 32).
@@ -166,7 +166,7 @@ class JointMask:
         encoded = list(map(bytes, points))
         blocks = (encoded[block] for block in slices(len(encoded), _BLOCK))
         try:
-            return _rows(self._engine.map(self._mask_block, blocks))
+            return _as_rows(self._engine.map(self._mask_block, blocks))
         except (RuntimeError, ValueError):
             raise GuardRefused("A masked match key is no point of the group.") from None
 

@@ -1,1 +1,1 @@
-"""Stages that run before those of a protocol, under the same contract."""
+"""Stages that protocols share, under the same contract as a protocol's own."""

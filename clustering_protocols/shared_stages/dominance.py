@@ -1,10 +1,10 @@
 """Checks whether one field dominates the distances, before a party uploads rows.
 
-An analyst that sees rows up to a rotation sees the first directions in which they vary.
-Weights, declared ranges and categories of many levels can make one field nearly such a
-direction: the analyst then reads that field's values, up to sign and shift. So a party
-compares each field's share of the variance, in scaled units, with that of a field of
-weight two among F equal fields, 4 / (F + 3); above this limit it asks its operator.
+An analyst that sees rows up to a rotation sees the directions in which they vary most.
+Weights, declared ranges and categories of many levels can nearly align one field with
+such a direction: the analyst then reads that field's values, up to sign and shift. So a
+party compares each field's share of the variance, in scaled units, with that of a field
+of weight two among F equal fields, 4 / (F + 3); above this limit it asks its operator.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ComparedColumns:
 
     @property
     def best_read(self) -> tuple[str, float]:
-        """Return the field that correlates most with one direction, and this |r|."""
+        """Return the field that correlates most with a principal axis, and its |r|."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
         varies = spread > _ROUNDING * spread.max(initial=0.0)
@@ -102,7 +102,7 @@ def check(
             f"{best!r}, to |r| {r:.2f}, up to sign and shift"
         )
     name, share = compared.largest
-    # one clustered field is no surprise, unless the table has described ones as well
+    # a single clustered field is no surprise, unless others are only described
     is_alone = compared.n_fields == 1 and context.session.terms.described_names(
         context.slot.name
     )

@@ -1,8 +1,8 @@
 """Stage: the values that fill gaps in a column group's fields, by checked blind sums.
 
 Parties of a column group add up counts, sums and histograms of their values; nobody sees
-another party's, and the analyst reads none at all. Of two parties each can subtract its own
-numbers from the sum, which is a risk code. A party that is alone in its column group
+another party's, and the analyst reads none at all. Each of two parties can subtract its own
+numbers from the sum: this has a risk code. A party that is alone in its column group
 computes the same at home.
 
 | round | task → contribution: masked share |
@@ -77,7 +77,7 @@ class Fillings(Record):
 class Gaps(NamedTuple):
     """The value that fills the gaps of each column (m,), and the number of gaps.
 
-    n_own, n_foreign: int64 (m,); of this party, and of all others of its column group.
+    n_own, n_foreign: int64 (m,); gaps of this party, and of all others of its column group.
     """
 
     fills: FloatArray
@@ -111,8 +111,8 @@ def gaps_of(context: PartyContext) -> Gaps | None:
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
     """Return rows as the columns to cluster, as far as the session has prepared them.
 
-    Until the fillings are known, fields have the party's own values. Until site effects are
-    known, if they are to be removed, the columns of covariates follow the others.
+    Until the fillings are known, fields have the party's own values. While site effects
+    are still to be removed, the columns of covariates follow the others.
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
@@ -285,7 +285,7 @@ class PooledFilling(ABC):
         return int(first.sum())
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether members with n_rows rows in all can have sent this sum."""
+        """Return whether members with n_rows rows in all could have sent this sum."""
         return _are_counts(first, n_rows)
 
     @abstractmethod
@@ -298,13 +298,13 @@ class PooledFilling(ABC):
 
 
 class _Mean(PooledFilling):
-    """First the count, and the power of two that bounds all values; then their sum."""
+    """The mean: first the count and a power of two that bounds all values, then the sum."""
 
     sizes = (1 + _POWERS.size, 1)
 
     def add_first(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)
-        if numbers[1:].any():  # half of a bound is counted at the same power
+        if numbers[1:].any():  # earlier batches: bound / 2 keeps their power
             np.maximum(largest, self._bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
         numbers[1:] = _POWERS.count(largest, [self.fill.name])
@@ -341,8 +341,8 @@ class _Median(PooledFilling):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
     The first sum counts values in 1,024 parts of the range, the second those in the middle
-    parts, in 1,024 parts of each. There are two middle values: of an even number of values
-    the median is their mean.
+    parts, in 1,024 parts of each. It finds both middle values: of an even number of
+    values the median is their mean.
     """
 
     sizes = (BINS, 2 * BINS)
@@ -398,7 +398,7 @@ def _bin(position: FloatArray) -> IntArray:
 
 
 class _MostFrequent(PooledFilling):
-    """The most frequent level; the first in the ranking of equally frequent ones."""
+    """The most frequent level; of equally frequent ones, the first in the ranking."""
 
     @property
     def sizes(self) -> tuple[int, int]:

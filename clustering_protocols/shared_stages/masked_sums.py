@@ -10,7 +10,7 @@ transcript differs from that of the others draws other streams, and the total is
 
 A sum whose total the members read is *checked*: behind its elements each share carries a
 tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
-masked like the elements: a :class:`CheckedSum`.
+masked like the elements; see :class:`CheckedSum`.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class CheckedSum:
             A wrong range and a wrong tag give the same refusal, which reveals nothing
             about the sum.
 
-        Raises ProtocolFailed if they are not, or not the sum of the members' shares.
+        Raises ProtocolFailed if elements are out of range, or not the sum of the shares.
         """
         from clustering_protocols.secrecy import tags  # imported late: it compiles
 

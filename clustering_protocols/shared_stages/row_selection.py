@@ -37,7 +37,7 @@ class AdmittedRows(Record):
     def put_back(self, outcome: Outcome) -> Outcome:
         """Return an outcome in the order of the party's own table.
 
-        Rows that did not take part get the label -1, and NaN elsewhere.
+        Rows that did not take part get the label -1, and NaN in other arrays.
         """
         whole = put_back(outcome, self.rows, self.n_rows)
         if len(self.rows) == self.n_rows:

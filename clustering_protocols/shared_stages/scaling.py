@@ -1,6 +1,6 @@
 """How rows are scaled: by pooled moments, by declared ranges, or not at all.
 
-Parameters of a protocol that scales so have ``scaling`` ('standard', 'minmax', 'none').
+A protocol that scales rows has the parameter ``scaling`` ('standard', 'minmax', 'none').
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def scaler(
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     """Refuse rows outside the dictionary's ranges, before anything of them is sent.
 
-    Prepared fields were checked when they were read: the values that fill their gaps may
-    lie outside by a rounding.
+    Prepared fields are left out: they were checked when they were read, and the values
+    that fill their gaps may lie outside by a rounding error.
     """
     if context.session.terms.plan(context.slot.name) is None:
         context.session.bounds(context.slot.name).check(data)

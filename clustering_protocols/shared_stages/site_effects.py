@@ -58,7 +58,7 @@ from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows
 
 NAME = "site-effects"
 LEAST_OF_LEVEL: Final = 5
-"""Fewest own rows with a level of a covariate; a level of no own row is accepted."""
+"""Fewest own rows with a level of a covariate; a level that no row has is accepted."""
 
 _MOST_LEVERAGE: Final = 0.5
 _SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, unexplained by the others

@@ -1,7 +1,7 @@
-"""Sums as programs: a column group adds up one blind and checked sum after another.
+"""Programs of sums: a column group computes one blind and checked sum after another.
 
 A program is a generator that reads like its algorithm. It yields a :class:`Sum` and gets
-back what the total over all members decodes to::
+back the decoded total over all members::
 
     def mean_of_rows(context: PartyContext, data: DataSource) -> Sums[Findings]:
         n, width = n_rows(context), context.session.member(context.slot.name).n_columns
@@ -27,8 +27,8 @@ comes with the next task; one task more brings the last total, and its share is 
 | n + 1 | `add-up` → `share`, empty: the program ends with the last total |
 
 The totals are a program's whole state (:class:`SumTotals`). For every task a party runs
-the program from its start, over the totals that it has, up to the first sum without one,
-whose :attr:`Sum.local` it computes, once. So a program
+the program from its start, over the totals that it has, up to the first sum without a
+total, and computes that one's :attr:`Sum.local`, once. So a program
 
 - reads rows and draws at random only within ``local``, or after its last total;
 - yields as many sums as it declares, of the declared sizes: the analyst, who cannot read
@@ -36,7 +36,7 @@ whose :attr:`Sum.local` it computes, once. So a program
 - raises if a total does not allow it to continue (``GuardRefused``, ``ProtocolFailed``).
 
 Totals are forgotten as soon as the program ends. Records for later stages go into
-:attr:`Findings.remember`, or into :attr:`Sum.remember` if they hold from the share on. To
+:attr:`Findings.remember`, or into :attr:`Sum.remember` to be stored with the share. To
 forget a record, a program remembers the same kind without its content.
 """
 
@@ -105,7 +105,7 @@ class AddingUp(Record):
 class SumTotals(Record):
     """Memory: how far a program has run.
 
-    number, transcript (hex): of the sum whose share was made last.
+    number, transcript (hex): those of the sum whose share was made last.
     totals, sizes: the concatenated totals of the earlier sums, and the size of each.
     own: this party's elements of that sum, kept only if they are its total or will be
         compared with it; else empty.
@@ -137,11 +137,11 @@ class RowsSummed(Record):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Generic[T]):
-    """One sum; ``yield from`` it evaluates to its decoded total.
+    """One sum; a ``yield from`` on it evaluates to its decoded total.
 
     name: masks are bound to it.
     local: returns the party's own ring elements (m,), uint64 or int64.
-    fits: returns whether the members can have sent such a total (m,).
+    fits: returns whether the members' shares can have given a total (m,).
     decode: converts the total (m,) for the program.
     compare: refuses a total (m,) that own elements (m,) cannot be part of.
     remember: returns the records to remember with the share; called before ``local``.
@@ -188,7 +188,7 @@ class Turn(Generic[R]):
 
 @dataclass(frozen=True)
 class SumProgram(Generic[R]):
-    """A program, and its properties that both sides know in advance.
+    """A program, with what both sides know of it in advance.
 
     name: the name of the stage.
     sizes: returns the number of ring elements that a slot sends for each sum.
@@ -250,7 +250,7 @@ class SumProgram(Generic[R]):
         task: has the symbol ``before`` for the size of its total.
 
         Raises ProtocolFailed if the number is out of order, or the total not the sum of
-            what the members sent; InvalidArray if it is of another size.
+            what the members sent; InvalidArray if the total has a wrong size.
         """
         previous = context.memory.get(SumTotals)
         if previous is not None and previous.program != self.name:

@@ -25,7 +25,7 @@ class SessionEvaluation:
     labels, pooled: int64 (n,); in the order of the pooled matrix; -1 for rows that did
         not take part.
     fidelity: adjusted Rand index between the two. NaN, and ``pooled`` is -1 throughout,
-        if the layout has an empty cell: nobody holds those rows.
+        if the layout has empty cells whose values X lacks.
     """
 
     labels: IntArray = field(repr=False)
@@ -47,7 +47,7 @@ def evaluate(
     """Simulate a session over a split of X and measure its fidelity.
 
     With a dictionary and a preparation, X holds fields and NaN is a missing value; the
-    pooled clustering is then that of their columns in common units.
+    pooled clustering then uses the columns prepared from them, in common units.
     """
     simulated = run(
         *(params, parts.layout, parts.data, seed),
@@ -106,7 +106,7 @@ def compare_objectives(
 
 
 def can_be_pooled(X: FloatArray, parts: Split) -> bool:
-    """Return whether the pooled table has a value of each row and column."""
+    """Return whether the pooled table has a value in each row and column."""
     return parts.layout.regular or not bool(np.isnan(X).any())
 
 
@@ -157,7 +157,7 @@ def _prepare(
 ) -> FloatArray:
     """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
 
-    sites: the first row of each further site.
+    sites: the first row of each site after the first.
     effects: the site effects of each site, if they are removed; else empty.
     """
     observed = plan.take_logarithms(fields)

@@ -67,7 +67,7 @@ class Cost:
 class SimulationResult:
     """The outcomes, messages and costs of a session.
 
-    outcomes: labels in the order of that slot's own rows.
+    outcomes: mapping of slot to its outcome, in the order of the slot's own rows.
     orders: mapping of slot to int64 array; ``orders[slot][k]`` is the slot's row that
         travelled at position k.
     summary: the summary of the result for the coordinator.
@@ -105,8 +105,8 @@ def member(
 
     terms: the exact bytes of the session's terms.
     entropies: those of the slot and of the coordinator, by name.
-    source: the rows of the slot's table that take part; their number and that of the
-        columns stand in the roster.
+    source: the rows of the slot's table that take part; the roster has the numbers of
+        these rows and of the columns.
     """
     parsed = read_terms(terms)
     return roster_entries.enrol(
@@ -269,7 +269,7 @@ class Parties:
     def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
         """Return one party's outcome of a result, with or without its rows.
 
-        It is in the order of the party's own table; ``data`` are the rows that take part.
+        Its order is that of the party's own table; ``data`` are the rows that take part.
         """
         state = (self.journals[slot], self.memories[slot])
         outcome = self.party(slot).conclude(*state, result, data)
@@ -298,14 +298,14 @@ class Session(Parties):
     runs_on: the analyst's engine, for kernels over blocks of rows.
     **options: see :func:`agree_and_join`.
 
-    entropies: 32 bytes of every party, and of the coordinator.
+    entropies: 32 bytes for every party, and for the coordinator.
     memories: the memory of each party after the last round that was not void.
     journals: the journal of each party; a void attempt does not reset it.
     move: the open round, the open choice, or the end.
     last: the round that was opened last.
     profiles: cluster profiles for the coordinator, as JSON values.
     sent: every task and contribution that travelled, in order.
-    stored: the bytes that the analyst stores beside the agreement: states, tasks,
+    stored: the bytes that the analyst stores besides the agreement: states, tasks,
         contributions, results, summary.
 
     Raises CoterieError where a session over HTTP would not come to its first task.
@@ -421,7 +421,7 @@ class Session(Parties):
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
     def until(self, kind: type[Record], number: int | None = None) -> None:
-        """Play rounds with everybody up to the first task of this kind, and number."""
+        """Play rounds with everybody up to a task of this kind (and number, if given)."""
         while True:
             task = packets.read(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}

@@ -27,7 +27,7 @@ class RosterEntry(Value):
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
     institution: InstitutionName = Field(
-        description="The name that it gives itself; may be empty."
+        description="The name that the institution gives itself; may be empty."
     )
     identity: Key = Field(description="Its institution's public key.")
 
@@ -41,7 +41,7 @@ class Member(RosterEntry):
     mark: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
     )
-    signature: Signature = Field(description="By the identity's key, of the line.")
+    signature: Signature = Field(description="Of the entry, with the identity's key.")
 
     @property
     def line(self) -> RosterEntry:
@@ -70,8 +70,8 @@ class Agreement(Value):
 class Seat:
     """A slot and its institution.
 
-    name: the name on the card that this party trusts, else the one it gives itself.
-    known: whether this party trusts its card, or is this institution.
+    name: the name on the institution's card if trusted, else the one that it gives itself.
+    known: whether this party trusts that card, or belongs to the institution.
     """
 
     slot: str
@@ -83,7 +83,7 @@ class Seat:
 
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
-    """Parse an agreement and its terms; Malformed unless the roster fills the layout."""
+    """Parse an agreement and its terms; the roster must fill the layout, else Malformed."""
     agreement = read_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:

@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785) of values that parties agree on: written, hashed, read."""
+"""Write, hash and read canonical JSON (RFC 8785) of values that parties agree on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def canonical_json(value: BaseModel) -> bytes:
 
 
 def _nfc(value: Any) -> Any:
-    """Normalise before JSON escapes: an accent could combine with an escape's letter."""
+    """Normalise before JSON escapes text: an accent could join the letter of an escape."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def _nfc(value: Any) -> Any:
 
 
 def read_as(model: type[_V], text: bytes, noun: str) -> _V:
-    """Parse received bytes; :class:`Malformed`, with the noun, if they are invalid."""
+    """Parse received bytes; if they are invalid, raise Malformed, which names the noun."""
     try:
         return model.model_validate_json(text)
     except ValidationError:

@@ -121,8 +121,8 @@ PREPARATION: Final = Caption(
     label="Where values are missing",
     group="gaps",
     flag="--missing",
-    help="With --schema: one rule for all missing values. 'drop' leaves rows with one "
-    "out. 'mean' and 'median' impute numbers with it, and categories with the most "
+    help="With --schema: one rule for all missing values. 'drop' leaves out their "
+    "rows. 'mean' and 'median' impute this number, and for categories the most "
     "frequent level. By default a table with missing values is refused.",
     hint="Needs a dictionary.",
     usual="a table with gaps is refused",
@@ -236,7 +236,7 @@ def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Captio
 
 
 def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
-    """Yield the captions and texts of a model except its title, also empty texts."""
+    """Yield the caption and text of each field except the title, including empty texts."""
     for name, _, caption in captions_of(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

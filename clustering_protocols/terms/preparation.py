@@ -2,7 +2,7 @@
 
 A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a
 table. A :class:`Preparation` sets how each field's gaps are filled, how its levels are
-encoded, and its weight. Both give a :class:`ColumnPlan`, by which all parties turn
+encoded, and its weight. Together they give a :class:`ColumnPlan`, by which parties turn
 their tables into the same columns.
 """
 
@@ -80,7 +80,7 @@ class Preparation(SparseModel):
     Numbers, integers, dates (in days) and ordinals (the number of the level) become one
     column each, which is standardised. A yes or no becomes 0 or 1, a category one
     column per level: 1/√2 where the row has the level, else 0, so that rows of
-    different levels are 1 apart, as those of yes and no are. These are not
+    different levels are 1 apart, as rows with yes and no are. Levels are not
     standardised: an indicator of a rare level would outweigh everything.
     """
 
@@ -162,7 +162,7 @@ class Preparation(SparseModel):
 
 
 _FEWEST_HARMONISED: Final = 2
-"""ComBat estimates the distribution of site effects over columns: it takes two."""
+"""ComBat estimates how site effects vary over columns, so it needs two of them."""
 
 
 def build_imputation(
@@ -225,7 +225,7 @@ class Ranges(NamedTuple):
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
     def check(self, data: DataSource) -> None:
-        """Raise InvalidData, which names columns but no value, for a row outside."""
+        """Raise InvalidData, naming columns but no value, for a row outside the ranges."""
         outside = np.zeros(len(data.columns), dtype=bool)
         for batch in data.batches():
             outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
@@ -410,7 +410,7 @@ class ColumnPlan:
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the columns of each set of indicators; a single column is yes or no."""
+        """Return the columns of each set of indicators: one for yes-or-no or for gaps."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -487,7 +487,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised_ranges(self) -> Ranges:
-        """Return the ranges of the harmonised columns, then of the covariates' (f + q,)."""
+        """Return ranges (f + q,) of the harmonised columns, then of covariates' columns."""
         bounds = []
         for number, field in self._covariates:
             ends = field.extremes
@@ -608,11 +608,11 @@ def plans_of(
 ) -> tuple[ColumnPlan, ...] | None:
     """Return the plan of each of ``n_groups`` column groups; None without a preparation.
 
-    Raises ValueError unless all column groups have a dictionary if one has, and likewise a
-        fitting preparation. Categories need a preparation, and that a dictionary.
+    Raises ValueError if there are not ``n_groups`` dictionaries or preparations, if a
+        preparation has no dictionary that it fits, or if categories have no preparation.
     """
     if dictionary is not None and len(dictionary) != n_groups:
-        raise ValueError(f"{n_groups} column groups need as many dictionaries")
+        raise ValueError(f"{n_groups} column groups need {n_groups} dictionaries")
     if preparation is None:
         for schema in dictionary or ():
             for field in schema.clustered_part.fields:
@@ -622,7 +622,7 @@ def plans_of(
     if dictionary is None:
         raise ValueError("a preparation needs a dictionary of the fields")
     if len(preparation) != n_groups:
-        raise ValueError(f"{n_groups} column groups need as many preparations")
+        raise ValueError(f"{n_groups} column groups need {n_groups} preparations")
     for schema, prepared in zip(dictionary, preparation, strict=True):
         prepared.check(schema)
     return tuple(map(ColumnPlan.of, dictionary, preparation))
@@ -666,7 +666,7 @@ def clustered_columns(
 
     The covariates of a plan follow the clustered fields.
 
-    source: with all fields of the dictionary as columns, or those that it clusters.
+    source: its columns are all fields of the dictionary, or already those to return.
     """
     if schema is None or not schema.described_names:
         return source
@@ -681,7 +681,7 @@ def clustered_columns(
 def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     """Return the numbers of the rows without a gap that excludes them; None for all rows.
 
-    source: with the fields as columns.
+    source: its columns are the fields.
 
     Raises InvalidData if a field has gaps that are refused, or no row remains.
     """

@@ -24,12 +24,12 @@ class RequestField(NamedTuple):
 
     @property
     def option(self) -> str:
-        """Return the name of its command-line option, as a Python keyword argument."""
+        """Return the name of the field's command-line option, as a Python keyword."""
         return self.caption.flag.lstrip("-").replace("-", "_")
 
     @property
     def form_name(self) -> str:
-        """Return its name in a form."""
+        """Return the field's name in a form."""
         return self.caption.name or self.option
 
 

@@ -21,7 +21,7 @@ from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:
-    """Return the 32-byte secret that all invitations carry, and no request ever does."""
+    """Return the 32-byte secret that all invitations carry, and no request contains."""
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
@@ -57,8 +57,8 @@ def enrol(
 ) -> Member:
     """Return a party's line of the roster for these terms (exact bytes).
 
-    Its mark with the session secret shows that the party was invited, its signature who
-    it is.
+    Its mark with the session secret shows that the party was invited; its signature
+    shows who it is.
     """
     session = read_terms(terms).session
     line = RosterEntry(
@@ -147,14 +147,14 @@ def check_agreement(
     secret: bytes,
     own: Member | None = None,
 ) -> None:
-    """Refuse an agreement whose terms or roster differ from those that were joined.
+    """Refuse an agreement whose terms or roster are not what was accepted and signed.
 
     accepted_terms: the terms that the party accepted, or that the coordinator drew up.
     own: the party's own line; None for a coordinator.
 
-    Raises AgreementMismatch if terms or own line differ from those that were sent.
-    Raises KeyNotAuthentic if anybody's line lacks the mark of the session secret or the
-        signature of its institution, or is of another institution than expected.
+    Raises AgreementMismatch if the terms or the party's own line were changed.
+    Raises KeyNotAuthentic if a line lacks the mark of the session secret or the signature
+        of its institution, or if that institution is not the expected one.
     """
     document, terms = read_agreement(agreement)
     if document.terms.encode() != accepted_terms:

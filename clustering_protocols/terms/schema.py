@@ -1,7 +1,7 @@
 """A data dictionary: what the columns of a table mean, for all parties that hold them.
 
 The format is Table Schema of the Data Package standard (https://datapackage.org/standard/
-table-schema/), reduced to what clustering needs, with properties of its own such as
+table-schema/), reduced to what clustering needs, with further properties such as
 ``role``. Columns of ids are not part of it: each party names its own.
 """
 
@@ -34,7 +34,7 @@ from clustering_protocols.common.limits import CONTROLS
 MOST_FIELDS: Final = 100_000
 MOST_LEVELS: Final = 10_000
 MOST_DESCRIBED: Final = 100_000
-"""Numbers plus levels of described fields: a profile has them for each cluster."""
+"""Limit of described numbers plus levels, which a profile has for each cluster."""
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Kind: TypeAlias = Literal["number", "integer", "boolean", "string", "date"]
@@ -201,21 +201,21 @@ class Field(SparseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return minimum and maximum, infinite if unknown; of a date in days since 1970."""
+        """Return minimum and maximum, infinite if unknown; dates are days since 1970."""
         low, high = self.constraints.minimum, self.constraints.maximum
-        return self._bound(low, -math.inf), self._bound(high, math.inf)
+        return self._parse_bound(low, -math.inf), self._parse_bound(high, math.inf)
 
     @property
     def extremes(self) -> tuple[float, float]:
         """Return the range of the numbers that encode the field's values.
 
-        For a number or date its bounds, for levels (or no and yes) the indices, from 0.
+        These are the bounds of a number or date, or indices of levels (no, yes), from 0.
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))
         return self.bounds
 
-    def _bound(self, bound: _Bound, default: float) -> float:
+    def _parse_bound(self, bound: _Bound, default: float) -> float:
         if bound is None:
             return default
         if isinstance(bound, str) != (self.type == "date"):
@@ -245,7 +245,7 @@ class Schema(SparseModel):
         described = [field for field in fields if field.role == "describe"]
         yes_no = {field.name for field in described if field.type == "boolean"}
         if unknown := {field.event for field in fields} - yes_no - {""}:
-            raise ValueError(f"the event {min(unknown)!r} is no yes or no to describe")
+            raise ValueError(f"the event {min(unknown)!r} is no yes-or-no to describe")
         if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
             raise ValueError(
                 f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"

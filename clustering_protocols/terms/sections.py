@@ -120,9 +120,9 @@ class Evaluation(Section):
         )
 
     def best(self, runs: Sequence[Figures]) -> int:
-        """Return the number of the run that the rule chooses, among those with its figure.
+        """Return the number of the run with the best value of the rule's figure.
 
-        The first if all runs have one cluster. Raises InvalidParameters if no run has
+        It is 0 if all runs have one cluster. Raises InvalidParameters if no run has
         the figure.
         """
         rule = self.rule(runs)

@@ -15,18 +15,18 @@ K = TypeVar("K")
 
 
 class RiskLevel(StrEnum):
-    """The origin of a risk, in the order of sheets."""
+    """The origin of a risk; sheets list risks in this order."""
 
-    OPTION = "option"  # a choice of this session; another choice removes it
+    OPTION = "option"  # a choice of this session; a different one removes it
     COLLUSION = "collusion"  # parties that collude or lie: they may get rows
     DESIGN = "by-design"  # what everybody accepts by taking part
 
 
 class Harm(IntEnum):
-    """The worst that can follow, worst first."""
+    """The worst harm that can follow from a risk, in descending order."""
 
     ROWS = 1  # one other participant alone reads or computes values of rows
-    ROWS_JOINTLY = 2  # two that collude do, or one that already knows rows
+    ROWS_JOINTLY = 2  # two that collude do so, or one that already knows rows
     GEOMETRY = 3  # how rows lie to each other, or which group each is in
     STATISTICS = 4  # means, counts and sums over several rows
     RESULT = 5  # the result is wrong or missing
@@ -38,7 +38,7 @@ class Risk:
 
     sentence: at most 25 words.
     remedy: what would remove it.
-    measured: how far it went in our trials, in numbers; empty if not measured.
+    measured: what our trials disclosed, in numbers; empty if not measured.
     detail: when, how and how far, for the annex; empty if the sentence suffices.
     readers: for a risk by design, each reader and what it learns.
     """
@@ -278,7 +278,7 @@ ONE_FIELD: Final = "allow_one_field"
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
         "Continue although your columns differ from those of the others as much as "
-        "columns in other units do."
+        "columns in different units do."
     ),
     SMALL_OVERLAP: (
         "Continue although your row group has fewer common rows than the terms expect."

@@ -67,7 +67,7 @@ class SignedLog(BaseModel):
     log: ``audit`` of an analyst, or ``ledger`` of a party.
     slot: the party of a ledger; empty for an audit.
     lines: their exact text, the oldest first.
-    key, signature: those of the signer (Ed25519, hex).
+    key, signature: the signer's public key and signature (Ed25519, hex).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -167,9 +167,9 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
 
 
 def check_signer(log: SignedLog, agreement: bytes) -> None:
-    """Refuse a log whose key is not that of its signer in the agreement (exact bytes).
+    """Refuse a log whose key is not the one that the agreement (exact bytes) names.
 
-    Raises InvalidParameters if the agreement is that of another session.
+    Raises InvalidParameters if the agreement is of another session.
     Raises KeyNotAuthentic unless an audit has the analyst's key in the terms, and a ledger
         the key of the institution of its slot.
     """

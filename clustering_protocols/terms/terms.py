@@ -280,7 +280,7 @@ class SessionRequest(Value):
 
     @field_validator("dictionary")
     @classmethod
-    def _leave_out(
+    def _drop_unused_fields(
         cls, dictionary: tuple[Schema, ...] | None
     ) -> tuple[Schema, ...] | None:
         return dictionary and tuple(schema.used for schema in dictionary)
@@ -293,7 +293,7 @@ class SessionRequest(Value):
 
     @property
     def optional_sections(self) -> dict[str, Any]:
-        """Return the sections that a session may lack, by name; None if it does."""
+        """Return the optional sections by name; None for those that the session lacks."""
         fields = SessionRequest.model_fields
         return {
             name: value
@@ -334,7 +334,7 @@ class Terms(SessionRequest, Section):
         return None if self._plans is None else self._plans[column]
 
     def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
-        """Return the clustered columns of a slot, given those of its table."""
+        """Return the clustered columns of a slot, given the columns of its table."""
         plan, schema = self.plan(slot), self.dictionary_of(slot)
         if plan is not None:
             return plan.columns
@@ -375,7 +375,7 @@ class Terms(SessionRequest, Section):
         return self.about.title or self.session
 
 
-@lru_cache(maxsize=64)  # of 20,000 columns each takes 16 MB
+@lru_cache(maxsize=64)  # terms of 20,000 columns take 16 MB
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; raise VersionMismatch for another version."""
     # read before the rest: terms of a later version may have more fields

@@ -280,7 +280,7 @@ def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
 def updates_done(status: SessionStatus) -> tuple[int, int]:
     """Return the number of finished updates of the stage, and their largest number.
 
-    Zeros if the progress has none, or is that of an earlier stage.
+    Both are 0 if the progress has no updates, or is that of an earlier stage.
     """
     if status.progress.get("stage", status.stage) != status.stage:
         return 0, 0
@@ -304,8 +304,8 @@ def _describe_time_left(status: SessionStatus) -> str:
     """Return the time left in words; empty where it cannot be estimated.
 
     The time since all joined is divided by the finished runs and half of the current one.
-    In the first run each update takes the mean time of those before it, and as many as
-    the terms allow may follow.
+    In the first run, every update that the terms still allow is taken to need the mean
+    time of those before it.
     """
     join_times = [slot.joined_at for slot in status.slots if slot.joined_at]
     if not join_times or len(join_times) < len(status.slots):
@@ -325,7 +325,7 @@ def _describe_time_left(status: SessionStatus) -> str:
 
 
 def _count(status: SessionStatus, name: str) -> int:
-    """Return a count of the progress, which the analyst writes; 0 for other values."""
+    """Return a count in the progress; 0 if the analyst wrote anything but a count."""
     value = status.progress.get(name)
     return value if type(value) is int and 0 < value < _COUNT_LIMIT else 0
 

@@ -1,6 +1,6 @@
 """HTTP headers of service and SDK, which never import each other.
 
-An upload may wait for the next task: one request for each round. The client says how
+An upload may wait for the next task, so that a round takes one request. The client says how
 long (``Prefer: wait=20``, RFC 7240). The body of the answer is then the next task, or
 there is none (204), and the receipt stands in a header, as a byte sequence of structured
 fields (RFC 9651). Without ``Prefer`` the receipt is the body.

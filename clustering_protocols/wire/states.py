@@ -116,7 +116,7 @@ _SENTENCES: Final[Mapping[StopReason, str]] = MappingProxyType(
 
 
 def describe_stop(slot: str, reason: StopReason) -> str:
-    """Return the sentence about a stopped party, for others."""
+    """Return the sentence about a stopped party, for other participants."""
     return f"Slot {slot!r} stopped for good ({reason}): {_SENTENCES[reason]}."
 
 

@@ -42,7 +42,7 @@ def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
     """Hashes of an id to the group, and their tokens without a key."""
     sodium = ristretto.sodium()
     for context in known:
-        (point,) = ristretto._points(sodium, [text], context)
+        (point,) = ristretto._hash_points(sodium, [text], context)
         yield point
         for before in (b"", length_prefixed("coterie/token/1", context)):
             yield hashlib.sha256(before + point + text).digest()

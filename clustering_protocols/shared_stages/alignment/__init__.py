@@ -51,7 +51,7 @@ def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) ->
     rows_travel: whether parties agree on a secret order of rows; else every row group has
         one slot, and nothing to intersect.
     """
-    # not above: the catalogue reads risks, and no stage is built for that
+    # not above: the catalogue imports this module for risks alone, and builds no stage
     if params.alignment.match_keys:
         from clustering_protocols.shared_stages.alignment import linkage
 

@@ -28,7 +28,7 @@ _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 _MOST_STAND_INS: Final = 3
 _LEAST_ROWS, _TIMES = 4, 3
 _UNIQUE_SHARE: Final = 0.9
-_NO_NAME: Final = re.compile(
+_NOT_IN_NAMES: Final = re.compile(
     r"[\d@]"
 )  # a name without these may be frequent, and still identify a person
 
@@ -41,8 +41,8 @@ def is_missing_word(text: str) -> bool:
 def unnamed_rows(ids: Sequence[str]) -> list[int]:
     """Return the rows whose id has a part that means a missing value.
 
-    So do zeros alone (``00000000``), unless another id of their length begins with all but
-    two of them, because ids then count from zero.
+    Zeros alone (``00000000``) mean one too, unless another id of that length begins with
+    all but two of these zeros: ids then count from zero.
     """
     zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
     stand_ins = {
@@ -82,8 +82,8 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
     """Return up to three cells that are far more frequent than all others of a column.
 
     They are dates, or hold a digit or an at sign in a column whose other cells are nearly
-    all different, as postcodes may be frequent by nature. Each fills at least four rows and
-    more than three times as many as the next frequent cell, together at most half of them.
+    all different: a postcode may be frequent by nature. Each fills at least four rows, and
+    over three times as many as the next cell; together at most half of the filled ones.
     """
     counts = Counter(filter(None, texts)).most_common()
     for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
@@ -95,7 +95,7 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
         n_unique = sum(count == 1 for _, count in rare)
         if all(
             read_date(text) is not None
-            or (_NO_NAME.search(text) and n_unique >= _UNIQUE_SHARE * n_rare)
+            or (_NOT_IN_NAMES.search(text) and n_unique >= _UNIQUE_SHARE * n_rare)
             for text, _ in frequent
         ):
             return frozenset(text for text, _ in frequent)

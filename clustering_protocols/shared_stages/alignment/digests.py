@@ -127,7 +127,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
 def compare(session: SessionContext, digests: Mapping[str, Digests]) -> None:
     """Refuse digests that differ within a row group or a column group.
 
-    Raises RowsNotAligned, ColumnsNotAligned: with the parties of the group.
+    Raises RowsNotAligned, ColumnsNotAligned, which name the parties of the group.
     """
     for group in session.layout.row_groups:
         if len({digests[slot].rows for slot in group}) > 1:
@@ -206,7 +206,7 @@ def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> Non
 
     contents: the digests in envelopes, by sender.
 
-    Raises ProtocolFailed, as the analyst saw that they differ, and continued.
+    Raises ProtocolFailed: the analyst must have seen the difference, yet continued.
     """
     own = context.recall(Digests)
     for scope in _SCOPES:
@@ -334,7 +334,7 @@ def _check_numbers(
     group = session.layout.row_group(context.slot.row)
     if {n_rows[slot] for slot in group} != {n_selected}:
         raise ProtocolFailed(
-            "The analyst reports other numbers of rows than it selects."
+            "The analyst reports numbers of rows that differ from its selection."
         )
 
 
@@ -382,7 +382,7 @@ def _overlap_question(
     if not sentences:
         return ""
     return (
-        f"Few rows are linked. {' '.join(sentences)} Ids may be written in other ways: compare "
+        f"Few rows are linked. {' '.join(sentences)} Ids may differ in form: compare "
         "them, or the session's normalisation. To continue with so few rows: --choice "
         f"{SMALL_OVERLAP}=true."
     )

@@ -71,7 +71,7 @@ class PatternFit(NamedTuple):
 def fit(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> PatternFit:
-    """Return how many ids fit after normalisation, and which further steps mend most.
+    """Return how many ids fit after normalisation, and which further steps make most fit.
 
     patterns: one for each id column.
     ids: the ids as in the table, not normalised.

@@ -29,8 +29,8 @@ _BATCH: Final = 1 << 14
 _SEPARATOR: Final = "\0"
 _INNER_SPACES_OF_BATCH: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
 _LIST: Final = '["'  # a text that begins with it may be a list of parts
-_NO_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
-_NO_DIGIT: Final = re.compile(r"[^0-9]+")
+_NON_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]+")
+_NON_DIGITS: Final = re.compile(r"[^0-9]+")
 _ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # JSON escapes these
 
 _STEP: Final = (
@@ -99,10 +99,10 @@ def identify(
     duplicates: Duplicates,
     unnamed: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the distinct ids of rows, in their order, except of the rows in unnamed.
+    """Return the distinct ids of all rows but the unnamed ones, in the rows' order.
 
     Raises InvalidData if a row has an empty id, or two rows have the same id and duplicates
-        are not allowed. It names rows, counted from 1, but no id.
+        are not allowed. The error counts rows from 1, and shows no id.
     """
     row_by_id: dict[str, int] = {}
     for row, name in enumerate(normalise_ids(names, steps)):
@@ -157,14 +157,14 @@ def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
         parts = [part.strip() for part in parts]
     if "no-punctuation" in steps:
         parts = [
-            _NO_WORD.sub("", part)
+            _NON_ALPHANUMERIC.sub("", part)
             if part.isascii()
             else "".join(c for c in part if unicodedata.category(c)[0] in "LMN")
             for part in parts
         ]
     if "digits" in steps:
         parts = [
-            _NO_DIGIT.sub("", part)
+            _NON_DIGITS.sub("", part)
             if part.isascii()
             else "".join(str(unicodedata.decimal(c)) for c in part if c.isdecimal())
             for part in parts

@@ -2,10 +2,10 @@
 
 The leader of a row group holds a key and evaluates the members' ids under it, blinded
 (:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that the analyst cannot
-open. Every party sends tokens, hashes of id and value: equal ids have equal tokens, and
-without the key nobody can tell which id a token belongs to. The analyst reports which
-tokens are common. Common rows are put in the order of their tokens, and a keyed digest of
-their ids shows that the whole row group has selected the same rows.
+open. Every party sends tokens, hashes of an id and its evaluation: equal ids have equal
+tokens, and without the key nobody can tell which id a token belongs to. The analyst
+reports which tokens are common. Common rows are put in the order of their tokens, and a
+keyed digest of their ids shows that the whole row group has selected the same rows.
 
 A leader evaluates once, and for each member at most as many ids as the rows with which it
 joined. A row group of one slot keeps all rows.
@@ -171,7 +171,7 @@ class EvaluatedIds(Record):
 
 
 class Unblind(Record):
-    """Task for the other slots: send your tokens."""
+    """Task for members that do not lead: send your tokens."""
 
     kind = "unblind"
 
@@ -222,7 +222,7 @@ class IntersectionState(Record):
 
 @dataclass(frozen=True)
 class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
-    """Four rounds."""
+    """Asks for ids, evaluations, tokens and a selection, in four rounds."""
 
     alignment: Alignment
 
@@ -334,7 +334,7 @@ class SortedTokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Holds the key where it leads its row group, has its ids evaluated elsewhere."""
+    """Holds the key if it leads its row group; else has the leader evaluate its ids."""
 
     alignment: Alignment
 
@@ -391,7 +391,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def _collect_blinded_ids(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> ToEvaluate:
-        """Refuse more ids from a member than the rows with which it joined."""
+        """Return the members' blinded ids; refuse more than the member has rows."""
         members = members_by_leader(context.session)[context.slot.name]
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
@@ -493,14 +493,14 @@ def _bind(context: PartyContext) -> bytes:
 
 
 def bind(session: str, agreement: str, row: int) -> bytes:
-    """Return the context of values and tokens: an agreement and a row group."""
+    """Return the bytes that bind values and tokens to an agreement and a row group."""
     return length_prefixed("coterie/intersection/1", session, agreement, row)
 
 
 def make_tokens(
     context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
-    """Return the sorted SHA-256 of each value and id, which hide the value itself."""
+    """Return the sorted SHA-256 of each value with its id, which hides the value."""
     prefix = sha256(length_prefixed("coterie/token/1", context))
     # values have a fixed length
     texts = (value + name for name, value in zip(ids, values, strict=True))

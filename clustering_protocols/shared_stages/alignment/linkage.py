@@ -100,7 +100,7 @@ def n_passes(layout: Layout) -> int:
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
-    """Return the slot some steps after another in the ring; before it if negative."""
+    """Return the slot some steps after this one in the ring; before it if negative."""
     return group[(group.index(slot) + steps) % len(group)]
 
 
@@ -110,7 +110,7 @@ Tokens = NDArray[np.bytes_]
 def as_texts(slot: str, tokens: ByteArray) -> Tokens:
     """Return tokens (k, t, 32) as texts of bytes (k, t).
 
-    Raises InvalidArray if a key has a token twice: values of several rows are not compared.
+    Raises InvalidArray if a key has a token twice: parties must not send shared values.
     """
     n_keys, n_rows, width = tokens.shape
     flat: Tokens = np.ascontiguousarray(tokens).view(f"S{width}")
@@ -357,7 +357,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             context,
             rows=_find_rows(context, task, data.n_rows),
             n_rows=task.n_rows,
-            ids=(),  # a person's cells may differ
+            ids=(),  # not compared: a person's cells may differ
             data=data,
             alignment=self.alignment,
         )
@@ -365,7 +365,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the list that the previous party sends; check its size by its origin."""
+        """Store the previous party's list; check its size against the party it is from."""
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
@@ -410,7 +410,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _pass_on(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
         if incoming.n_masks == len(_ring(context)) - 1:
-            return Reply(contribution=KeysPassed())  # a smaller ring is done
+            return Reply(contribution=KeysPassed())  # a smaller ring is finished
         points = self._mask_again(context, incoming)
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
@@ -461,7 +461,7 @@ def _bind(context: PartyContext, purpose: str) -> bytes:
 
 
 def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
-    """Return the context of values and tokens: an agreement and a row group."""
+    """Return bytes that bind values or tokens to an agreement, row group and purpose."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 

@@ -97,11 +97,11 @@ def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 _NAME: Final = re.compile(r"[^\W\d_]+")  # a run of letters
-_NO_LETTER: Final = re.compile(r"[^a-z]+")
+_NON_LETTERS: Final = re.compile(r"[^a-z]+")
 
 
 def step_function(step: str) -> Callable[[str], str]:
-    """Return a step as a function of a text that the terms' normalisation has changed.
+    """Return a step as a function of a text that has been normalised as the terms say.
 
     Raises GuardRefused if its library is missing.
     """
@@ -132,7 +132,7 @@ def _phonetic(kind: str) -> Callable[[str], str]:
     latin, encode = _transliterate(), getattr(_library("jellyfish"), kind)
 
     def encode_letters(text: str) -> str:
-        letters = _NO_LETTER.sub("", latin(text))
+        letters = _NON_LETTERS.sub("", latin(text))
         code: str = encode(letters) if letters else ""
         return code.replace(" ", "")
 
@@ -186,7 +186,7 @@ def key_values(
 ) -> list[KeyValues]:
     """Return the values of match keys of a party's rows.
 
-    names: the ids of the rows, each with the texts of the columns of the keys.
+    names: the ids of the rows, each made of the texts of the keys' columns.
 
     Raises InvalidData if an id has another number of parts than the keys have columns.
     Raises GuardRefused if a library is missing.

@@ -115,7 +115,7 @@ class Alignment(Params):
 
     @field_validator("normalisation")
     @classmethod
-    def _in_order(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _check_steps(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         kinds = [step.partition(":")[0] for step in steps]
         if len(set(kinds)) < len(kinds) or {"nfc", "nfkc"} <= set(kinds):
             raise ValueError("name each step once, and only one of nfc and nfkc")
@@ -248,4 +248,4 @@ class AlignedParams(Params):
 BY_MATCH_KEYS: Final = Alignment(
     method="ecdh", match_keys=("person | digits", "person | zero-pad:6")
 )
-"""Two match keys for synthetic rows, whose ids are the persons."""
+"""Two match keys for synthetic rows, in which an id stands for a person."""

@@ -108,7 +108,7 @@ class ReadProfiles(Record):
 
 
 class ProfilesRead(Record):
-    """Contribution: the profile of the own column group agrees with its totals."""
+    """Contribution: confirms that the own column group's profile fits its totals."""
 
     kind = "profiles-read"
 

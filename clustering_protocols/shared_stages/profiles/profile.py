@@ -1,8 +1,8 @@
 """Profiles made from the sums of a column group, exact or rounded for others.
 
-In a rounded profile shares are multiples of 1/20 of their line's rows, quartiles are those
-of shares rounded so, and means and spreads are multiples of a round number of about a
-twentieth of the field's spread.
+In a rounded profile shares are multiples of 1/20 of their line's rows, quartiles come
+from cumulative shares rounded alike, and means and spreads are multiples of a round number
+of at most a twentieth of the field's spread.
 """
 
 from __future__ import annotations
@@ -236,8 +236,8 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
 def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """Return the step to which means and spreads of a number are rounded.
 
-    The largest 1, 2 or 5 times a power of ten up to a twentieth of its spread, or of the
-    absolute value of a constant.
+    It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
+    number's spread, or of its absolute value if it is constant.
     """
     between, within = _variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
@@ -245,7 +245,7 @@ def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
 
 
 def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the spread between lines over that within, of one number or its levels.
+    """Return the spread between lines divided by the spread within them, for a field.
 
     counts: int64 (l,).
     means, variances: float64 (l,) or (l, levels).

@@ -199,7 +199,7 @@ def _add_share(
     clusters = messages.ProfiledClusters(n_clusters=task.n_clusters)
     stored = context.memory.get(messages.ProfiledClusters) or clusters
     if task.n_clusters != stored.n_clusters:
-        raise ProtocolFailed("The analyst reports another number of clusters.")
+        raise ProtocolFailed("The analyst reports a changed number of clusters.")
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= task.n_clusters:
         raise ProtocolFailed("The analyst reports fewer clusters than there are.")
@@ -239,7 +239,7 @@ def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Repl
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [profile.column for profile in published] != columns:
-        raise ProtocolFailed("The analyst reports other profiles than requested.")
+        raise ProtocolFailed("The analyst reports profiles that were not requested.")
     if not _is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, published[columns.index(own.column)]):
@@ -250,7 +250,7 @@ def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Repl
 def add_up(
     n_clusters: int, context: PartyContext, data: DataSource
 ) -> Sums[ProfileTotals]:
-    """Add up over the column group the sums of a profile; see :mod:`.totals`."""
+    """Add up the sums of a profile over the column group; see :mod:`.totals`."""
     schema = context.session.terms.dictionary_of(context.slot.name)
     if schema is None:
         raise ProtocolFailed("The terms describe no fields.")

@@ -72,7 +72,7 @@ class ProfileFields:
 
     @cached_property
     def ends(self) -> IntArray:
-        """Return where the levels of each category end, side by side."""
+        """Return the bounds of each category's levels, which lie side by side."""
         sizes = [len(levels_of(self.schema.fields[i])) for i in self.categories]
         return np.cumsum([0, *sizes])
 
@@ -228,7 +228,7 @@ class ProfileLines:
         """Return the lines of clusters with ``sizes`` (k,) rows.
 
         Clusters of fewer than ``smallest`` rows share one line. While it has only one
-        cluster or fewer rows than that, the next smallest cluster joins it: otherwise
+        cluster, or too few rows, the next smallest cluster joins it: otherwise
         anyone who knows the total could compute that cluster from the other lines. There
         are no lines if all rows together are too few.
         """
@@ -285,7 +285,7 @@ class ProfileTotals:
 
     n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
         of the column group; the fewest rows of a line.
-    describes: whether nothing is clustered: histograms have the dictionary's ranges.
+    describes: whether nothing is clustered; histograms then have the dictionary's ranges.
     sums: tuple of int64 arrays.
     """
 

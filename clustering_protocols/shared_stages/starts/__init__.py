@@ -1,6 +1,6 @@
 """Stage: parties of split rows agree on a start, the centroids V(0) in scaled units.
 
-No start is a row.
+No centroid of a start is a single row.
 
 | round | task → contribution | envelopes |
 |---|---|---|

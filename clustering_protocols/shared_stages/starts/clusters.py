@@ -33,7 +33,7 @@ One is too few if sizes differ much: k-means splits a party's largest cluster, a
 centroid remains for the smallest.
 """
 _ROWS_OF_EACH: Final = 15
-"""With fewer rows per described cluster, a party describes as many as the session has."""
+"""With fewer rows per described cluster, a party describes one per session cluster."""
 _N_INIT: Final = 50
 _N_INIT_LOCAL: Final = (5, 20)
 """Fewest and most starts; in between, 10^6 over the number of rows times clusters."""
@@ -63,7 +63,7 @@ class LocalCentroids:
     """A party's description of its own clusters, from which others can start.
 
     centroids: float64 (c, m), in scaled units; 0 where there is no cluster. c is
-        DESCRIBED times the session's number of clusters, whatever the party has.
+        DESCRIBED times the session's number of clusters, however many the party has.
     sizes: int64 (c,); rows of each cluster to the nearest multiple of five; 0 where there
         is no cluster. None has fewer than five rows.
     """
@@ -109,7 +109,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
 def draw_rows(
     X: FloatArray, k: int, stream: KeyedStream, weights: FloatArray | float = 1.0
 ) -> IntArray:
-    """Return the numbers (k,) of rows, of weights (n,), that greedy k-means++ draws.
+    """Return the numbers (k,) of rows with weights (n,) that greedy k-means++ draws.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007;
     for each centroid 2 + log k candidates are drawn, and the one with the smallest sum of
@@ -135,8 +135,8 @@ def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     """Return labels (n,) by which each cluster has five rows or more, around V (k, m).
 
     A cluster with fewer takes rows from clusters that can spare them, first those whose
-    distance to their centroid grows least; then means and labels are computed again.
-    n ≥ 5k.
+    distance to their centroid grows least by the move; then means and labels are computed
+    again. X must have n ≥ 5k rows.
     """
     labels = np.empty(0, dtype=np.int64)
     for _ in range(_MAX_FILL_ROUNDS):

@@ -21,7 +21,7 @@ class StartProposal(Record):
 
 
 class Candidates(Record):
-    """Envelope: centroids of a party's own clusters and their sizes, start below start.
+    """Envelope: centroids and sizes of a party's own clusters, stacked start by start.
 
     centroids: in scaled units.
     sizes: rows of each cluster, to the nearest five; 0 where it describes none.
@@ -38,7 +38,7 @@ class Candidates(Record):
 
 
 class ProposedByAll(Candidates):
-    """Memory of the leader: the centroids of all, party below party."""
+    """Memory of the leader: the candidates of all, stacked party by party."""
 
     kind = "proposed-by-all"
 

@@ -1,10 +1,10 @@
 """Stage: pooled moments or ranges of a column group's features.
 
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
-rows of a column group. If the terms declare no ranges, each party seals its own to the
-group's leader, which pools them and seals the result to the members. The analyst sees
-nothing; the leader sees each member's moments, which is a risk code. Moments of three
-parties or more are pooled by :mod:`.moments`, which shows nobody those of a party.
+rows of a column group. If the terms declare no ranges, each party seals its own moments
+or ranges to the group's leader, which pools them and seals the result to the members. The
+analyst sees nothing; the leader sees each member's, which has a risk code. Moments of
+three parties or more are pooled by :mod:`.moments`, which shows no party's own to others.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -109,7 +109,7 @@ class OwnMoments(Moments):
 
 
 class PooledMoments(Moments):
-    """Envelope and memory: the same over all rows of the column group."""
+    """Envelope and memory: moments over all rows of the column group."""
 
     kind = "pooled-moments"
     meaning = "The same over all parties with your columns, for these parties."
@@ -262,7 +262,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return [pool([own, *(contents[slot] for slot in group[1:])])]
 
     def review(self, context: PartyContext, data: DataSource) -> str:
-        """Return the question about columns that look like another unit than the pooled."""
+        """Return the question about columns whose unit seems to differ from others'."""
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
@@ -272,7 +272,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
     """Return the stage for what a protocol needs of each feature.
 
-    If ``largest_group`` is given, only column groups of at most so many parties take part.
+    If ``largest_group`` is given, only column groups of at most this size take part.
     """
     return Stage(
         name=NAME,

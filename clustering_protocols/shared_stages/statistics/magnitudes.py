@@ -1,4 +1,4 @@
-"""The largest numbers of a party whose squares stay finite.
+"""A limit on a party's numbers, below which sums of their squares stay finite.
 
 A record's own check lets every finite number pass; a distance to 1e300 is infinite.
 """
@@ -25,7 +25,7 @@ def check(subject: str, *arrays: FloatArray) -> None:
 
 
 def check_blocks(subject: str, rows: RowBlocks, engine: Engine) -> None:
-    """Refuse such numbers in rows that come in blocks.
+    """Refuse numbers as :func:`check` does, in rows that come in blocks.
 
     Raises InvalidArray.
     """
@@ -43,5 +43,5 @@ def _largest_of_block(block: RowBlock) -> float:
 
 
 def _largest(array: FloatArray) -> float:
-    """Return the largest absolute value, without an array of all of them."""
+    """Return the largest absolute value, without allocating an array of them."""
     return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))

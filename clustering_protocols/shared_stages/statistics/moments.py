@@ -1,6 +1,6 @@
 """Stage: pooled mean and spread of a column group's features, by blind masked sums.
 
-For column groups of at least three parties. Nobody sees another party's moments, the
+Its column groups have three parties or more. Nobody sees another party's moments, the
 analyst reads none at all, and the terms need no ranges. Fixed-point sums need a bound: so
 the parties first count, per feature, the power of two that bounds each party's values, and
 again that of deviations from the pooled mean. Deviations are squared, never values: with
@@ -57,7 +57,7 @@ from clustering_protocols.terms.terms import Layout
 
 NAME = "moments"
 POWERS: Final = PowerCounts(MOST_POWER + 1)
-"""A power more than for values: deviations may be twice as large."""
+"""One power more than for values, as deviations may be twice as large."""
 
 
 class PooledReach(Record):

@@ -2,7 +2,7 @@
 
 Fixed-point sums need a bound on their terms. Each party counts a one at the power of
 two that bounds its own values of a column; the largest power that anybody counted
-bounds those of all.
+bounds everybody's values.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MOST_NAMED: Final = 10
 _LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
 
 
-_BITS: Final = 8  # of a count: a column group has at most 250 members
-_COUNTS: Final = 7  # of a word: a checked sum takes elements below 2^60
+_BITS: Final = 8  # per count: a column group has at most 250 members
+_COUNTS: Final = 7  # per word: a checked sum takes elements below 2^60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class PowerCounts:
     def count(
         self, largest: FloatArray, names: Sequence[str], limit: int | None = None
     ) -> IntArray:
-        """Return (m · size,), for each column a one at the power that bounds it.
+        """Return words (m · size,): for each column a one at the power that bounds it.
 
         largest: float64 (m,); the largest absolute value of each column.
         names: the names of the columns (m,).
-        limit: the largest power that is allowed; the highest one, if None.
+        limit: the largest power that is allowed; ``highest`` if None.
 
         Raises InvalidData if a column needs a larger one.
         """

@@ -4,13 +4,13 @@ A limit in pooled deviations would not work: a party with the share f of all row
 √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each party computes
 the moments of the *other* rows from the pooled moments and its own, without a message.
 
-A column is suspect if it lies far from that of the others and a change of unit explains
-it:
+A column is suspect if its values lie far from the others' and a change of unit explains
+that:
 
 - its mean differs by ten of the smaller and five of the larger deviation;
 - or its mean and deviation are multiples of the others' by nearly one factor;
 - or a conversion of the table brings both near to the others': within 10 % if the column's
-  name does not suggest the quantity, as some factor is near to most ratios;
+  name does not suggest the quantity, as most ratios are near some factor;
 - or its deviation is thirty times that of the others, whose values are all far from 0.
 
 Filled gaps are removed first: with two units the pooled mean lies between both, and a few
@@ -264,7 +264,7 @@ def question(
     ]
     if len(columns_in_doubt) > _MOST_NAMED:
         n_more = len(columns_in_doubt) - _MOST_NAMED
-        sentences.append(f"{n_more} more columns look the same.")
+        sentences.append(f"{n_more} more columns raise the same doubt.")
     return (
         f"Some columns may be in other units here. {' '.join(sentences)} Correct the unit in "
         f"your table, or allow it: --choice {OTHER_UNITS}=true."
@@ -300,7 +300,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
-    """Return whether a column differs more than another mixture of cases explains."""
+    """Return whether a column differs more than a different mix of cases explains."""
     near, far = _distances(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
@@ -362,7 +362,7 @@ def _misfit(
     return float(np.hypot(np.hypot(parts[0], parts[1]), parts[2]))
 
 
-_SHORT: Final = 3  # letters of a stem that has to be a whole word
+_SHORT: Final = 3  # a stem of at most this many letters must be a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +453,7 @@ CONVERSIONS: Final[Sequence[Conversion]] = tuple(
 
 
 def find_conversion(name: str) -> Conversion | None:
-    """Return the conversion of a name in any case; None for an unknown name."""
+    """Return the conversion with a name, whatever its case; None for an unknown one."""
     folded = " ".join(name.casefold().split())
     for conversion in CONVERSIONS:
         if conversion.quantity and conversion.name.casefold() == folded:

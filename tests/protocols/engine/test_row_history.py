@@ -47,7 +47,7 @@ def solved(partitions: list[IntArray], n_rows: int) -> int:
 
 
 def without_labels(whole: RowHistory) -> RowHistory:
-    return whole._with(whole.n_sums, whole.all_rows, None)
+    return whole._rebuild(whole.n_sums, whole.all_rows, None)
 
 
 @settings(max_examples=150)

@@ -423,7 +423,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope: centroids of a party's own clusters and their sizes, start below start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where it describes none.",
+        "Envelope: centroids and sizes of a party's own clusters, stacked start by start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where it describes none.",
       title: "Candidates",
       type: "object",
       properties: {},

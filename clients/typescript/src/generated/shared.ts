@@ -643,7 +643,7 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: the profile of the own column group agrees with its totals.",
+      "Contribution: confirms that the own column group's profile fits its totals.",
     title: "ProfilesRead",
     type: "object",
     properties: {},
@@ -911,7 +911,7 @@ export const STATISTICS_POOLED_MOMENTS_ENVELOPE: MessageSpec = {
   ],
   values: {
     additionalProperties: false,
-    description: "Envelope and memory: the same over all rows of the column group.",
+    description: "Envelope and memory: moments over all rows of the column group.",
     title: "PooledMoments",
     type: "object",
     properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
@@ -991,7 +991,7 @@ export const INTERSECTION_UNBLIND_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task for the other slots: send your tokens.",
+    description: "Task for members that do not lead: send your tokens.",
     title: "Unblind",
     type: "object",
     properties: {},
