@@ -451,7 +451,7 @@ def supervising(
 @pytest.mark.parametrize(
     ("does", "told", "restarts"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", "died (SIGKILL); again in", 2),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "died (SIGKILL), restarts in", 2),
         ("sys.exit(75)", "tried again in", 0),
     ],
 )

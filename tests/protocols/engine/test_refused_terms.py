@@ -65,7 +65,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
     ],
     "omnifc": [
         ((3, 2), {}, "column groups"),
-        ((2, 1), {}, "takes 3"),
+        ((2, 1), {}, "noise = 1 needs 3"),
         (
             *((5, 1), {"segments": 2, "noise": 2}),
             "need 7 .* has 5. 5 parties suffice for segments . noise of at most 3",

@@ -289,7 +289,7 @@ def test_a_result_moves_no_centroid_on() -> None:
     packet = packets.read(s.final_step.results["r2c1"])
     result = packet.read([messages.FinalTotals])
     told = result.model_copy(update={"updates": np.array([[99, 1, 1]])})
-    with pytest.raises(ProtocolFailed, match="updates after the last"):
+    with pytest.raises(ProtocolFailed, match="updates after labelling"):
         RowsParty().conclude(s.context("r2c1"), told, s.data["r2c1"])
 
 
