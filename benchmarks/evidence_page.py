@@ -197,7 +197,7 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"out to {at['parties']} parties in {at['splits']} ways, into as many clusters as "
         "the set has classes. *Fidelity* is the adjusted Rand index (ARI) between its labels "
         "and those of the same clustering of the pooled rows from the same start; *worst* "
-        "is the worst split of any set. Only methods that reduce dimensions at home "
+        "is the worst of all sets and draws. Only methods that reduce dimensions at home "
         "(`dc` by default, `pqmds`) differ from pooled clustering. `mixture` refuses sets "
         "whose rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every "
         "set."

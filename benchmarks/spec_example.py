@@ -38,7 +38,7 @@ def _describe_opening(opening: dict[str, Any]) -> Iterator[str]:
     agreement = json.loads(opening["agreement"])
     yield from _block("Invitation (section 4)", opening["invitation"], "text")
     yield from _block("Terms (section 4)", json.loads(opening["terms"]))
-    yield from _block("Own member of the roster (section 5)", opening["own"])
+    yield from _block("The party's member of the roster (section 5)", opening["own"])
     lines = [member["slot"] for member in agreement["roster"]]
     shown = {"terms": "as above, as text", "roster": lines}
     yield from _block("Agreement (section 5): the roster has these members", shown)

@@ -36,10 +36,10 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     )
     size = n + len(joins)
     tree = sparse.coo_array((np.ones(2 * len(joins), np.int8), edges), (size, size))
-    return in_order(connected_components(tree, directed=False)[1][:n])
+    return number_by_first_row(connected_components(tree, directed=False)[1][:n])
 
 
-def in_order(labels: IntArray) -> IntArray:
+def number_by_first_row(labels: IntArray) -> IntArray:
     """Return the same partition with clusters numbered by their first row."""
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)

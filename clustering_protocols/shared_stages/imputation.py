@@ -154,7 +154,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
     firsts = yield from Sum(
         "filling-1",
-        local=lambda: tally([p.add_first for p in poolings], 0),
+        local=lambda: tally([p.add_to_first_sum for p in poolings], 0),
         fits=firsts_fit,
         decode=lambda words: split(words, 0),
         remember=lambda: [] if alone else [RowsSummed()],
@@ -166,7 +166,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
                 f"All parties together have fewer than {minimum} values of "
                 f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
-    add_seconds = [pooling.add_second for pooling in poolings]
+    add_seconds = [pooling.add_to_second_sum for pooling in poolings]
     seconds = yield from Sum(
         "filling-2",
         local=lambda: tally(list(map(partial, add_seconds, firsts)), 1),
@@ -271,11 +271,11 @@ class PooledFilling(ABC):
         """Return how many numbers the first and the second sum have."""
 
     @abstractmethod
-    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+    def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         """Add values (n,), none of them missing, to a party's numbers of the first sum."""
 
     @abstractmethod
-    def add_second(
+    def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
         """Add values (n,) to a party's numbers of the second sum, given the first."""
@@ -302,14 +302,14 @@ class _Mean(PooledFilling):
 
     sizes = (1 + _POWERS.size, 1)
 
-    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+    def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)
         if numbers[1:].any():  # earlier batches: bound / 2 keeps their power
             np.maximum(largest, self._bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
         numbers[1:] = _POWERS.count(largest, [self.fill.name])
 
-    def add_second(
+    def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
         unit = self._encoding(first).unit
@@ -352,10 +352,10 @@ class _Median(PooledFilling):
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
         return position, _bin(position)
 
-    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+    def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         numbers += np.bincount(self._positions(values)[1], minlength=BINS)
 
-    def add_second(
+    def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
         position, parts = self._positions(values)
@@ -404,10 +404,10 @@ class _MostFrequent(PooledFilling):
     def sizes(self) -> tuple[int, int]:
         return len(self.fill.ranking), 0
 
-    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+    def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         numbers += np.bincount(values.astype(np.int64), minlength=len(numbers))
 
-    def add_second(
+    def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
         """Add nothing: there is no second sum."""

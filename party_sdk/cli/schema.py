@@ -64,7 +64,7 @@ def infer(
     """Draft a dictionary of FILE: names, types and decimals, for you to complete.
 
     Numbers, dates, yes and no are proposed to be clustered, so say which are outcomes:
-    --describe. The levels of a text column are written if you confirm it, or with
+    --describe. The levels of a text column are written only if you confirm them or pass
     --levels. They come from your rows, and anyone who reads the dictionary reads them.
     """
     from party_sdk.tables.drafts import infer as draft_dictionary

@@ -289,8 +289,8 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
             add(own, np.array(values, dtype=np.float64))
         return numbers.sum(axis=0)
 
-    first = added(pooling.add_first, pooling.sizes[0])
-    second = added(partial(pooling.add_second, first), pooling.sizes[1])
+    first = added(pooling.add_to_first_sum, pooling.sizes[0])
+    second = added(partial(pooling.add_to_second_sum, first), pooling.sizes[1])
     assert pooling.value(first, second) == np.median(values)
 
 
@@ -367,12 +367,12 @@ def test_a_second_sum_that_the_first_cannot_have_is_refused(how: Any) -> None:
     pooling = pooling_of(fill)
     values = np.array([0.0, 1.0, 1.0]) if how == "most_frequent" else np.arange(7.0)
     first, right = (np.zeros(size, dtype=np.int64) for size in pooling.sizes)
-    pooling.add_first(first, values)
+    pooling.add_to_first_sum(first, values)
     if how == "most_frequent":
         assert pooling.fits_second(first, first[:0])
         assert not pooling.fits_second(first, first)
         return
-    pooling.add_second(first, right, values)
+    pooling.add_to_second_sum(first, right, values)
     assert pooling.fits_second(first, right)
     for wrong in (
         (right + 1, right - 1) if how == "median" else (right + 2**62, right - 2**62)
