@@ -15,6 +15,7 @@ from typing import Final
 
 from analyst_service.app import create_app
 from analyst_service.settings import Settings
+from benchmarks.vectors.sessions import PROTOCOLS
 from clustering_protocols.engine.message_tables import build_message_table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -31,8 +32,7 @@ def page() -> str:
 
 def run_type_generator(*flags: str) -> None:
     """Let the client write the types of its protocols' messages, or --check them."""
-    names = ("dummy", "dc", "llf")
-    tables = [build_message_table(name).model_dump(mode="json") for name in names]
+    tables = [build_message_table(name).model_dump(mode="json") for name in PROTOCOLS]
     command = ["npm", "run", "--silent", "generate", "--", *flags]
     subprocess.run(command, cwd=CLIENT, input=json.dumps(tables), text=True, check=True)
 
