@@ -108,9 +108,8 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
     with _sqlite_of(database) as source, closing(sqlite3.connect(path)) as target:
         source.backup(target)
-        target.execute(
-            "PRAGMA journal_mode=DELETE"
-        )  # a read-only copy of a file in WAL mode cannot be opened
+        # a read-only copy of a file in WAL mode cannot be opened
+        target.execute("PRAGMA journal_mode=DELETE")
     with Transaction(_engine_of(path)) as transaction:
         return live_digests(transaction)
 

@@ -29,9 +29,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = "mark"
 _TRIMMED_BYTES: Final = 16 << 20  # from this size on a mapping is trimmed
 _TRIM_SECONDS: Final = 0.001
-_IN_USE_SECONDS: Final = (
-    60.0  # no thread takes longer from finding a blob to opening it
-)
+# no thread takes longer from finding a blob to opening it
+_IN_USE_SECONDS: Final = 60.0
 
 ROW_BYTES: Final = 64 << 10
 """A task or a contribution below this size is stored in its row instead of a blob."""

@@ -103,9 +103,8 @@ def _field_path(parts: Iterable[int | str]) -> str:
     for part in parts:
         if isinstance(part, int):
             path += f" number {part + 1},"
-        elif (
-            "[" not in part
-        ):  # not pydantic's name of a union member, such as literal['a','b']
+        # pydantic also names members of a union here, such as literal['a','b']
+        elif "[" not in part:
             path += f"{' ' if path.endswith(',') else '.' * bool(path)}{part}"
     return path.removesuffix(",").strip()
 

@@ -254,9 +254,8 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
             _spans.remove(span)
         break
     rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
-    with _blas().limit(
-        limits=1, user_api="blas"
-    ):  # threads do not pay for small matrices
+    # threads do not pay for small matrices
+    with _blas().limit(limits=1, user_api="blas"):
         residual = rows
         for _ in range(2):  # one projection leaves a rounding error in the span
             residual = residual - (residual @ basis) @ basis.T

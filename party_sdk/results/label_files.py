@@ -80,9 +80,8 @@ def id_columns(
 def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
     """Write a table as Parquet, a sheet of Excel or CSV."""
     if ending in _PARQUET:
-        from pyarrow import (
-            parquet,
-        )  # imported here, like csv: most parties need neither
+        # imported here, like csv: most parties need neither
+        from pyarrow import parquet
 
         parquet.write_table(table, target)
     elif ending == _SHEET:

@@ -372,9 +372,8 @@ def occurrences(
     Raises InvalidData if a column is missing or has gaps, or a line names an object that
         is not among ``objects``.
     """
-    from scipy.sparse import (
-        coo_array,
-    )  # imported here, since other tables do not need it
+    # imported here, since other tables do not need it
+    from scipy.sparse import coo_array
 
     for name in (form.object, form.item, form.count):
         if name is not None and name not in table.column_names:

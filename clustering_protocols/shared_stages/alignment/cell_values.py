@@ -28,9 +28,8 @@ _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 _MOST_STAND_INS: Final = 3
 _LEAST_ROWS, _TIMES = 4, 3
 _UNIQUE_SHARE: Final = 0.9
-_NOT_IN_NAMES: Final = re.compile(
-    r"[\d@]"
-)  # a name without these may be frequent, and still identify a person
+# a name, which has none of these, may be frequent and still identify a person
+_NOT_IN_NAMES: Final = re.compile(r"[\d@]")
 
 
 def is_missing_word(text: str) -> bool:

@@ -144,9 +144,8 @@ def _apply_joint_steps(
         text = text.casefold()
         if composes and not text.isascii():
             text = unicodedata.normalize(form, text)  # folding can undo a composition
-    if "spaces" in steps and _SPACE.search(
-        text
-    ):  # a search is faster than a substitution
+    # a search is faster than a substitution
+    if "spaces" in steps and _SPACE.search(text):
         text = spaces.sub(" ", text)
     return text
 
