@@ -467,12 +467,12 @@ class Party:
 
         Rows that lack a required value are left out.
         """
-        memory = self.stored.load_state().answered.after
+        memory = self.stored.load_state().after
         return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def units(self, data: DataSource) -> FloatArray:
         """Return the divisor (m,) of each column of clustered rows."""
-        memory = self.stored.load_state().answered.after
+        memory = self.stored.load_state().after
         return units_of(self.terms, self.invitation.slot, memory, data)
 
     def result(
@@ -572,10 +572,10 @@ class Party:
         last = self.stored.load_state()
         outcome = party.conclude(
             last.journal,
-            last.answered.after,
+            last.after,
             result,
             data,
-            acknowledged=self.stored.ledger.has_receipt(last.answered.round_key),
+            acknowledged=self.stored.ledger.has_receipt(last.round_key),
         )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
@@ -601,7 +601,7 @@ class Party:
             outcome
             if outcome is None or admitted is None
             else admitted.put_back(outcome)
-            for outcome in party.early_outcomes(last.journal, last.answered.after)
+            for outcome in party.early_outcomes(last.journal, last.after)
         ]
 
     def _engine(self, agreement: bytes) -> engine.PartyEngine:

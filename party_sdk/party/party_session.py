@@ -105,13 +105,20 @@ class Identity(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredRound:
-    """The last answered round, and the memory before and after it."""
+class DurableState:
+    """The state of a party, which is stored before its answer is sent.
+
+    round, attempt, task_digest: of the last answered task.
+    contribution, contribution_digest: the bytes of the last answer, and their digest.
+    before, after: the memory before and after the last answer.
+    """
 
     round: int = 0
     attempt: int = 0
     task_digest: str = ""
     contribution_digest: str = ""
+    contribution: bytes = field(default=b"", repr=False)
+    journal: Journal = field(default_factory=Journal)
     before: Memory = field(default_factory=Memory)
     after: Memory = field(default_factory=Memory)
 
@@ -134,22 +141,10 @@ class AnsweredRound:
             f"{self.attempt}."
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DurableState:
-    """The state of a party, which is stored before its answer is sent.
-
-    contribution: the bytes of the last answer.
-    """
-
-    answered: AnsweredRound = field(default_factory=AnsweredRound)
-    journal: Journal = field(default_factory=Journal)
-    contribution: bytes = field(default=b"", repr=False)
-
     @property
     def sent_contribution(self) -> bytes:
         """Return the bytes of the last answer, exactly as they were first sent."""
-        if sha256(self.contribution).hexdigest() != self.answered.contribution_digest:
+        if sha256(self.contribution).hexdigest() != self.contribution_digest:
             raise NotReady("The last answer was changed; ask for a new session.")
         return self.contribution
 
@@ -312,18 +307,10 @@ class PartySession:
             "SELECT moment, kind, content FROM memory WHERE party = ?", self.id
         ):
             entries[moment][kind] = content
-        round_, attempt, task_digest, contribution_digest, contribution, journal = row
         return DurableState(
-            answered=AnsweredRound(
-                round=round_,
-                attempt=attempt,
-                task_digest=task_digest,
-                contribution_digest=contribution_digest,
-                before=Memory(entries["before"]),
-                after=Memory(entries["after"]),
-            ),
-            journal=Journal.decode(journal),
-            contribution=contribution,
+            **dict(row) | {"journal": Journal.decode(row["journal"])},
+            before=Memory(entries["before"]),
+            after=Memory(entries["after"]),
         )
 
     @property
@@ -340,7 +327,6 @@ class PartySession:
         before: the stored state, if the caller has it; unchanged memory is not written.
         """
         before = before or self.load_state()
-        answered = state.answered
         with self.store.transaction() as database:
             party = self.id_in(database)
             database.execute(
@@ -351,16 +337,16 @@ class PartySession:
                 "contribution = excluded.contribution, journal = excluded.journal",
                 (
                     party,
-                    *answered.round_key,
-                    answered.task_digest,
-                    answered.contribution_digest,
+                    *state.round_key,
+                    state.task_digest,
+                    state.contribution_digest,
                     state.contribution,
                     state.journal.encode(),
                 ),
             )
             memories = (
-                ("before", before.answered.before, answered.before),
-                ("after", before.answered.after, answered.after),
+                ("before", before.before, state.before),
+                ("after", before.after, state.after),
             )
             for moment, old, new in memories:
                 for kind, content in new.entries.items():

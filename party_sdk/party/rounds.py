@@ -32,12 +32,7 @@ from party_sdk.disclosures.history import Rows, degrees_in, history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
-from party_sdk.party.party_session import (
-    WITHDRAWN,
-    AnsweredRound,
-    DurableState,
-    PartySession,
-)
+from party_sdk.party.party_session import WITHDRAWN, DurableState, PartySession
 
 _REPORT_SECONDS: Final = 1.0
 _MIN_POLL_SECONDS: Final = 0.2  # between two requests for a task
@@ -70,7 +65,7 @@ class Responder:
     def __post_init__(self) -> None:
         self._state = self.stored.load_state()
         self._agreement_id = self.stored.agreement_id
-        round_key = self._state.answered.round_key
+        round_key = self._state.round_key
         self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
     def answer(
@@ -103,26 +98,26 @@ class Responder:
         last.journal.check_going()
         packet, digest = packets.read(task), sha256(task).hexdigest()
         round_key = (packet.address.round, packet.address.attempt)
-        if round_key == last.answered.round_key:
-            if digest != last.answered.task_digest:
+        if round_key == last.round_key:
+            if digest != last.task_digest:
                 raise Equivocation(f"Round {round_key[0]}, attempt {round_key[1]}.")
             self._store_receipt()
             return self._send(last.sent_contribution)
-        before = last.answered.base(*round_key)
+        before = last.base(*round_key)
         answer = party.reply(
             last.journal, before, packet, data, acknowledged=self._acknowledged
         )
-        answered_round = AnsweredRound(
+        state = DurableState(
             round=round_key[0],
             attempt=round_key[1],
             task_digest=digest,
             contribution_digest=sha256(answer.contribution).hexdigest(),
+            contribution=answer.contribution,
+            journal=answer.journal,
             before=before,
             after=answer.memory,
         )
-        self._store_answer(
-            answered_round, answer, data, shows_rows=party.shows_rows(packet)
-        )
+        self._store_answer(state, answer, data, shows_rows=party.shows_rows(packet))
         return self._send(answer.contribution)
 
     def send_again(self) -> None:
@@ -132,12 +127,12 @@ class Responder:
         """
         last, ledger = self._state, self.stored.ledger
         ledger.read()
-        if ledger.awaits_receipt(last.answered.round_key):
+        if ledger.awaits_receipt(last.round_key):
             self._send(last.sent_contribution)
 
     def _store_answer(
         self,
-        answered_round: AnsweredRound,
+        state: DurableState,
         answer: engine.TaskOutcome,
         data: DataSource,
         *,
@@ -148,20 +143,15 @@ class Responder:
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
         self._require_approval(answer)
-        state = DurableState(
-            answered=answered_round,
-            journal=answer.journal,
-            contribution=answer.contribution,
-        )
         with self.stored.store.transaction():
             self._store_receipt()
             recorded = self._record_use(answer.memory, data, shows_rows=shows_rows)
             self.stored.save_state(state, self._state)
             self.stored.ledger.log_sending(
-                answered_round.round_key,
-                answered_round.task_digest,
-                answered_round.contribution_digest,
-                len(answer.contribution),
+                state.round_key,
+                state.task_digest,
+                state.contribution_digest,
+                len(state.contribution),
                 answer.notes,
             )
         self._state, self._recorded = state, recorded
@@ -241,8 +231,7 @@ class Responder:
         a crash before that, the answer is sent again for its receipt.
         """
         session, task = self.terms.session, None
-        answered_round = self._state.answered
-        round_key, digest = answered_round.round_key, answered_round.contribution_digest
+        round_key, digest = self._state.round_key, self._state.contribution_digest
         try:
             receipt, task = self.analyst.contribute(
                 session, *round_key, contribution, LONG_POLL_SECONDS, digest=digest
@@ -266,7 +255,7 @@ class Responder:
     def _store_receipt(self) -> None:
         receipt, self._receipt = self._receipt, None
         if receipt is not None:
-            round_key = self._state.answered.round_key
+            round_key = self._state.round_key
             self.stored.ledger.log_receipt(round_key, receipt)
 
 

@@ -20,25 +20,18 @@ from clustering_protocols.shared_stages.row_selection import AdmittedRows
 from clustering_protocols.terms.roster_entries import sign_terms
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.files import default_home
-from party_sdk.party.party_session import (
-    AnsweredRound,
-    Document,
-    DurableState,
-    Identity,
-    PartySession,
-)
+from party_sdk.party.party_session import Document, DurableState, Identity, PartySession
 
 CONTRIBUTION = b"what was sent"
-ANSWERED = AnsweredRound(
+STANDING = DurableState(
     round=3,
     attempt=2,
     task_digest="ab" * 32,
     contribution_digest=sha256(CONTRIBUTION).hexdigest(),
+    contribution=CONTRIBUTION,
+    journal=Journal(round=3, attempt=2),
     before=Memory({"own-word": b"one", "position": b""}),
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
-)
-STANDING = DurableState(
-    answered=ANSWERED, journal=Journal(round=3, attempt=2), contribution=CONTRIBUTION
 )
 IDENTITY = Identity(
     invitation="https://a#coterie-2/s/a/code/secret",
@@ -99,15 +92,14 @@ def test_what_is_kept_is_read_back(folder: PartySession) -> None:
 
 
 def facts(standing: DurableState) -> tuple[object, ...]:
-    answered = standing.answered
     return (
         standing.contribution,
         standing.journal.encode(),
-        answered.round_key,
-        answered.task_digest,
-        answered.contribution_digest,
-        answered.before.entries,
-        answered.after.entries,
+        standing.round_key,
+        standing.task_digest,
+        standing.contribution_digest,
+        standing.before.entries,
+        standing.after.entries,
     )
 
 
@@ -215,12 +207,15 @@ def test_memory_follows_rounds_and_attempts(folder: PartySession) -> None:
         (3, 1, {"z": b""}),
     ]
     for round_, attempt, changes in steps:
-        before = state.answered.base(round_, attempt)
+        before = state.base(round_, attempt)
         memory = Memory(before.entries | changes)
-        answered = AnsweredRound(
-            round=round_, attempt=attempt, before=before, after=memory
+        fresh = DurableState(
+            round=round_,
+            attempt=attempt,
+            contribution=b"%d" % round_,
+            before=before,
+            after=memory,
         )
-        fresh = DurableState(answered=answered, contribution=b"%d" % round_)
         folder.save_state(fresh, state)
         state = fresh
         assert facts(PartySession(folder.home, "s", "a").load_state()) == facts(fresh)
@@ -241,8 +236,8 @@ def test_an_identity_shows_no_secret(shown: object) -> None:
 def test_a_later_round_or_attempt_starts_from_its_own_memory(
     round_: int, attempt: int, expected: str
 ) -> None:
-    base = ANSWERED.base(round_, attempt)
-    assert base.entries == getattr(ANSWERED, expected).entries
+    base = STANDING.base(round_, attempt)
+    assert base.entries == getattr(STANDING, expected).entries
 
 
 @pytest.mark.parametrize(
@@ -250,7 +245,7 @@ def test_a_later_round_or_attempt_starts_from_its_own_memory(
 )
 def test_an_earlier_round_or_attempt_is_equivocation(round_: int, attempt: int) -> None:
     with pytest.raises(Equivocation, match="after round 3, attempt 2"):
-        ANSWERED.base(round_, attempt)
+        STANDING.base(round_, attempt)
 
 
 HOLD = """
