@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -41,7 +40,6 @@ _STOP_SECONDS: Final = 10.0  # meanwhile the operator cannot read why the party 
 def connect(
     address: str,
     *,
-    ca_file: Path | None = None,
     patience: float = 300.0,
     listeners: Listeners = NO_LISTENERS,
     http: httpx.Client | None = None,
@@ -49,8 +47,6 @@ def connect(
     """Return the analyst at an address.
 
     address: https://…; plain http is accepted for this machine only.
-    ca_file: PEM file of the institution's certificate authority, trusted instead of the
-        usual ones; by default that of ``COTERIE_CA_FILE``.
     patience: seconds for which a request is repeated while the analyst does not answer.
     listeners: callbacks for the time without an answer.
     http: a client to use instead, for example in tests.
@@ -58,10 +54,7 @@ def connect(
     Raises InvalidParameters if the address is invalid, or a file holds no certificate.
     Raises GuardRefused for plain http to another machine.
     """
-    transport = Transport(
-        address, ca_file=ca_file, patience=patience, listeners=listeners, http=http
-    )
-    return HttpAnalyst(transport)
+    return HttpAnalyst(Transport(address, patience, listeners, http))
 
 
 class HttpAnalyst(CoordinatedAnalyst):

@@ -68,14 +68,12 @@ def authority_file() -> Path | None:
     return Path(name) if name else None
 
 
-def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that trusts the authority in a file, or the usual ones.
-
-    ca_file: by default that of :func:`authority_file`.
+def build_tls_context(scheme: str) -> ssl.SSLContext:
+    """Return a context that trusts the authority of COTERIE_CA_FILE, or the usual ones.
 
     Raises InvalidParameters if the file holds no certificate.
     """
-    ca_file = ca_file or authority_file()
+    ca_file = authority_file()
     if ca_file is not None:
         try:
             return ssl.create_default_context(cafile=ca_file)
@@ -92,13 +90,9 @@ def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
     )
 
 
-def open_http(
-    url: str, ca_file: Path | None = None, *, seconds: float = 60.0
-) -> httpx.Client:
+def open_http(url: str, *, seconds: float = 60.0) -> httpx.Client:
     """Return a client for one analyst; see ``open_client`` and ``build_tls_context``."""
-    return open_client(
-        url, build_tls_context(urlsplit(url).scheme, ca_file), seconds=seconds
-    )
+    return open_client(url, build_tls_context(urlsplit(url).scheme), seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +121,6 @@ class Transport:
     def __init__(
         self,
         url: str,
-        *,
-        ca_file: Path | None,
         patience: float,
         listeners: Listeners,
         http: httpx.Client | None,
@@ -144,7 +136,7 @@ class Transport:
         self.patience = patience
         self.listeners = listeners
         self._outage = ""
-        self._http = http or open_http(url, ca_file)
+        self._http = http or open_http(url)
 
     def close(self) -> None:
         """Close all connections."""

@@ -52,9 +52,17 @@ def made(folder: Path, host: str = "127.0.0.1", days: int = 36_500) -> Path:
     return folder / "tls.pem"
 
 
-def test_a_named_authority_of_the_institution_is_trusted(tmp_path: Path) -> None:
+@pytest.fixture
+def trust(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    return lambda file: monkeypatch.setenv("COTERIE_CA_FILE", str(file))
+
+
+def test_a_named_authority_of_the_institution_is_trusted(
+    tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
     own = made(tmp_path / "own")
-    with served(own.parent) as (url, shown), connect(url, ca_file=own) as analyst:
+    trust(own)
+    with served(own.parent) as (url, shown), connect(url) as analyst:
         assert analyst.as_party("token").identity() == "0" * 64
     assert shown == ["Bearer token"]
 
@@ -62,23 +70,23 @@ def test_a_named_authority_of_the_institution_is_trusted(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("shows", "trusts", "why"),
     [
-        ("own", lambda _: None, "COTERIE_CA_FILE"),
-        ("own", lambda folder: made(folder / "other"), "COTERIE_CA_FILE"),
-        (
-            "elsewhere",
-            lambda folder: folder / "elsewhere" / "tls.pem",
-            "is for another name.*COTERIE_CA_FILE",
-        ),
+        ("own", "", "COTERIE_CA_FILE"),
+        ("own", "other", "COTERIE_CA_FILE"),
+        ("elsewhere", "elsewhere", "is for another name.*COTERIE_CA_FILE"),
     ],
     ids=["no authority", "another authority", "another host"],
 )
 def test_an_untrusted_server_gets_no_token_and_no_retry(
-    tmp_path: Path, shows: str, trusts: Callable[[Path], Path | None], why: str
+    tmp_path: Path, trust: Callable[[Path], None], shows: str, trusts: str, why: str
 ) -> None:
     made(tmp_path / shows, "127.0.0.1" if shows == "own" else "10.9.8.7")
+    if trusts == "other":
+        made(tmp_path / trusts)
+    if trusts:
+        trust(tmp_path / trusts / "tls.pem")
     with (
         served(tmp_path / shows) as (url, shown),
-        connect(url, ca_file=trusts(tmp_path), patience=60) as analyst,
+        connect(url, patience=60) as analyst,
         pytest.raises(KeyNotAuthentic, match=why),
     ):
         analyst.as_party("token").identity()
@@ -87,16 +95,18 @@ def test_an_untrusted_server_gets_no_token_and_no_retry(
 
 @pytest.mark.parametrize("trusts_it", [True, False])
 def test_an_expired_certificate_is_reported_with_its_day(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, trusts_it: bool
+    tmp_path: Path, trust: Callable[[Path], None], *, trusts_it: bool
 ) -> None:
     ended = made(tmp_path / "ended", days=366)
+    if trusts_it:
+        trust(ended)
     with served(ended.parent) as (url, shown):
         with (
-            connect(url, ca_file=ended if trusts_it else None) as analyst,
+            connect(url) as analyst,
             pytest.raises(CertificateRefused) as refused,
         ):
             analyst.as_party("token").identity()
-        monkeypatch.setenv("COTERIE_CA_FILE", str(ended))
+        trust(ended)
         [found] = [each for each in check_analyst(url) if not each.good]
     if trusts_it:
         assert "expired on 2021-01-01 00:00 UTC" in refused.value.detail
@@ -112,7 +122,10 @@ def test_an_expired_certificate_is_reported_with_its_day(
     assert shown == []
 
 
-def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
+def test_a_file_that_holds_no_certificate_is_named(
+    tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
+    trust(tmp_path / "ca.pem")
     with pytest.raises(InvalidParameters, match=r"ca\.pem holds no certificate"):
-        connect("https://127.0.0.1:1", ca_file=tmp_path / "ca.pem")
+        connect("https://127.0.0.1:1")
