@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import httpx
 import sqlalchemy as sa
-from support.in_process import Api, ByHand
+from support.in_process import Api, ByHand, Wire
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.models import Contribution
@@ -21,8 +21,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from coterie import Party, Policy
-from party_sdk.analyst_client.http_analyst import connect
+from coterie import Policy
 
 SESSION = "s-sitting"
 """One name for all sittings: equal parties draw equal numbers."""
@@ -65,22 +64,10 @@ class Sitting:
         return {u for u in self.uploads if (u.round, u.attempt) < (round_, attempt)}
 
 
-class _Counting(httpx.BaseTransport):
-    """Passes requests on and counts the contributions among them.
-
-    An analyst that lies tells nobody that a party stopped: ``hides_stops``.
-    """
-
-    def __init__(self, inner: httpx.BaseTransport, *, hides_stops: bool) -> None:
-        self.inner = inner
-        self.hides_stops = hides_stops
-        self.n_sent = 0
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.n_sent += request.url.path.endswith("/contribution")
-        if self.hides_stops and request.url.path.endswith("/stopped"):
-            return httpx.Response(204, request=request)
-        return self.inner.handle_request(request)
+def _hide_stop(request: httpx.Request) -> httpx.Response | None:
+    """Answer as an analyst that lies, which tells nobody that a party stopped."""
+    is_stop = request.url.path.endswith("/stopped")
+    return httpx.Response(204, request=request) if is_stop else None
 
 
 def sit(
@@ -141,29 +128,27 @@ def _end_waiting(api: Api, session: ByHand, ended: set[str]) -> None:
 def _ending(
     api: Api, session: ByHand, slot: str, home: Path, *, hides_stops: bool
 ) -> Ending:
-    wire = _Counting(api.client._transport, hides_stops=hides_stops)
+    wire = api.wire()
+    if hides_stops:
+        wire.before = _hide_stop
     try:
         return Ending(labels=_run(wire, session, slot, home))
     except CoterieError as error:
-        first = error
-    after = _Counting(api.client._transport, hides_stops=hides_stops)
+        first, again = error, None
+    wire.requests.clear()
     try:
-        _run(after, session, slot, home)
-    except CoterieError as again:
-        return Ending(error=first, again=again, n_sent_again=after.n_sent)
-    return Ending(error=first, n_sent_again=after.n_sent)
+        _run(wire, session, slot, home)
+    except CoterieError as error:
+        again = error
+    n_sent = len(wire.sent("/contribution"))
+    return Ending(error=first, again=again, n_sent_again=n_sent)
 
 
-def _run(wire: _Counting, session: ByHand, slot: str, home: Path) -> list[int]:
+def _run(wire: Wire, session: ByHand, slot: str, home: Path) -> list[int]:
     risks = frozenset(json.loads(session.drawn)["risks"])
-    http = httpx.Client(base_url="http://127.0.0.1", transport=wire)
-    with Party.join(
-        session.invitation(slot),
-        policy=Policy(accepted_risks=risks, least_known=0),
-        home=home,
-        entropy=session.keys[slot],
-        analyst=connect("http://127.0.0.1", patience=5, http=http),
-    ) as party:
+    policy = Policy(accepted_risks=risks, least_known=0)
+    entropy = session.keys[slot]
+    with session.accept(slot, home, wire, policy=policy, entropy=entropy) as party:
         labels: list[int] = party.run(session.parts.data[slot]).labels.tolist()
     return labels
 

@@ -8,8 +8,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from support.analyst_process import ACCEPTING
-from support.in_process import Api
+from support.in_process import ACCEPTING, Api
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (

@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from support.analyst_process import ACCEPTING
-from support.in_process import Api, ByHand
+from support.in_process import ACCEPTING, Api, ByHand
 from support.terminal import coterie
 
 from analyst_service import members
@@ -262,13 +261,8 @@ class Guests:
         return self.folder / slot
 
     def party(self, slot: str, policy: Policy = ACCEPTING, **more: Any) -> Party:
-        return Party.join(
-            more.pop("invitation", self.session.invitation(slot)),
-            policy=policy,
-            home=more.pop("home", self.home(slot)),
-            analyst=self.api.connect(),
-            **more,
-        )
+        home = more.pop("home", self.home(slot))
+        return self.session.accept(slot, home, policy=policy, **more)
 
 
 @pytest.fixture
@@ -426,10 +420,10 @@ class Guest:
     def party(
         self, url: str = HERE, *, secret: bytes | None = None, moved: bool = False
     ) -> Party:
-        return Party.join(
-            self.invitation(url, secret),
-            policy=ACCEPTING,
-            home=self.home,
+        return self.session.accept(
+            SLOT,
+            self.home,
+            invitation=self.invitation(url, secret),
             analyst=self.connect(url),
             accept_moved=moved,
         )
@@ -540,10 +534,4 @@ def test_changed_terms_or_coordinator_are_refused_once_accepted(guest: Guest) ->
         ),
     ):
         with pytest.raises(GuardRefused, match="other terms than were accepted"):
-            Party.join(
-                invitation,
-                policy=ACCEPTING,
-                home=guest.home,
-                analyst=guest.connect(HERE),
-                accept_moved=True,
-            )
+            session.accept(SLOT, guest.home, invitation=invitation, accept_moved=True)

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from click.testing import Result
-from support.analyst_process import ACCEPTING
 from support.in_process import Api
 from support.terminal import coterie
 
@@ -19,7 +18,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.home import Home
-from party_sdk.party.participant import Party
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 PARTS = simulation.split(
@@ -49,9 +47,7 @@ def test_coordinators_and_parties_manage_notice_addresses(
     home = tmp_path / "home"
     with start_api(**MAIL) as api:
         session = api.open(Dummy(), PARTS)
-        with Party.join(
-            session.invitation(A), policy=ACCEPTING, home=home, analyst=api.connect()
-        ) as party:
+        with session.accept(A, home) as party:
             party.enrol(PARTS.data[A])
         asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
         own = ("party", "status", session.id, A, "--home", str(home))
@@ -80,13 +76,8 @@ def test_run_registers_the_address_named_at_join(
         assert f"{desk} is notified once you" in joined.stderr
         assert "ck_" not in joined.output
         notes: list[Mapping[str, Any]] = []
-        with Party.join(
-            session.invitation(SLOT),
-            policy=ACCEPTING,
-            home=home,
-            analyst=api.connect(),
-            asker=Mock(is_present=False, show_notes=notes.append),
-        ) as party:
+        asker = Mock(is_present=False, show_notes=notes.append)
+        with session.accept(SLOT, home, asker=asker) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
             requests = party.stored.load_identity().told

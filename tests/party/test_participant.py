@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support import raw_packets
 from support.drawn_terms import drawn
-from support.in_process import Api, ByHand
+from support.in_process import ACCEPTING, Api, ByHand
 
 from analyst_service import contribution_endpoints as tasks
 from clustering_protocols import simulation
@@ -43,7 +43,6 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Guards, Layout, Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
-from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 
@@ -55,7 +54,6 @@ ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 RISKS = ("dummy.by-design", "house.open-slot")
-ACCEPTING = Policy(accepted_risks=frozenset(RISKS), least_known=0)
 
 
 def terms(
@@ -119,34 +117,11 @@ def test_terms_that_this_release_would_not_draw_up_are_refused() -> None:
         ACCEPTING.check_terms(Terms.model_validate({**agreed, "risks": RISKS[:1]}))
 
 
-class Between(httpx.BaseTransport):
-    """Stands between a party and the analyst: writes down, and may change answers.
+class Table:
+    """A party in the SDK, its session at a running analyst, and who stands between.
 
     ``old``: the analyst knows no waiting uploads, so that tasks come by GET alone.
     """
-
-    def __init__(self, inner: httpx.BaseTransport, tamper: Tamper | None) -> None:
-        self.inner = inner
-        self.tamper = tamper
-        self.undelivered: str | None = None
-        self.requests: list[httpx.Request] = []
-        self.old = True
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
-        if self.undelivered and request.url.path.endswith(self.undelivered):
-            raise httpx.ConnectError("not delivered", request=request)
-        if self.old:
-            request.headers.pop("prefer", None)
-        response = self.inner.handle_request(request)
-        return self.tamper(request, response) if self.tamper else response
-
-    def sent(self, ending: str) -> list[bytes]:
-        return [r.content for r in self.requests if r.url.path.endswith(ending)]
-
-
-class Table:
-    """A party in the SDK, its session at a running analyst, and who stands between."""
 
     def __init__(
         self,
@@ -160,26 +135,24 @@ class Table:
         self.home = home
         self.parts = parts
         self.session: ByHand = api.open(params, parts, **more)
-        self.between = Between(api.client._transport, None)
+        self.old, self.undelivered = True, ""
+        self.between = api.wire()
+        self.between.before = self._pass_on
         others = parts.layout.names[1:]
         if others:
             self.session.join(*others, turn=False)
 
-    def invitation(self) -> str:
-        return self.session.invitation(A)
+    def _pass_on(self, request: httpx.Request) -> None:
+        if self.undelivered and request.url.path.endswith(self.undelivered):
+            raise httpx.ConnectError("not delivered", request=request)
+        if self.old:
+            request.headers.pop("prefer", None)
 
-    def party(
-        self, tamper: Tamper | None = None, policy: Policy = ACCEPTING, **more: Any
-    ) -> Party:
-        self.between.tamper = tamper
-        http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
-        return Party.join(
-            more.pop("invitation", None) or self.invitation(),
-            policy=policy,
-            home=self.home,
-            entropy=self.session.keys[A],
-            analyst=connect("http://127.0.0.1", patience=0, http=http),
-            **more,
+    def party(self, tamper: Tamper | None = None, **more: Any) -> Party:
+        self.between.after = tamper or (lambda _, response: response)
+        entropy = self.session.keys[A]
+        return self.session.accept(
+            A, self.home, self.between, patience=0, entropy=entropy, **more
         )
 
     def run(
@@ -215,7 +188,7 @@ def waiting(start_api: StartApi, home: Path) -> Iterator[Table]:
     """The same, at an analyst that holds uploads until the next task is there."""
     with start_api(driven=True) as api:
         table = Table(api, home, ALONE, Dummy(n_clusters=3))
-        table.between.old = False
+        table.old = False
         yield table
 
 
@@ -509,10 +482,10 @@ def test_a_party_that_was_interrupted_goes_on_where_it_was(
 def test_what_was_not_delivered_is_sent_again_byte_for_byte(
     pair: Table, ending: str
 ) -> None:
-    pair.between.undelivered = ending
+    pair.undelivered = ending
     with pytest.raises(Unavailable):
         pair.run()
-    pair.between.undelivered = None
+    pair.undelivered = ""
     pair.run()
     first, second, *_ = pair.between.sent(ending)
     assert first == second

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from support.analyst_process import ACCEPTING, House
+from support.analyst_process import House
 from support.in_process import Api
 from support.terminal import coterie
 
@@ -27,8 +27,7 @@ from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
-from coterie import Party
-from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.home.identities import OwnIdentity
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
@@ -193,38 +192,24 @@ def test_a_receipt_proves_an_analysts_false_audit(
         signed_logs.compare(finished.audit, lie)
 
 
-class Forging(httpx.BaseTransport):
-    """An analyst whose receipts are signed by somebody else, or not at all."""
-
-    def __init__(self, inner: httpx.BaseTransport, signature: str) -> None:
-        self.inner = inner
-        self.signature = signature
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        response = self.inner.handle_request(request)
-        if not request.url.path.endswith("/contribution"):
-            return response
-        task = response.read()
-        told = json.loads(receipt_in(response.headers) or b"{}")
-        forged = Receipt.model_validate({**told, "signature": self.signature})
-        headers = httpx.Headers(response.headers)
-        headers.update(receipt_headers(forged))
-        return httpx.Response(response.status_code, headers=headers, content=task)
-
-
 @pytest.mark.parametrize("signature", ["", "0" * 128, STRANGER.sign(b"receipt")])
 def test_a_receipt_without_the_analysts_signature_is_no_receipt(
     start_api: StartApi, home: Path, signature: str
 ) -> None:
+    """It was signed by somebody else, or by nobody."""
+
+    def forge(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if not request.url.path.endswith("/contribution"):
+            return response
+        told = json.loads(receipt_in(response.headers) or b"{}")
+        forged = Receipt.model_validate({**told, "signature": signature})
+        response.headers.update(receipt_headers(forged))
+        return response
+
     with start_api(driven=True) as api:
-        session = api.open(Dummy(), PARTS)
-        forging = Forging(api.client._transport, signature)
-        http = httpx.Client(base_url="http://127.0.0.1", transport=forging)
-        analyst = connect("http://127.0.0.1", patience=0, http=http)
-        joined = Party.join(
-            session.invitation(A), policy=ACCEPTING, home=home, analyst=analyst
-        )
-        with joined as party:
+        wire = api.wire()
+        wire.after = forge
+        with api.open(Dummy(), PARTS).accept(A, home, wire, patience=0) as party:
             with pytest.raises(KeyNotAuthentic):
                 party.run(PARTS.data[A])
             events = [entry["event"] for entry in party.stored.ledger.read()]

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from support.analyst_process import ACCEPTING
 from support.in_process import Api
 
 from clustering_protocols import simulation
@@ -27,7 +26,6 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_in
 from coterie import Party
-from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.party.party_session import PartySession
 from tests.service.samples import StartApi, X
 
@@ -124,33 +122,14 @@ def test_an_audit_tells_who_sent_and_received_which_digest_when(api: Api) -> Non
     assert list(hash_chain.read(lines)) == entries
 
 
-class Between(httpx.BaseTransport):
-    """Stands between a party and the analyst, and looks before anything leaves."""
-
-    def __init__(self, inner: httpx.BaseTransport) -> None:
-        self.inner = inner
-        self.before: Callable[[httpx.Request], None] = lambda _: None
-        self.after: Callable[[httpx.Response], httpx.Response] = lambda r: r
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.before(request)
-        response = self.inner.handle_request(request)
-        sends = request.url.path.endswith("/contribution")
-        return self.after(response) if sends else response
-
-
 class Alone:
     def __init__(self, api: Api, home: Path) -> None:
         self.session = api.open(Dummy(void_attempts=1), ALONE)
-        self.home = home
-        self.between = Between(api.client._transport)
-        self.slot = ALONE.layout.names[0]
+        self.home, self.wire = home, api.wire()
+        [self.slot] = ALONE.layout.names
 
     def party(self) -> Party:
-        http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
-        invitation = self.session.invitation(self.slot)
-        analyst = connect("http://127.0.0.1", patience=0, http=http)
-        return Party.join(invitation, policy=ACCEPTING, home=self.home, analyst=analyst)
+        return self.session.accept(self.slot, self.home, self.wire, patience=0)
 
     def run(self) -> None:
         with self.party() as party:
@@ -167,12 +146,12 @@ def alone(start_api: StartApi, home: Path) -> Iterator[Alone]:
         yield Alone(api, home)
 
 
-def fail_at(last: int) -> Callable[[httpx.Response], httpx.Response]:
+def fail_at(last: int) -> Callable[[httpx.Request, httpx.Response], httpx.Response]:
     """Lose one answer to an upload: the so-manyeth."""
     numbers = count(1)
 
-    def lose(response: httpx.Response) -> httpx.Response:
-        if next(numbers) == last:
+    def lose(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith("/contribution") and next(numbers) == last:
             raise httpx.ReadError("lost")
         return response
 
@@ -196,7 +175,7 @@ def test_a_contribution_and_its_entry_survive_a_power_cut(
             assert left.load_state().sent_contribution == request.content
             assert last["digest"] == sha256(request.content).hexdigest()
 
-    alone.between.before = before
+    alone.wire.before = before
     alone.run()
     assert next(numbers) == 7
 
@@ -212,7 +191,7 @@ def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
             assert database.execute("PRAGMA synchronous").fetchone()[0] == full
             statements.clear()
 
-    alone.between.before = before
+    alone.wire.before = before
     with alone.party() as party:
         with party.stored.store.transaction() as database:
             database.set_trace_callback(statements.append)
@@ -227,35 +206,33 @@ def test_a_copy_of_a_home_that_is_behind_sends_nothing(
     alone: Alone, tmp_path: Path
 ) -> None:
     """The copy, and the party itself, answer in turns: the journal knows better."""
-    alone.between.after = fail_at(2)
+    alone.wire.after = fail_at(2)
     with pytest.raises(Exception, match="attempt"):
         alone.run()
     shutil.copytree(alone.home, tmp_path / "copy")
-    alone.between.after = fail_at(3)
+    alone.wire.after = fail_at(3)
     with pytest.raises(Exception, match="attempt"):
         alone.run()
     alone.home = tmp_path / "copy"
-    alone.between.after = lambda response: response
-    sent: list[str] = []
-    alone.between.before = lambda request: sent.append(request.url.path)
+    alone.wire.after = lambda _, response: response
+    alone.wire.requests.clear()
     with pytest.raises(TaskRefused, match="earlier lines"):
         alone.run()
-    contributions = [path for path in sent if path.endswith("/contribution")]
-    assert len(contributions) == 1, "the answer that both had sent, byte for byte"
-    assert "/rounds/2/" in contributions[0]
+    assert len(alone.wire.sent("/rounds/2/attempts/1/contribution")) == 1
+    assert len(alone.wire.sent("/contribution")) == 1, "the bytes that both had sent"
 
 
 @pytest.mark.threat(42, 44)
 def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(alone: Alone) -> None:
     lost: list[dict[str, Any]] = []
 
-    def lose(response: httpx.Response) -> httpx.Response:
-        if not lost:
+    def lose(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith("/contribution") and not lost:
             lost.append(json.loads(receipt_in(response.headers) or b"{}"))
             raise httpx.ReadError("lost")
         return response
 
-    alone.between.after = lose
+    alone.wire.after = lose
     with pytest.raises(Exception, match="attempt"):
         alone.run()
     assert alone.entries[-1]["event"] == "sending"
@@ -267,8 +244,6 @@ def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(alone: Alone) -> Non
 
 @pytest.mark.threat(59)
 def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
-    sent: list[str] = []
-    alone.between.before = lambda request: sent.append(request.url.path)
     with alone.party() as party:
         party.enrol(ALONE.data[alone.slot])
         [pages] = party.stored.store.row("PRAGMA page_count")
@@ -276,7 +251,7 @@ def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
         with pytest.raises(StorageFull, match="This machine has no room"):
             party.run(ALONE.data[alone.slot])
         party.stored.store.row("PRAGMA max_page_count = 1000000")
-    n_sent = len([path for path in sent if path.endswith("/contribution")])
+    n_sent = len(alone.wire.sent("/contribution"))
     events = [entry["event"] for entry in alone.entries]
     assert n_sent == events.count("sending") < 6, "what was not stored was not sent"
     alone.run()

@@ -35,11 +35,6 @@ from support.in_process import Api
 from support.warm import Warm, stock
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
-ACCEPTING = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}), least_known=0
-)
-"""Takes part in sessions of the dummy protocol whose slots stand open."""
-
 
 # Below the ports that the system hands out, so that none goes to a connection between
 # the probe and its use. Whoever holds the lock of a port's file has the port.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -38,11 +38,16 @@ from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
-from coterie import Coordinator
+from coterie import Coordinator, Party, Policy
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.invitations import Invitation
 from support.databases import write_current_file
+
+ACCEPTING = Policy(
+    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}), least_known=0
+)
+"""Takes part in sessions of the dummy protocol whose slots stand open."""
 
 
 class HandClock:
@@ -124,6 +129,31 @@ class InProcess(httpx.BaseTransport):
         )
 
 
+class Wire(httpx.BaseTransport):
+    """Stands between a party and the analyst.
+
+    before: sees each request, and may answer in the analyst's place.
+    after: may change each answer.
+    """
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self.inner = inner
+        self.requests: list[httpx.Request] = []
+        self.before: Callable[[httpx.Request], httpx.Response | None] = lambda _: None
+        self.after: Callable[[httpx.Request, httpx.Response], httpx.Response] = (
+            lambda _, answer: answer
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if (answer := self.before(request)) is not None:
+            return answer
+        return self.after(request, self.inner.handle_request(request))
+
+    def sent(self, ending: str) -> list[bytes]:
+        return [r.content for r in self.requests if r.url.path.endswith(ending)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Api:
     """An analyst in this process: its parts, and a client that calls it."""
@@ -165,6 +195,9 @@ class Api:
         inner = self.client._transport
         http = http or httpx.Client(base_url=self.client.base_url, transport=inner)
         return connect(str(http.base_url), patience=5, http=http)
+
+    def wire(self) -> Wire:
+        return Wire(self.client._transport)
 
     def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
         how: dict[str, Any] = {"home": home, "entropy": entropy}
@@ -346,6 +379,24 @@ class ByHand:
             "signature": roster_entries.sign_terms(self.coordinator, signed),
         }
         return str(Invitation(**{**named, **more}))
+
+    def accept(
+        self,
+        slot: str,
+        home: Path,
+        wire: Wire | None = None,
+        patience: float = 5,
+        **more: Any,
+    ) -> Party:
+        """Let the SDK accept the invitation of a slot."""
+        url = str(self.api.client.base_url)
+        http = httpx.Client(base_url=url, transport=wire or self.api.client._transport)
+        named = {
+            "invitation": self.invitation(slot),
+            "policy": ACCEPTING,
+            "analyst": connect(url, patience=patience, http=http),
+        }
+        return Party.join(home=home, **{**named, **more})
 
     def member(
         self,
