@@ -1,13 +1,15 @@
 """Fixtures for tests of the service."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support.in_process import Api, in_process
 
-from party_sdk.cli import main
+from analyst_service.settings import Settings
+from tests.service.samples import command
 
 
 @pytest.fixture
@@ -35,11 +37,5 @@ def file_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Result]:
     """Run a command of an administrator in an environment of its own."""
-
-    def call(*words: object, **variables: object) -> Result:
-        given = {name: str(value) for name, value in variables.items()}
-        folder = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
-        environment = folder | {"COTERIE_DATABASE_URL": ""} | given
-        return CliRunner().invoke(main, [str(word) for word in words], env=environment)
-
-    return call
+    place = Settings(data_dir=tmp_path / "data")
+    return partial(command, place, COTERIE_DATABASE_URL="")

@@ -114,9 +114,7 @@ def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
 
 
 def events(session: ByHand) -> Counter[str]:
-    answer = session.api.send("GET", f"{session.path}/audit", session.key)
-    lines = answer.json()["lines"]
-    return Counter(line.partition('"event":"')[2].partition('"')[0] for line in lines)
+    return Counter(entry["event"] for entry in session.audit)
 
 
 class Refused(FileDraft):
@@ -311,7 +309,7 @@ def test_the_receipt_is_due_whatever_becomes_of_the_session(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     content = session.reply(A)
     assert put(session, A, content, "wait=0").status_code == 204
-    api.send("POST", f"{session.path}/cancel", session.key)
+    session.cancel()
     again = put(session, A, content, "wait=5")
     assert again.status_code == 204
     assert receipt_of(again).slot == A

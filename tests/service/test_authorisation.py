@@ -1,14 +1,14 @@
 """Who may do what: credentials, revocation and quotas."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support.analyst_process import wait_for
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
@@ -19,28 +19,16 @@ from analyst_service.models import Credential
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
-from party_sdk.cli import main
 from tests.service.raw_requests import start
-from tests.service.samples import PARTS, A, B, StartApi, problem_of
+from tests.service.samples import PARTS, A, B, Cast, StartApi, command, problem_of
 
 
-class Cast:
-    """A session in its first round, and everybody who might ask for something."""
+class Asking(Cast):
+    """The same, and what they ask for."""
 
     def __init__(self, api: Api) -> None:
-        self.api = api
-        self.session = api.open(Dummy(), PARTS).join()
-        self.other = api.open(Dummy(), PARTS).join()
+        super().__init__(api)
         self.content = self.session.reply(A)
-        self.secrets: dict[str, str | None] = {
-            "nobody": None,
-            "garbage": "ck_garbage",
-            "member": self.session.tokens[A],
-            "stranger": self.other.tokens[A],
-            "owner": self.session.key,
-            "another coordinator": api.key(),
-            "administrator": api.key(Role.ADMINISTRATOR),
-        }
 
     def ask(
         self, operation: str, caller: str, session: str | None = None
@@ -140,7 +128,7 @@ EXPECTED: dict[str, tuple[int, ...]] = {
 
 @pytest.mark.threat(26, 27)
 def test_each_caller_gets_what_the_matrix_says(api: Api) -> None:
-    cast, seen = Cast(api), {}
+    cast, seen = Asking(api), {}
     document = api.send("GET", "/openapi.json").json()
     operations = {
         operation["operationId"]
@@ -213,9 +201,7 @@ def test_sessions_of_one_id_know_nothing_of_each_other(api: Api) -> None:
     two.join().finish()
     assert one.put(A, one.reply(A)).json()["session"] == one.id
     for session in (one, two):
-        path = f"{one.path}/audit"
-        lines = api.send("GET", path, session.key).json()["lines"]
-        assert {json.loads(line)["session"] for line in lines} == {one.id}
+        assert {entry["session"] for entry in session.audit} == {one.id}
     assert (one.status["state"], two.status["state"]) == ("collecting", "completed")
     assert api.send("DELETE", two.path, two.key).status_code == 204
     one.answer(B)
@@ -274,11 +260,8 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
-    settings = api.service.settings
-    monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
-    monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
     monkeypatch.setattr("analyst_service.database.SystemClock", lambda: api.clock)
-    return lambda *words: CliRunner().invoke(main, words)
+    return partial(command, api.service.settings)
 
 
 def tokens(api: Api, slot: str) -> list[str]:
@@ -312,8 +295,7 @@ def test_a_revoked_party_does_not_come_back_by_joining(
     previewed = api.send("POST", "/v1/join/preview", json={"code": session.codes[A]})
     assert problem_of(previewed) is Problem.INVITATION_EXPIRED
     assert session.task(B).status_code == (401 if how == "all" else 200)
-    lines = api.send("GET", f"{session.path}/audit", session.key).json()["lines"]
-    revoked = [e["slot"] for e in map(json.loads, lines) if e["event"] == "revoked"]
+    revoked = [e["slot"] for e in session.audit if e["event"] == "revoked"]
     assert revoked == ([A, B] if how == "all" else [A])
 
 

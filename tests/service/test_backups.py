@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
 
@@ -27,23 +26,10 @@ from analyst_service.retention import live_digests
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
-from party_sdk.cli import main
-from tests.service.samples import PARTS, A, B
+from tests.service.samples import PARTS, A, B, command as run, environment_of
 
 SECRET_LABEL = "Dr Secret of ward 3"
 Change = Callable[[Path], object]
-
-
-def environment_of(place: Settings) -> dict[str, str]:
-    return {
-        "COTERIE_DATA_DIR": str(place.data_dir),
-        "COTERIE_DATABASE_URL": place.database_url,
-    }
-
-
-def run(place: Settings, *words: str | Path) -> Result:
-    told = [str(word) for word in words]
-    return CliRunner().invoke(main, told, env=environment_of(place))
 
 
 @pytest.fixture(scope="module")

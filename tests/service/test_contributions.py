@@ -166,8 +166,7 @@ def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> Non
 
 def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
     """What a receipt says of the audit's line on an upload."""
-    path = f"{session.path}/audit"
-    lines = session.api.send("GET", path, session.key).json()["lines"]
+    lines = session.audit_lines
     digest = sha256(upload.body).hexdigest()
     [number] = [n for n, line in enumerate(lines, 1) if digest in line]
     return {"sequence": number, "entry": hash_chain.digest(lines[number - 1])}

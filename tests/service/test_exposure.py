@@ -14,9 +14,7 @@ import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
 from support.in_process import Api, in_process
 
-from analyst_service.credentials import Role
 from analyst_service.models import Base, Credential, Invitation
-from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -26,61 +24,28 @@ from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import invitations
 from party_sdk.party.party_session import PartySession
-from tests.service.samples import PARTS, A
+from tests.service.samples import PARTS, A, Cast
 
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 
 
-class World:
-    """A session in its first round, and everybody who might ask for something."""
-
-    def __init__(self, api: Api) -> None:
-        self.api = api
-        self.session = api.open(Dummy(), PARTS).join()
-        other = api.open(Dummy(), PARTS).join()
-        self.callers: dict[str, str | None] = {
-            "nobody": None,
-            "guesser": "ck_guess",
-            "party of another session": other.tokens[A],
-            "other coordinator": other.key,
-            "owner": self.session.key,
-            "administrator": api.key(Role.ADMINISTRATOR),
-            "member": self.session.tokens[A],
-        }
-
-    def ask(self, verb: str, path: str, caller: str) -> httpx.Response:
-        path = path.format(
-            name="dummy",
-            session_id=self.session.id,
-            round_=1,
-            attempt=1,
-            receiver_id="0" * 32,
-        )
-        return self.api.send(verb, path, self.callers[caller])
-
-
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
     """One for all that is refused: nothing of it changes anything."""
     with in_process(tmp_path_factory.mktemp("world")) as api:
-        yield World(api)
-
-
-def documented(api: Api) -> list[tuple[str, str]]:
-    paths = api.send("GET", "/openapi.json").json()["paths"]
-    return [(verb.upper(), path) for path, verbs in paths.items() for verb in verbs]
+        yield Cast(api)
 
 
 @pytest.mark.threat(26)
-def test_no_verb_is_open_that_is_not_documented(world: World) -> None:
-    operations = documented(world.api)
-    before = world.api.stored()
-    for path in {path for _, path in operations}:
-        for verb in VERBS:
-            if (verb, path) not in operations:
-                for caller in world.callers:
-                    assert world.ask(verb, path, caller).status_code == 404
-    assert world.api.stored() == before
+def test_no_verb_is_open_that_is_not_documented(world: Cast) -> None:
+    api, before = world.api, world.api.stored()
+    names = {"name": "dummy", "session_id": world.session.id, "receiver_id": "0" * 32}
+    for path, documented in api.send("GET", "/openapi.json").json()["paths"].items():
+        address = path.format(**names, round_=1, attempt=1)
+        for verb in set(VERBS) - {verb.upper() for verb in documented}:
+            for secret in world.secrets.values():
+                assert api.send(verb, address, secret).status_code == 404
+    assert api.stored() == before
 
 
 # Fields
@@ -90,7 +55,7 @@ def test_no_verb_is_open_that_is_not_documented(world: World) -> None:
 @pytest.mark.parametrize(
     "field", ["owner", "owner_id", "state", "party", "receipt", "id", "deleted_at"]
 )
-def test_no_body_sets_what_is_not_its_to_set(world: World, field: str) -> None:
+def test_no_body_sets_what_is_not_its_to_set(world: Cast, field: str) -> None:
     session, api = world.session, world.api
     invited = api.open(Dummy(), PARTS)
     before = api.stored()
@@ -124,7 +89,7 @@ NUMBERS = ["NaN", "Infinity", "1e999", "-1", "1.5", "0", "1e400", "2e9"]
 @pytest.mark.threat(3, 19)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_weird_number_is_refused_and_changes_nothing(
-    world: World, number: str
+    world: Cast, number: str
 ) -> None:
     api, before = world.api, world.api.stored()
     text = json.dumps({**world.session.terms, "protocol": {"name": "dummy"}})
@@ -156,7 +121,7 @@ TWICE = {
 
 @pytest.mark.threat(3)
 @pytest.mark.parametrize("what", TWICE)
-def test_a_name_that_stands_twice_is_refused(world: World, what: str) -> None:
+def test_a_name_that_stands_twice_is_refused(world: Cast, what: str) -> None:
     verb, path, text = TWICE[what]
     headers = {"Content-Type": "application/json"}
     refusal = world.api.send(
@@ -278,7 +243,7 @@ def test_no_row_value_no_id_and_no_secret_is_kept_by_the_analyst(
         assert identity.token
         hidden[f"token of {slot}"] = forms(identity.token)
     assert len(hidden) == 3 + 3 * len(crowd.layout.names) + 1
-    places = {"answers": "".join(answers).encode(), **kept(analyst)}
+    places = {"answers": "".join(answers).encode(), **analyst.kept()}
     assert len(places) > 40
     found = [
         (what, name)
@@ -287,25 +252,6 @@ def test_no_row_value_no_id_and_no_secret_is_kept_by_the_analyst(
         if any(text in content for text in texts)
     ]
     assert found == []
-
-
-def kept(analyst: Analyst) -> dict[str, bytes]:
-    """Everything that the analyst keeps: files, its log among them, and rows."""
-    files = {
-        str(path): path.read_bytes()
-        for path in analyst.data_dir.parent.rglob("*")
-        if path.is_file()
-    }
-    assert files[str(analyst.log)], "the service logs"
-    url = analyst.environment["COTERIE_DATABASE_URL"]
-    engine = sa.create_engine(Settings(database_url=url).database)
-    with engine.connect() as connection:
-        for table in Base.metadata.sorted_tables:
-            for number, row in enumerate(connection.execute(sa.select(table))):
-                values = [v if isinstance(v, bytes) else str(v).encode() for v in row]
-                files[f"{table.name} {number}"] = b"\t".join(values)
-    engine.dispose()
-    return files
 
 
 def test_the_search_finds_what_is_there() -> None:

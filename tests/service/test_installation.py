@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 
 import pytest
-from click.testing import CliRunner, Result
 from obstore.store import MemoryStore
 from support.databases import BOTH_DATABASES, Databases, write_current_file
 from support.in_process import Api
@@ -28,8 +28,7 @@ from analyst_service.installation import (
 from analyst_service.object_store import ObjectBlobStore
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.dummy import Dummy
-from party_sdk.cli import main
-from tests.service.samples import PARTS, A
+from tests.service.samples import PARTS, A, command
 
 OURS, OTHERS = "a" * 64, "b" * 64
 Stores = Callable[[str], FileBlobStore]
@@ -164,48 +163,39 @@ def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
         check_parts(database, Parts(OTHERS, stores("one")))
 
 
-def run(api: Api, *words: str, **variables: str | Path) -> Result:
-    settings = api.service.settings
-    environment = {
-        "COTERIE_DATA_DIR": str(settings.data_dir),
-        "COTERIE_DATABASE_URL": settings.database,
-        **{name: str(value) for name, value in variables.items()},
-    }
-    return CliRunner().invoke(main, words, env=environment)
-
-
 @pytest.mark.threat(171)
 @pytest.mark.usefixtures("serves")
 def test_serve_and_backup_name_the_wrong_setting_and_the_remedy(
     api: Api, tmp_path: Path
 ) -> None:
+    run = partial(command, api.service.settings)
     session = api.open(Dummy(), PARTS).join()
     session.put(A, session.reply(A))
-    assert run(api, "serve").exit_code == 0
+    assert run("serve").exit_code == 0
     other, elsewhere = tmp_path / "other.json", tmp_path / "elsewhere"
     load_identity(other)
     key = api.service.settings.identity_path
     for words in (["serve"], ["backup", str(tmp_path / "copy")]):
-        done = run(api, *words, COTERIE_IDENTITY_FILE=other)
+        done = run(*words, COTERIE_IDENTITY_FILE=other)
         assert done.exit_code == 1
         assert "COTERIE_IDENTITY_FILE" in done.stderr
         assert "coterie config adopt key" in done.stderr
-        done = run(api, *words, COTERIE_IDENTITY_FILE=key, COTERIE_DATA_DIR=elsewhere)
+        done = run(*words, COTERIE_IDENTITY_FILE=key, COTERIE_DATA_DIR=elsewhere)
         assert done.exit_code == 1
         assert "COTERIE_DATA_DIR" in done.stderr
         assert "coterie config adopt store" in done.stderr
     assert not (tmp_path / "copy").exists()
     here = {"COTERIE_IDENTITY_FILE": key, "COTERIE_DATA_DIR": elsewhere}
-    refused = run(api, "config", "adopt", "store", **here)
+    refused = run("config", "adopt", "store", **here)
     assert refused.exit_code == 1
     assert "lacks arrays" in refused.stderr
     shutil.copytree(
         api.service.settings.data_dir / "blobs", elsewhere / "blobs", dirs_exist_ok=True
     )
     (elsewhere / "blobs" / "mark").unlink()
-    assert run(api, "serve", **here).exit_code == 1
-    adopted = run(api, "config", "adopt", "store", **here)
+    assert run("serve", **here).exit_code == 1
+    adopted = run("config", "adopt", "store", **here)
     assert adopted.exit_code == 0
     assert '"message": "adopted"' in adopted.stderr
-    assert run(api, "serve", **here).exit_code == 0
-    assert run(api, "serve").exit_code == 1
+    assert run("serve", **here).exit_code == 0
+    assert run("serve").exit_code == 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from analyst_service.database import Database, alembic_config
 from analyst_service.models import Base, Principal, Session
 from analyst_service.settings import Settings
 from coterie.build import find_schema
-from party_sdk.cli import main
+from tests.service import samples
 
 
 @pytest.fixture
@@ -63,12 +64,11 @@ Run = Callable[..., Result]
 def run(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
-    monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("COTERIE_DATABASE_URL", database_url)
     monkeypatch.setattr(
         "analyst_service.cli.shutdown.run", lambda *_, **__: pytest.fail("it serves")
     )
-    return lambda *words: CliRunner().invoke(main, words)
+    place = Settings(data_dir=tmp_path / "data", database_url=database_url)
+    return partial(samples.command, place)
 
 
 OTHER_SCHEMAS = (

@@ -160,7 +160,7 @@ def test_a_party_is_told_its_turn_that_it_is_awaited_and_the_end(
     api.clock.forward(DAY / 2)
     tell(api)
     assert mails.events() == ["turn", "awaited"], "and nothing to who has answered"
-    api.send("POST", f"{session.path}/cancel", session.key)
+    session.cancel()
     tell(api)
     assert mails.events() == ["turn", "awaited", "ended"]
 
@@ -355,7 +355,7 @@ def test_few_addresses_are_told_and_few_were_ever_named(told_api: Api) -> None:
     while post(session, "0@ward.example").status_code == 201:
         named += 1
     assert named == 20
-    told_api.send("POST", f"{session.path}/cancel", session.key)
+    session.cancel()
     assert post(session, "0@ward.example").json()["state"] == "cancelled"
 
 
@@ -380,7 +380,7 @@ def test_notices_are_limited_per_hour_except_the_last(
             tell(api)
             session.answer()
         assert mails.events() == ["added", "turn"]
-        api.send("POST", f"{session.path}/cancel", session.key)
+        session.cancel()
         tell(api)
         assert mails.events()[-1] == "ended"
 

@@ -29,7 +29,6 @@ from analyst_service.steps import job_of, record, take
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, StartApi, X
 
@@ -84,7 +83,7 @@ def test_an_ended_session_releases_the_answers_in_its_rows(api: Api) -> None:
     session.put(A, content)
     assert column(api, Contribution.content, session) == {content}
     assert is_in_files(content[-64:], api)
-    api.send("POST", f"{session.path}/cancel", session.key)
+    session.cancel()
     keep(api)
     assert column(api, Contribution.content, session) == {None}
     assert not is_in_files(content[-64:], api)
@@ -142,10 +141,10 @@ def test_what_another_session_holds_too_stays(api: Api) -> None:
                 received_at=api.clock.now(),
             )
         )
-    api.send("POST", f"{first.path}/cancel", first.key)
+    first.cancel()
     keep(api)
     assert digest in blobs_of(api)
-    api.send("POST", f"{second.path}/cancel", second.key)
+    second.cancel()
     keep(api)
     assert digest not in blobs_of(api)
 
@@ -165,8 +164,7 @@ def test_deleting_leaves_the_audit_and_nothing_else(api: Api, state: str) -> Non
         assert rows[table] == [], table
     assert blobs == []
     assert "ward 7" not in repr(rows)
-    page = api.send("GET", f"{session.path}/audit", session.key).json()
-    events = [entry["event"] for entry in hash_chain.read(page["lines"])]
+    events = [entry["event"] for entry in session.audit]
     assert (events[0], events[-1]) == ("opened", "deleted")
     assert ("cancel" in events) == (state != "completed")
     before = api.stored()
@@ -235,7 +233,7 @@ def test_the_keeper_works_by_itself(
     monkeypatch.setattr("analyst_service.retention.SWEEP_SECONDS", 0.01)
     with start_api() as api:
         session = api.open(Dummy(), PARTS).join()
-        api.send("POST", f"{session.path}/cancel", session.key)
+        session.cancel()
         with Sweeper(api.service):
             wait_for(lambda: column(api, Session.purged_at, session) != {None})
 

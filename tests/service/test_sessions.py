@@ -244,10 +244,6 @@ def assert_over(response: httpx.Response, state: str, reason: Problem | None) ->
     assert response.json().get("reason") == (reason and reason.slug)
 
 
-def cancel(session: ByHand) -> httpx.Response:
-    return session.api.send("POST", f"{session.path}/cancel", session.key)
-
-
 STAGES_OF_LIFE: dict[str, Callable[[ByHand], Any]] = {
     "recruiting": lambda session: session,
     "collecting": lambda session: session.join(),
@@ -261,15 +257,15 @@ def test_cancelling_returns_the_session_and_is_repeatable(
 ) -> None:
     session = file_api.open(Dummy(), PARTS)
     STAGES_OF_LIFE[when](session)
-    first = cancel(session)
+    first = session.cancel()
     assert (first.status_code, first.json()["state"]) == (200, "cancelled")
     assert first.json()["reason"] == Problem.CANCELLED.slug
     before = file_api.stored()
-    assert cancel(session).json() == first.json() == session.status
+    assert session.cancel().json() == first.json() == session.status
     assert file_api.stored() == before
     put_in_state(session, SessionState.COMPLETED)
     change(session, reason=None, detail=None)
-    assert_over(cancel(session), "completed", None)
+    assert_over(session.cancel(), "completed", None)
 
 
 def test_a_failed_session_tells_why(api: Api) -> None:
@@ -370,7 +366,7 @@ def test_free_slots_alone_are_invited(
     refusal = file_api.send("POST", path, session.key, json=body)
     assert problem_of(refusal) is Problem.INVALID_PARAMETERS
     assert why in refusal.json()["detail"]
-    cancel(session)
+    session.cancel()
     refusal = file_api.send("POST", path, session.key, json=body)
     assert problem_of(refusal) is Problem.SESSION_OVER
 
@@ -394,7 +390,7 @@ def test_while_a_step_is_computed_nobody_is_awaited(api: Api) -> None:
     refusal = api.send("PUT", path, session.key, json=later)
     assert problem_of(refusal) is Problem.NOT_READY
     assert problem_of(session.put(A, answer)) is Problem.ROUND_CLOSED
-    cancel(session)
+    session.cancel()
     refusal = api.send("PUT", path, session.key, json=later)
     assert problem_of(refusal) is Problem.SESSION_OVER
 
@@ -414,7 +410,7 @@ def test_one_run_is_chosen_once_all_are_done(api: Api) -> None:
     assert choose(3).json()["state"] == choose(3).json()["state"] == "stepping"
     assert problem_of(choose(2)) is Problem.ROUND_CLOSED
     change(session, chosen=None)
-    cancel(session)
+    session.cancel()
     assert_over(choose(3), "cancelled", Problem.CANCELLED)
 
 
@@ -446,9 +442,9 @@ def test_a_party_may_say_why_it_does_not_join_and_join_later(file_api: Api) -> N
     assert file_api.stored() == before, "what is refused or repeated changes nothing"
     decline(session, state="refused", reason="guard-refused")
     assert slot_of(session) == ("refused", "guard-refused", True)
-    events = [line["event"] for line in audited(session) if "slot" in line]
+    events = [line["event"] for line in session.audit if "slot" in line]
     assert events[-2:] == ["invited", "declined"], "once, however often it is said"
-    assert "No vote." not in json.dumps(audited(session))
+    assert "No vote." not in json.dumps(session.audit)
     earlier = session.codes[A]
     session.codes |= session.invite(A)
     assert slot_of(session) == ("invited", None, True)
@@ -457,7 +453,7 @@ def test_a_party_may_say_why_it_does_not_join_and_join_later(file_api: Api) -> N
     session.join(A)
     assert slot_of(session) == ("joined", None, False)
     assert problem_of(decline(session)) is Problem.INVITATION_USED
-    cancel(session)
+    session.cancel()
     refusal = decline(session, code=session.codes[B])
     assert_over(refusal, "cancelled", Problem.CANCELLED)
 
@@ -552,13 +548,6 @@ def said_of(session: ByHand) -> dict[str, str | None]:
     return {slot["name"]: slot["stopped"] for slot in session.status["slots"]}
 
 
-def audited(session: ByHand) -> list[dict[str, Any]]:
-    lines = session.api.send("GET", f"{session.path}/audit", session.key).json()[
-        "lines"
-    ]
-    return [json.loads(line) for line in lines]
-
-
 def test_a_session_that_needs_all_ends_at_once(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     answer = session.reply(A)
@@ -570,7 +559,7 @@ def test_a_session_that_needs_all_ends_at_once(api: Api) -> None:
     told = session.task(B)
     assert problem_of(told) is Problem.SESSION_OVER
     assert told.json()["detail"] == status["detail"]
-    own, end = audited(session)[-2:]
+    own, end = session.audit[-2:]
     assert (own["event"], own["slot"], own["reason"]) == ("stopped", A, "refused")
     assert end["event"] == end["reason"] == Problem.PARTY_STOPPED.slug
     assert problem_of(session.put(A, answer)) is Problem.SESSION_OVER
@@ -584,7 +573,7 @@ def test_a_party_that_is_held_is_seen_and_may_go_on(api: Api) -> None:
     assert session.task(A).status_code == 200
     assert stop(session, A, None).status_code == 204
     assert said_of(session)[A] is None
-    events = [(line["event"], line.get("reason")) for line in audited(session)]
+    events = [(line["event"], line.get("reason")) for line in session.audit]
     assert {("stopped", "held"), ("continued", None)} <= set(events)
 
 

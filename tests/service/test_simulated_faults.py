@@ -37,7 +37,6 @@ from analyst_service.models import Contribution
 from analyst_service.retention import Sweeper
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.identities import Institution
 from tests.service.samples import PARTS
@@ -196,8 +195,7 @@ class Faults(RuleBasedStateMachine):
     @precondition(lambda self: len(self.ended) == 1)
     @rule(session=sessions)
     def cancel(self, session: int) -> None:
-        opened = self.sessions[session]
-        self.ask(self.api.send("POST", f"{opened.path}/cancel", opened.key))
+        self.ask(self.sessions[session].cancel())
 
     @rule(session=sessions)
     def read_results(self, session: int) -> None:
@@ -265,12 +263,9 @@ class Faults(RuleBasedStateMachine):
             self.api.turn()
         for opened in self.sessions:
             assert opened.status["state"] in ENDS
-            path = f"{opened.path}/audit"
-            lines = self.api.send("GET", path, opened.key).json()["lines"]
-            entries = list(hash_chain.read(lines))
             places = [
                 (e["slot"], e["round"], e["attempt"])
-                for e in entries
+                for e in opened.audit
                 if e["event"] == "contribution"
             ]
             assert len(set(places)) == len(places)

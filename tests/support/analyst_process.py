@@ -9,17 +9,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Self
 
 import httpx
+import sqlalchemy as sa
 
 from analyst_service.credentials import Role, create_key
 from analyst_service.database import Database
+from analyst_service.models import Base
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
@@ -134,6 +136,33 @@ class Analyst:
             self.process.send_signal(how)
             self.process.wait(30)
             self.process = None
+
+    @contextmanager
+    def database(self) -> Iterator[sa.Connection]:
+        """Lend a connection to its database."""
+        url = self.environment["COTERIE_DATABASE_URL"]
+        settings = Settings(data_dir=self.data_dir, database_url=url)
+        engine = sa.create_engine(settings.database)
+        with engine.connect() as connection:
+            yield connection
+        engine.dispose()
+
+    def kept(self) -> dict[str, bytes]:
+        """Everything that it keeps: files, its log among them, and rows."""
+        files = {
+            str(path): path.read_bytes()
+            for path in self.data_dir.parent.rglob("*")
+            if path.is_file()
+        }
+        assert files[str(self.log)], "the service logs"
+        with self.database() as connection:
+            for table in Base.metadata.sorted_tables:
+                for number, row in enumerate(connection.execute(sa.select(table))):
+                    values = (
+                        v if isinstance(v, bytes) else str(v).encode() for v in row
+                    )
+                    files[f"{table.name} {number}"] = b"\t".join(values)
+        return files
 
     def connect(self, http: httpx.Client | None = None) -> HttpAnalyst:
         return connect(self.url, patience=120, http=http)

@@ -33,6 +33,7 @@ from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
+from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms import roster_entries
@@ -453,6 +454,20 @@ class ByHand:
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = self.api.send("GET", self.path, self.key).json()
         return found
+
+    @property
+    def audit_lines(self) -> list[str]:
+        answer = self.api.send("GET", f"{self.path}/audit", self.key)
+        lines: list[str] = answer.json()["lines"]
+        return lines
+
+    @property
+    def audit(self) -> list[dict[str, Any]]:
+        """The entries of the audit, whose chain holds."""
+        return list(hash_chain.read(self.audit_lines))
+
+    def cancel(self) -> httpx.Response:
+        return self.api.send("POST", f"{self.path}/cancel", self.key)
 
     def task(self, slot: str) -> httpx.Response:
         return self.api.send("GET", f"{self.path}/task", self.tokens[slot])

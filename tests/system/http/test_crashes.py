@@ -20,7 +20,6 @@ from support.repeats import thorough
 from support.warm import with_constants
 
 from analyst_service.models import AuditLine, Contribution
-from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
@@ -66,11 +65,7 @@ def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
     """Labels, rows, blobs and receipts are those of a run without a fault."""
     session = crowd.session.id
     assert crowd.labels() == crowd.expected()
-    url = analyst.environment["COTERIE_DATABASE_URL"]
-    engine = sa.create_engine(
-        Settings(database_url=url, data_dir=analyst.data_dir).database
-    )
-    with engine.connect() as connection:
+    with analyst.database() as connection:
         own = sa.select(Contribution).where(Contribution.session_id == session)
         rows = connection.execute(own).all()
         lines = connection.scalars(
@@ -78,7 +73,6 @@ def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
             .where(AuditLine.session_id == session)
             .order_by(AuditLine.number)
         ).all()
-    engine.dispose()
     assert len(rows) == 2 * 6, "two parties, five rounds and one of them twice"
     events = Counter(entry["event"] for entry in hash_chain.read(lines))
     assert events["contribution"] == len(rows)

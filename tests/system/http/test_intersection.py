@@ -1,16 +1,13 @@
 """Rows of common people over real HTTP: labels, what is kept, and limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from support import guesses
 from support.analyst_process import Analyst, Crowd
 from support.tables import blobs, names, overlapping, parties
 
-from analyst_service.models import Base
-from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
@@ -34,14 +31,14 @@ def params(method: str) -> ProductQuantisation:
 def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     gather: Gather, analyst: Analyst
 ) -> None:
-    before = b"\n".join(everything(analyst))
+    before = b"\n".join(analyst.kept().values())
     crowd = gather(params("ecdh"), PARTS)
     crowd.start()
     found = crowd.labels()
     assert found == crowd.expected()
     outside = {slot: labels.count(-1) for slot, labels in found.items()}
     assert outside == {"r1c1": 5, "r1c2": 6, "r1c3": 7}
-    held = b"\n".join(everything(analyst))
+    held = b"\n".join(analyst.kept().values())
     for kind in (b"counted", b"shown", b"blinded-ids"):
         assert held.count(kind) > before.count(kind)
     digest = crowd.party("r1c1").stored.agreement or b""
@@ -56,25 +53,6 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     entries = crowd.party("r1c1").stored.ledger.read()
     noted = next(e["notes"] for e in entries if e["event"] == "noting")
     assert noted["ids compared in your row group, at most"].startswith("r1c1 35, r1c2")
-
-
-def everything(analyst: Analyst) -> Iterator[bytes]:
-    """All that the analyst keeps: every row of its database, every file, its log."""
-    settings = Settings(
-        database_url=analyst.environment["COTERIE_DATABASE_URL"],
-        data_dir=analyst.data_dir,
-    )
-    engine = sa.create_engine(settings.database)
-    with engine.connect() as connection:
-        for table in Base.metadata.tables.values():
-            for row in connection.execute(sa.select(table)):
-                yield from (
-                    v if isinstance(v, bytes) else repr(v).encode() for v in row
-                )
-    engine.dispose()
-    for path in analyst.data_dir.rglob("*"):
-        if path.is_file():
-            yield path.read_bytes()
 
 
 KEYED = Layout.lattice(1, 3)
@@ -119,7 +97,7 @@ def test_http_links_as_the_simulation_and_names_nobody(
     found = crowd.labels()
     assert found == crowd.expected()
     assert {labels.count(-1) for labels in found.values()} == {5}
-    held = b"\n".join(everything(analyst))
+    held = b"\n".join(analyst.kept().values())
     assert b"key-tokens" in held
     known = [b"", crowd.session.id.encode()]
     people_named = [name for data in DATA.values() for name in data.ids or ()]
