@@ -10,7 +10,7 @@ import numpy as np
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine.packets import Address, Header, Packet, encode
-from clustering_protocols.records import codec, json_form
+from clustering_protocols.records import json_form
 from clustering_protocols.wire.states import SessionState, SlotState, StopReason
 
 Example = dict[str, Any]
@@ -24,20 +24,20 @@ _SIGNATURE: Final = _KEY + _DIGEST
 _CODE: Final = "sZlxdjAulTzNI6UY7cvxKp9WasAPV-2n"
 
 
-def _packet(stage: str, round_: int, kind: str, arrays: codec.Arrays) -> Example:
-    """Return the JSON form of a packet whose record holds only arrays."""
-    address = Address(
-        session=_SESSION,
-        agreement=_DIGEST,
-        slot="south",
-        stage=stage,
-        round=round_,
-        attempt=1,
-    )
-    record = {"kind": kind, "version": 1, "values": {}}
-    packet = Packet(header=Header(address=address, record=record), arrays=arrays)
-    return json_form.of_bytes(encode(packet))
-
+_CONTRIBUTION: Final = Packet(
+    header=Header(
+        address=Address(
+            session=_SESSION,
+            agreement=_DIGEST,
+            slot="south",
+            stage="upload",
+            round=4,
+            attempt=1,
+        ),
+        record={"kind": "projections", "version": 1, "values": {}},
+    ),
+    arrays={"rows": np.array([[0.5, -1.25]]), "anchors": np.array([[0.25, 2.0]])},
+)
 
 BODIES: Final[dict[str, Example]] = {
     "put_session": {
@@ -77,12 +77,7 @@ BODIES: Final[dict[str, Example]] = {
         },
         "proof": _SIGNATURE,
     },
-    "put_contribution": _packet(
-        "upload",
-        4,
-        "projections",
-        {"rows": np.array([[0.5, -1.25]]), "anchors": np.array([[0.25, 2.0]])},
-    ),
+    "put_contribution": json_form.of_bytes(encode(_CONTRIBUTION)),
 }
 """Example bodies, by operation."""
 

@@ -365,10 +365,9 @@ class Home:
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
         """Open the addresses that get a party's notifications."""
-        stored = self.stored(session, slot)
-        url = Invitation.parse(stored.load_identity().invitation).url
-        with self.connect(url) as analyst:
-            yield OwnReceivers.of_party(stored, analyst)
+        identity = self.stored(session, slot).load_identity()
+        with self.connect(Invitation.parse(identity.invitation).url) as analyst:
+            yield OwnReceivers(analyst.as_party(identity.token or ""), session)
 
     # Stored sessions
 

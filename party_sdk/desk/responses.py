@@ -24,7 +24,7 @@ from party_sdk.application.home import Home
 from party_sdk.desk.form_answers import page_above, see_other
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
 from party_sdk.home.files import read_secret_variable
-from party_sdk.supervisor import Supervisor
+from party_sdk.supervisor.supervisor import Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)

@@ -31,7 +31,7 @@ from party_sdk.desk.responses import Desk, desk_of, render_error, render_page
 from party_sdk.desk.sections import SECTIONS
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.store import store_of
-from party_sdk.supervisor import Supervisor
+from party_sdk.supervisor.supervisor import Supervisor
 
 HOST: Final = "127.0.0.1"
 _LEASE: Final = "the desk"

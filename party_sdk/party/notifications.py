@@ -30,15 +30,6 @@ class OwnReceivers:
         self._analyst = analyst
         self._session = session
 
-    @classmethod
-    def of_party(cls, stored: PartySession, analyst: Analyst) -> OwnReceivers:
-        """Return the receivers of a stored party.
-
-        Raises NotReady if nothing is stored.
-        """
-        token = stored.load_identity().token
-        return cls(analyst.as_party(token or ""), stored.session)
-
     def add(self, address: str) -> ReceiverAdded:
         """Register a mail address.
 

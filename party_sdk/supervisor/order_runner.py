@@ -36,7 +36,7 @@ from party_sdk.analyst_client.transport import Listeners
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
-from party_sdk.home.disk_room import is_full, no_room
+from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
@@ -175,10 +175,11 @@ class OrderRunner:
 
     def _advance(self) -> End:
         try:
-            if self._take_order():
-                self._begin()
-            else:
-                execute_withdrawal(self._files, self._order)
+            with report_full_disk(None, "Labels or a report were to be written."):
+                if self._take_order():
+                    self._begin()
+                else:
+                    execute_withdrawal(self._files, self._order)
         except DecisionPending:
             return End.AWAITS_A_PERSON
         except DecisionDeclined as declined:
@@ -187,13 +188,6 @@ class OrderRunner:
             self._files.update_status(
                 state=OrderState.QUEUED, trouble=Trouble.of(error)
             )
-            return End.TRY_AGAIN
-        except OSError as error:
-            if not is_full(error):
-                raise
-            folder = Path(error.filename).parent if error.filename else None
-            full = Trouble.of(no_room(folder, "Labels or a report were to be written."))
-            self._files.update_status(state=OrderState.QUEUED, trouble=full)
             return End.TRY_AGAIN
         except CoterieError as error:
             self._end(OrderState.FAILED, Trouble.of(error))

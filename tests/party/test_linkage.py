@@ -19,8 +19,8 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
-from party_sdk.supervisor import Order, PartyOrder, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
+from party_sdk.supervisor.orders import Order, PartyOrder, QuestionKind
 
 LAYOUT = Layout.lattice(1, 2)
 TWENTY = "60 to 65 % of the smallest table in common; the terms expect 80%"

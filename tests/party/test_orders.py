@@ -28,17 +28,16 @@ from party_sdk.application.home import Home
 from party_sdk.home.disk_room import no_room
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
-from party_sdk.supervisor import (
+from party_sdk.supervisor import order_runner, supervisor
+from party_sdk.supervisor.order_runner import End, OrderRunner
+from party_sdk.supervisor.orders import (
     Order,
     OrderState,
     OrderStatus,
     PartyOrder,
     QuestionKind,
-    order_runner,
     place_order,
-    supervisor,
 )
-from party_sdk.supervisor.order_runner import End, OrderRunner
 
 RISKS = 'accepted_risks = ["dummy.by-design", "house.open-slot"]\nleast_known = 0\n'
 SLOT = "r1c1"

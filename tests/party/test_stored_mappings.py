@@ -18,14 +18,14 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import (
+from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
+from party_sdk.supervisor.orders import (
     Order,
     OrderedTable,
     PartyOrder,
     QuestionKind,
     place_order,
 )
-from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from party_sdk.tables.mapping import (
     TableMapping,
     parse_mapping,

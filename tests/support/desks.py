@@ -20,7 +20,7 @@ from party_sdk.desk.form_answers import ANSWER_PARAMETER, is_page
 from party_sdk.desk.responses import Desk
 from party_sdk.desk.server import create_app
 from party_sdk.desk.visits import Openings, Visits
-from party_sdk.supervisor import Supervisor
+from party_sdk.supervisor.supervisor import Supervisor
 from support import warm
 from support.analyst_process import COTERIE
 from support.browsing import FORM, tree

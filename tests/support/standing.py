@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from party_sdk.supervisor import Order, OrderedTable, Supervisor
+from party_sdk.supervisor.orders import Order, OrderedTable
+from party_sdk.supervisor.supervisor import Supervisor
 from support.warm_child import warm_children
 
 
@@ -37,7 +38,7 @@ def supervised(home: Path) -> Iterator[list[str]]:
 PROGRAM = """
 import signal, sys, threading
 from pathlib import Path
-from party_sdk.supervisor import Supervisor
+from party_sdk.supervisor.supervisor import Supervisor
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 supervisor = Supervisor(Path(sys.argv[1]), lambda line: print(line, flush=True))

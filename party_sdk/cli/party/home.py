@@ -188,7 +188,7 @@ def forget(
 
     The ledger and your report stay (party audit, party report).
     """
-    from party_sdk.supervisor import PartyOrder
+    from party_sdk.supervisor.orders import PartyOrder
 
     if not yes:
         click.confirm("Delete memory, keys and token of this party?", abort=True)

@@ -20,7 +20,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.desk.responses import Desk, desk_of
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import Order, OrderedTable, PartyOrder, orders_in
+from party_sdk.supervisor.orders import Order, OrderedTable, PartyOrder, orders_in
 from party_sdk.tables.mapping import TableMapping, parse_mapping
 
 PARTY_PATH: Final = "/parties/{session}/{slot}"

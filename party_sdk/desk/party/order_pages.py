@@ -27,7 +27,7 @@ from party_sdk.desk.responses import (
 from party_sdk.home.clock import now
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
-from party_sdk.supervisor import QuestionKind, place_order
+from party_sdk.supervisor.orders import QuestionKind, place_order
 
 _SECONDS: Final = 1  # between refreshes, which cost little on the same machine
 _LONGEST: Final = 200

@@ -33,15 +33,15 @@ from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.party.party_index import PartySummary, stored_parties
-from party_sdk.supervisor import (
+from party_sdk.supervisor.orders import (
     Order,
     OrderState,
     OrderStatus,
     PartyOrder,
+    check_same_invitation,
     orders_in,
     place_order,
 )
-from party_sdk.supervisor.orders import check_same_invitation
 
 _SECONDS: Final = 2  # between refreshes while a party waits or runs
 _FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})

@@ -53,7 +53,7 @@ from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
 from party_sdk.lab.rehearsal import rehearse
 from party_sdk.party.notifications import check_address
-from party_sdk.supervisor import Order, OrderedTable, place_order
+from party_sdk.supervisor.orders import Order, OrderedTable, place_order
 from party_sdk.tables import CheckReport, column_names
 from party_sdk.tables.mapping import write_mapping
 

@@ -14,7 +14,7 @@ from support.standing import supervised
 
 from party_sdk.home.policy import Policy
 from party_sdk.lab.synthetic_people import make_hospitals
-from party_sdk.supervisor import PartyOrder
+from party_sdk.supervisor.orders import PartyOrder
 from tests.faces.desk.plans import NEW, hidden, invitations, plan
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")

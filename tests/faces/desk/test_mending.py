@@ -13,7 +13,7 @@ from support.terminal import Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
-from party_sdk.supervisor import PartyOrder
+from party_sdk.supervisor.orders import PartyOrder
 from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.mapping import parse_mapping
 

@@ -14,7 +14,7 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import Terminal, read
 
-from party_sdk.supervisor import PartyOrder
+from party_sdk.supervisor.orders import PartyOrder
 
 SLOT = "r1c1"
 CREATE = ("session", "create", "Wards", "--protocol", "dc")

@@ -14,7 +14,7 @@ from support.standing import supervised
 from support.terminal import RISKS, Terminal, accepting, opened, read
 
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import OrderState, OrderStatus, PartyOrder
+from party_sdk.supervisor.orders import OrderState, OrderStatus, PartyOrder
 
 PLACE = "/parties/{}/r1c1"
 HOSTILE = (
