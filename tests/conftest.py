@@ -16,7 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 from support import built, warm, warm_child  # noqa: F401  built comes first
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases, share_statements
-from support.in_process import Api, in_process
+from support.in_process import Api, StartApi, in_process
 from support.repeats import NEVER_RUN, NIGHTLY
 from support.terminal import Terminal
 
@@ -252,7 +252,7 @@ def each_api(
 
 
 @pytest.fixture
-def start_api(tmp_path: Path) -> Callable[..., AbstractContextManager[Api]]:
+def start_api(tmp_path: Path) -> StartApi:
     """Start the same again and again over one folder, in a ``with`` each."""
     return partial(in_process, tmp_path / "api")
 

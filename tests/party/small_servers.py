@@ -8,6 +8,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 
+class SmallHandler(BaseHTTPRequestHandler):
+    """Says nothing of its requests."""
+
+    def answer(self, status: int, content: str, media_type: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """A client that goes away is no news."""

@@ -1,11 +1,9 @@
 """Saying no: a contribution that the operator refuses, and a session that is left."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.terminal import ALONE, Terminal, accepting, opened, running
+from support.terminal import ALONE, Terminal, accepting, answering, opened, running
 
 from clustering_protocols.common.errors import Unavailable
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
@@ -26,20 +24,6 @@ def refusing(
         online(*run, expect=3)
     assert asked == ["Send it, and from now on all that the sheet lists?"]
     return session, invitation, (*data, *ALONE)
-
-
-@contextmanager
-def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
-    asked: list[str] = []
-
-    def confirm(question: str, **_: object) -> bool:
-        asked.append(question)
-        return yes
-
-    with patch.context() as here:
-        here.setattr("click.confirm", confirm)
-        here.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
-        yield asked
 
 
 def sent(online: Terminal, session: str) -> int:

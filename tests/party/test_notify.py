@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -10,7 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from click.testing import Result
-from support.in_process import Api
+from support.in_process import Api, StartApi
 from support.terminal import coterie
 
 from clustering_protocols import simulation
@@ -19,7 +18,6 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.home import Home
 
-StartApi = Callable[..., AbstractContextManager[Api]]
 PARTS = simulation.split(
     np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
 )

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from support import raw_packets
 from support.drawn_terms import drawn
-from support.in_process import ACCEPTING, Api, ByHand
+from support.in_process import ACCEPTING, Api, ByHand, StartApi
 
 from analyst_service import contribution_endpoints as tasks
 from clustering_protocols import simulation
@@ -46,7 +45,6 @@ from coterie import Party, Policy, Result
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]
 
 X = np.random.default_rng(0).normal(size=(40, 3))

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 from support.analyst_process import House
-from support.in_process import Api
+from support.in_process import Api, StartApi
 from support.terminal import coterie
 
 from clustering_protocols import simulation
@@ -29,8 +28,6 @@ from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.home.identities import OwnIdentity
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)

@@ -1,17 +1,14 @@
 """A mapping is kept with its session: said once, changed only where somebody agrees."""
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.in_process import Api
-from support.terminal import Terminal, accepting, opened, read
+from support.in_process import StartApi
+from support.terminal import Terminal, accepting, answering, opened, read
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -32,8 +29,6 @@ from party_sdk.tables.mapping import (
     read_mapping,
     write_mapping,
 )
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 MAPPING = """version = 1
 [columns.x]
@@ -131,15 +126,7 @@ def test_a_changed_mapping_is_told_and_asked(
     assert folder.mappings.version == 1
     assert not folder.has_joined
 
-    asked: list[str] = []
-
-    def confirm(question: str, **_: object) -> bool:
-        asked.append(question)
-        return False
-
-    with monkeypatch.context() as patched:
-        patched.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
-        patched.setattr(click, "confirm", confirm)
+    with answering(monkeypatch, yes=False) as asked:
         online(*run, expect=3)
     assert asked == ["Read the table by the new mapping?"]
     assert folder.mappings.version == 1

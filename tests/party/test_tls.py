@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -15,26 +14,19 @@ from clustering_protocols.common.errors import (
 )
 from party_sdk.analyst_client.diagnosis import check_analyst
 from party_sdk.analyst_client.http_analyst import connect
-from tests.party.small_servers import serving
+from tests.party.small_servers import SmallHandler, serving
 
 KEY = '{"key": "' + "0" * 64 + '"}'
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(SmallHandler):
     """Answers everything, and notes what it was shown."""
 
     shown: list[str | None]
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  the server's own form
         self.shown.append(self.headers["Authorization"])
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(KEY)))
-        self.end_headers()
-        self.wfile.write(KEY.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(200, KEY, "application/json")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.requests import bearer, raise_problem
 from party_sdk.analyst_client.transport import RETRYABLE, Listeners, next_delay
 from party_sdk.coordinator.coordinator import Coordinator
-from tests.party.small_servers import serving
+from tests.party.small_servers import SmallHandler, serving
 
 URL = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
@@ -381,19 +380,12 @@ def test_an_outage_that_was_said_is_no_silence() -> None:
     assert heard(answering(0, 503), patience=0.5) == ([], ["cannot be reached"])
 
 
-class AsTheProxy(BaseHTTPRequestHandler):
+class AsTheProxy(SmallHandler):
     """Answers as the shipped proxy does whose analysts are all gone."""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  the server's own form
         [document] = re.findall(r"return 503 '(.*)';", PROXY)
-        self.send_response(503)
-        self.send_header("Content-Type", "application/problem+json")
-        self.send_header("Content-Length", str(len(document)))
-        self.end_headers()
-        self.wfile.write(document.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(503, document, PROBLEM)
 
 
 def test_a_coordinator_reads_at_once_that_all_analysts_are_gone(

@@ -1,8 +1,5 @@
 """The session of most tests of the service, and what its answers say."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import httpx
 import numpy as np
 from click.testing import CliRunner, Result
@@ -16,8 +13,6 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))

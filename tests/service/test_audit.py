@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.in_process import Api
+from support.in_process import Api, StartApi
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -27,7 +27,7 @@ from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_in
 from coterie import Party
 from party_sdk.party.party_session import PartySession
-from tests.service.samples import StartApi, X
+from tests.service.samples import X
 
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)

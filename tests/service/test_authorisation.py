@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from click.testing import Result
 from support.analyst_process import wait_for
 from support.databases import BOTH_DATABASES, Databases
-from support.in_process import Api, in_process
+from support.in_process import Api, StartApi, in_process
 
 from analyst_service.credentials import Role
 from analyst_service.members import TOKEN_SECONDS
@@ -20,7 +20,7 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
 from tests.service.raw_requests import start
-from tests.service.samples import PARTS, A, B, Cast, StartApi, command, problem_of
+from tests.service.samples import PARTS, A, B, Cast, command, problem_of
 
 
 class Asking(Cast):

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
+from support.in_process import StartApi
 from support.repeats import thorough
 
 from analyst_service import models, steps, worker
@@ -47,7 +48,7 @@ from clustering_protocols.engine import Opened
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from tests.service.drivers import race
-from tests.service.samples import LAYOUT, PARTS, StartApi
+from tests.service.samples import LAYOUT, PARTS
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

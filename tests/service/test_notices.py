@@ -18,7 +18,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from support.analyst_process import free_port
 from support.databases import BOTH_DATABASES, Databases
-from support.in_process import Api, ByHand, in_process
+from support.in_process import Api, ByHand, StartApi, in_process
 from support.tls import certificate
 
 from analyst_service.credentials import revoke
@@ -28,7 +28,7 @@ from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.retention import Sweeper
 from analyst_service.settings import is_mail_address
 from clustering_protocols.protocols.dummy import Dummy
-from tests.service.samples import PARTS, A, B, StartApi
+from tests.service.samples import PARTS, A, B
 
 DAY = 86_400
 FROM = "analyst@coterie.example"

@@ -1,10 +1,8 @@
 """Blobs in an object store: what is durable, what is a copy, and what goes wrong."""
 
 import os
-import threading
 from collections.abc import Iterator
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from analyst_service.object_store import ObjectBlobStore, open_objects
 from analyst_service.retention import Sweeper, live_digests
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
+from tests.party.small_servers import SmallHandler, serving
 from tests.service.samples import PARTS
 
 DIGEST = sha256(b"x").hexdigest()
@@ -134,31 +133,23 @@ def answering(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A store at which something answers what a store answers in trouble."""
     status, body = request.param
 
-    class Answer(BaseHTTPRequestHandler):
+    class Answer(SmallHandler):
         def _say(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body.encode())
+            self.answer(status, body)
 
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _say  # noqa: N815  the server's own form
 
-        def log_message(self, *said: object) -> None:
-            del said
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Answer) as url:
         yield S3Store(
             "bucket",
-            endpoint=f"http://127.0.0.1:{server.server_port}",
+            endpoint=url,
             access_key_id="a-key",
             secret_access_key="a-secret",
             region="here",
             client_options={"allow_http": True},
             retry_config={"max_retries": 0},
         )
-        server.shutdown()
 
 
 QUOTA = "<Error><Code>QuotaExceeded</Code></Error>"

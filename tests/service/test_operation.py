@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
 from support.analyst_process import Analyst
 from support.databases import limited
-from support.in_process import Api, HandClock
+from support.in_process import Api, HandClock, StartApi
 
 from analyst_service.credentials import revoke, rotate_key
 from analyst_service.database import Database, ServerClock, SystemClock
@@ -34,7 +34,7 @@ from clustering_protocols.common.errors import NotFound
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from tests.service.raw_requests import SILENCE, start
-from tests.service.samples import PARTS, A, B, StartApi, figures, problem_of
+from tests.service.samples import PARTS, A, B, figures, problem_of
 
 
 def test_the_administrators_page_has_every_setting_and_no_other() -> None:

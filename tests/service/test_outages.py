@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import Result
 from support.analyst_process import free_port
-from support.in_process import Api
+from support.in_process import Api, StartApi
 from support.tls import certificate
 
 from analyst_service import worker
@@ -27,7 +27,7 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.terminal.output import progress_line
-from tests.service.samples import PARTS, A, StartApi, figures, problem_of
+from tests.service.samples import PARTS, A, figures, problem_of
 
 Run = Callable[..., Result]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
-from support.in_process import Api, ByHand
+from support.in_process import Api, ByHand, StartApi
 from support.repeats import thorough
 
 from analyst_service import worker
@@ -30,7 +30,7 @@ from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.service.samples import PARTS, A, B, StartApi, X
+from tests.service.samples import PARTS, A, B, X
 
 OTHERS = simulation.split(X[:20], Layout.lattice(2), seed=1)
 

@@ -11,8 +11,7 @@ be drawn next.
 
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.in_process import Api, ByHand
+from support.in_process import ByHand, StartApi
 from support.repeats import some, thorough
 
 from analyst_service.credentials import rotate_key
@@ -41,7 +40,6 @@ from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.identities import Institution
 from tests.service.samples import PARTS
 
-StartApi = Callable[[Path], "AbstractContextManager[Api]"]
 Place = tuple[str, str, int, int]
 
 SLOTS = PARTS.layout.names

@@ -17,14 +17,14 @@ import sqlalchemy as sa
 from psycopg import connect as pg_connect, errors as pg
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
-from support.in_process import Api, ByHand
+from support.in_process import Api, ByHand, StartApi
 
 from analyst_service.blobs import FileDraft
 from analyst_service.database import _REPEATS, Database
 from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from tests.service.samples import PARTS, A, B, StartApi
+from tests.service.samples import PARTS, A, B
 
 pytestmark = pytest.mark.usefixtures("in_blobs")
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from pydantic import ValidationError
 from support.analyst_process import wait_for
-from support.in_process import Api
+from support.in_process import Api, StartApi
 
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
 from tests.service.raw_requests import SILENCE, Exchange, ask, start
-from tests.service.samples import PARTS, A, B, StartApi
+from tests.service.samples import PARTS, A, B
 
 STRANGE = (
     ("POST", "/v1/join"),

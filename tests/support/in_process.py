@@ -7,7 +7,13 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -221,6 +227,10 @@ class Api:
         places = os.walk(self.service.settings.blob_place.folder)  # cheaper than rglob
         blobs = (f"{place}/{name}" for place, _, names in places for name in names)
         return rows, sorted(blobs)
+
+
+StartApi = Callable[..., AbstractContextManager[Api]]
+"""Starts an analyst over one folder, with changed settings."""
 
 
 @cache

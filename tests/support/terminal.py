@@ -3,6 +3,8 @@
 import csv
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,21 @@ class Terminal:
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
+
+
+@contextmanager
+def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
+    """Answer all questions at a terminal meanwhile; lend what was asked."""
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return yes
+
+    with patch.context() as here:
+        here.setattr("click.confirm", confirm)
+        here.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
+        yield asked
 
 
 def read(path: Path) -> list[dict[str, str]]:
