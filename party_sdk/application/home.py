@@ -335,25 +335,16 @@ class Home:
         with self.connect(parsed.url) as analyst:
             decline(analyst, parsed.code, reason)
 
-    def leave(
-        self,
-        session: str,
-        slot: str,
-        explanation: str,
-        reason: StopReason = StopReason.LEFT,
-    ) -> bool:
-        """Stop a party for good; return whether the others were notified.
-
-        explanation: for the coordinator, if the slot is still free.
-        reason: for the other parties, if the slot is taken.
-        """
-        identity = self.stored(session, slot).load_identity()
-        return self.withdraw(identity.invitation, explanation, reason)
-
     def withdraw(
         self, invitation: str, explanation: str, reason: StopReason = StopReason.LEFT
     ) -> bool:
-        """Leave the session of an invitation, or decline it if there is no party yet."""
+        """Leave the session of an invitation, or decline it if there is no party yet.
+
+        explanation: for the coordinator, if the slot is still free.
+        reason: for the other parties, if the slot is taken.
+
+        Returns bool: whether the others were notified.
+        """
         parsed = Invitation.parse(invitation)
         stored = self.stored(parsed.session, parsed.slot)
         if not stored.exists:

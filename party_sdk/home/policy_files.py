@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import address_advice
 from party_sdk.home.policy import Policy
-from party_sdk.home.store import HomeStore, store_of
+from party_sdk.home.store import store_of
 
 _CONSENTS: Final = "consents"
 _PACKAGES: Final = "protocol_packages"
@@ -109,26 +109,19 @@ def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> 
     accepted = set(codes)
     if accepted <= read_policy(home).accepted_risks:
         return
-    store = store_of(home)
-    with store.transaction(durable=False):
-        _append_consents(store, accepted, terms, moment)
-
-
-def _append_consents(
-    store: HomeStore, codes: set[str], terms: str, moment: datetime
-) -> None:
-    path = policy_file(store.home)
-    content = path.read_bytes() if path.exists() else b""
-    new_codes = sorted(codes - _parse_policy(content, path).accepted_risks)
+    store, path = store_of(home), policy_file(home)
     when = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    tables = "".join(
-        f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
-        for code in new_codes
-    )
-    gap = b"" if content.endswith(b"\n") or not content else b"\n"
-    content += gap + tables.encode()
-    _parse_policy(content, path)  # raises if it could not be read again
-    store.publish(path.name, content)
+    with store.transaction(durable=False):
+        content = path.read_bytes() if path.exists() else b""
+        new_codes = sorted(accepted - _parse_policy(content, path).accepted_risks)
+        tables = "".join(
+            f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
+            for code in new_codes
+        )
+        gap = b"" if content.endswith(b"\n") or not content else b"\n"
+        content += gap + tables.encode()
+        _parse_policy(content, path)  # raises if it could not be read again
+        store.publish(path.name, content)
 
 
 def _parse_policy(content: bytes, path: Path) -> Policy:

@@ -414,7 +414,7 @@ class PartySession:
     @property
     def mappings(self) -> StoredMappings:
         """Return the mappings of this party's table."""
-        return StoredMappings(self, lambda: self.history.key("mapping"))
+        return StoredMappings(self)
 
     def keyed_table_digest(self) -> str:
         """Return a keyed digest (hex) of the joined rows, or an empty text."""

@@ -48,13 +48,10 @@ Agree = Callable[[MappingChange], bool]
 
 
 class StoredMappings:
-    """The mappings of one party in one session.
+    """The mappings of one party in one session."""
 
-    key: returns the home's 32 secret bytes for keyed digests.
-    """
-
-    def __init__(self, party: PartySession, key: Callable[[], bytes]) -> None:
-        self._party, self._store, self._key = party, party.store, key
+    def __init__(self, party: PartySession) -> None:
+        self._party, self._store = party, party.store
 
     @property
     def version(self) -> int:
@@ -115,4 +112,4 @@ class StoredMappings:
 
     def digest(self, mapping: TableMapping) -> str:
         """Return a keyed digest (hex), so that nobody else can guess levels."""
-        return mapping_digest(mapping, self._key())
+        return mapping_digest(mapping, self._party.history.key("mapping"))

@@ -290,7 +290,8 @@ def test_a_last_answer_during_the_deadline_check_counts(
 def test_an_idle_worker_prepares_the_later_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    first, second = (any_job(tmp_path, agreement) for agreement in (b"1", b"2"))
+    place = BlobPlace(folder=tmp_path)
+    first, second = (any_job(place, agreement) for agreement in (b"1", b"2"))
     done: list[bytes] = []
     monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
     monkeypatch.setattr(worker.engine, "prepare", done.append)
@@ -322,9 +323,9 @@ OPENED = engine.Opened(
 )
 
 
-def any_job(folder: Path, agreement: bytes) -> worker.Job:
+def any_job(place: BlobPlace, agreement: bytes) -> worker.Job:
     return worker.Job(
-        blobs=BlobPlace(folder=folder),
+        blobs=place,
         agreement=agreement,
         state=None,
         tasks={},
@@ -592,14 +593,7 @@ def test_payloads_wait_for_the_disk_together(tmp_path: Path) -> None:
     layout = Layout.lattice(3)  # three tasks and the state
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement = simulation.agree(Dummy(), layout, data, seed=1, session="s")
-    job = worker.Job(
-        blobs=Place(folder=tmp_path),
-        agreement=agreement,
-        state=None,
-        tasks={},
-        contributions={},
-    )
-    opened = worker.run(job)
+    opened = worker.run(any_job(Place(folder=tmp_path), agreement))
     assert isinstance(opened, Opened)
     assert len(opened.payloads) == 4
     store = FileBlobStore(tmp_path)

@@ -5,12 +5,10 @@ lie is never told and the test passes for no reason. So each replaced function i
 and a test that never entered one of its own fails.
 
 ``unused_seam(name)`` marks a function that may stay uncalled, because the test claims so.
-``--seams FILE`` appends ``function<TAB>test`` for all of them, to compare two revisions.
 """
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from pathlib import Path
 from pkgutil import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
@@ -53,10 +51,6 @@ def _count(target: object, attribute: str, value: object) -> object:
     return value
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seams", type=Path, help="append replaced functions to a file")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "unused_seam(name): a replaced function that is not to be called"
@@ -86,11 +80,6 @@ def pytest_runtest_protocol() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield
-    file: Path | None = item.config.getoption("seams")
-    if file is not None and _calls:
-        test = item.nodeid.partition("[")[0]
-        with file.open("a") as lines:
-            lines.writelines(f"{name}\t{test}\n" for name in _calls)
     unused = {mark.args[0] for mark in item.iter_markers("unused_seam")}
     silent = [
         name

@@ -158,7 +158,8 @@ def leave(
             return
     stored = own_home.find_named(session, slot)
     had_joined = stored.has_joined
-    is_told = own_home.leave(stored.session, stored.slot, reason, StopReason(because))
+    invitation = stored.load_identity().invitation
+    is_told = own_home.withdraw(invitation, reason, StopReason(because))
     if is_told and not had_joined:
         say("You left. The coordinator reads that you decline.", err=True)
         return
