@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from functools import partial
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -67,14 +67,17 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _drain(self) -> None:
-        """Answer waiting requests; close each connection after its response."""
+        """Answer waiting requests; close each connection after its next response.
+
+        Idle connections stay open until then, because a request may be on its way.
+        """
         self._app.state.service.drain()
         # both lists, because uvicorn rebuilds the first from the second every second
         state = self.server_state
         state.default_headers = [*state.default_headers, _CLOSE]
         self.config.encoded_headers.append(_CLOSE)
-        for connection in list(state.connections):
-            connection.shutdown()
+        for connection in cast("set[TimedProtocol]", state.connections):
+            connection.close_after_response()
 
 
 # Connections whose header is incomplete. A reverse proxy forwards a request when its
@@ -135,6 +138,11 @@ class TimedProtocol(HttpToolsProtocol):
         """Close the connection at once."""
         self._stop_waiting()
         self.transport.abort()
+
+    def close_after_response(self) -> None:
+        """Close the connection after the response under way, if there is one."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's type
         """Start the deadline of the first header."""

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.server import ServerState
 
 from analyst_service.cli import shutdown
@@ -111,3 +112,38 @@ def test_a_drain_ends_when_its_time_is_over(seconds: int) -> None:
     server.handle_exit(signal.SIGTERM, None)
     assert asyncio.run(server.on_tick(1)) is (seconds == 0)
     app.state.service.drain.assert_called_once()
+
+
+def test_a_drain_answers_a_request_on_each_open_connection_and_closes_it() -> None:
+    """Also where the request is sent while the drain begins."""
+
+    async def tried() -> list[bytes]:
+        app = FastAPI()
+        app.state.service = Mock()
+        app.state.service.draining.is_set.return_value = False
+        http = partial(TimedProtocol, waiting=WaitingConnections(8))
+        config = uvicorn.Config(app, port=0, lifespan="off", http=http)  # type: ignore[arg-type]  # uvicorn calls it
+        config.load()
+        server = DrainingServer(app, 300, config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        port = server.servers[0].sockets[0].getsockname()[1]
+        used, fresh = [
+            await asyncio.open_connection("127.0.0.1", port) for _ in range(2)
+        ]
+        used[1].write(WHOLE)
+        await used[0].readuntil(b"{")
+        await used[0].readuntil(b"}")
+        server.handle_exit(signal.SIGTERM, None)
+        await server.on_tick(1)
+        for _, writer in (used, fresh):
+            writer.write(WHOLE)
+        answers = [await asyncio.wait_for(r.read(), 5) for r, _ in (used, fresh)]
+        for _, writer in (used, fresh):
+            writer.close()
+        await server.shutdown()
+        return answers
+
+    for answer in asyncio.run(tried()):
+        assert answer.startswith(b"HTTP/1.1 404")
+        assert b"connection: close" in answer
