@@ -24,7 +24,6 @@ from analyst_service.models import (
     Member,
     Result,
     Session,
-    Task,
     UTCDateTime,
 )
 from analyst_service.process_context import Service
@@ -40,7 +39,6 @@ from analyst_service.requests import (
 )
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters, NotFound, NotReady
-from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.profiles import Profiles
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import sign_audit
@@ -129,21 +127,6 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
             Credential.label == request.owner, Credential.principal_id.is_not(None)
         )
         yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(labelled))
-    if request.awaited:
-        joins = sa.exists().where(
-            Member.session_id == Session.id,
-            Member.slot == request.awaited,
-            sessions.NOT_JOINED,
-        )
-        answers = sa.exists().where(
-            sessions.HAS_OPEN_ATTEMPT,
-            Task.slot == request.awaited,
-            ~sessions.IS_ANSWERED,
-        )
-        yield sa.or_(
-            sa.and_(Session.state == SessionState.RECRUITING.value, joins),
-            sa.and_(Session.state == SessionState.COLLECTING.value, answers),
-        )
     if request.changed_since is not None:
         yield Session.changed_at >= request.changed_since
     if request.changed_before is not None:
@@ -196,11 +179,6 @@ class ListQuery(BaseModel):
         max_length=200,
         pattern=r"^[^\x00-\x1f\x7f]*$",
         description="Id of a principal, or label of its key.",
-    )
-    awaited: str = Field(
-        default="",
-        pattern=rf"^({NAME_PATTERN[1:-1]})?$",
-        description="A slot for which the sessions wait.",
     )
     changed_since: _Bound | None = Field(
         default=None, description="Last changed then or later."

@@ -177,13 +177,13 @@ def find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list
     return slots
 
 
-NOT_JOINED = Member.state != SlotState.JOINED.value
-HAS_OPEN_ATTEMPT = sa.and_(
+_NOT_JOINED = Member.state != SlotState.JOINED.value
+_HAS_OPEN_ATTEMPT = sa.and_(
     Task.session_id == Session.id,
     Task.round == Session.round,
     Task.attempt == Session.attempt,
 )
-IS_ANSWERED = sa.exists().where(
+_IS_ANSWERED = sa.exists().where(
     Contribution.session_id == Task.session_id,
     Contribution.round == Task.round,
     Contribution.attempt == Task.attempt,
@@ -192,11 +192,11 @@ IS_ANSWERED = sa.exists().where(
 _OF_SESSIONS: sa.BindParameter[Any] = sa.bindparam("session_ids", expanding=True)
 _AWAITED = {
     SessionState.RECRUITING.value: sa.select(Member.session_id, Member.slot)
-    .where(Member.session_id.in_(_OF_SESSIONS), NOT_JOINED)
+    .where(Member.session_id.in_(_OF_SESSIONS), _NOT_JOINED)
     .order_by(Member.row_group, Member.column_group),
     SessionState.COLLECTING.value: sa.select(Task.session_id, Task.slot)
-    .join(Session, HAS_OPEN_ATTEMPT)
-    .where(Session.id.in_(_OF_SESSIONS), ~IS_ANSWERED)
+    .join(Session, _HAS_OPEN_ATTEMPT)
+    .where(Session.id.in_(_OF_SESSIONS), ~_IS_ANSWERED)
     .order_by(Task.slot),
 }
 

@@ -25,7 +25,7 @@ from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlock, RowBlocks
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
+from .row_kernels import absolute_sums, nearest_sums, reach, update_nearest
 
 WORTH_A_THREAD: Final = 10**7
 """Fewest rows × features × clusters for which an engine's threads share an iteration.
@@ -199,7 +199,7 @@ def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
         centroids = V[first : first + _COMPARED]
-        bring_nearer(X, units.offset, ones, centroids, first, *nearest, units.tie)
+        update_nearest(X, units.offset, ones, centroids, first, *nearest, units.tie)
     return nearest
 
 

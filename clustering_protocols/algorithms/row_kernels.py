@@ -131,7 +131,7 @@ def add_rows(
 
 
 @in_c("labels", "smallest")
-def bring_nearer(
+def update_nearest(
     X: FloatArray,
     offset: FloatArray,
     inverse: FloatArray,

@@ -51,11 +51,6 @@ class CoterieError(Exception):
     def __str__(self) -> str:
         return f"{self.problem.title}: {self.detail} {self.remedy}"
 
-    def __reduce__(self) -> tuple[type[CoterieError], tuple[str], dict[str, str]]:
-        """Pickle the class and the texts alone, for worker processes."""
-        texts = {"detail": self.detail, "field": self.field, "remedy": self.remedy}
-        return type(self), (self.message,), texts
-
     @staticmethod
     def of(problem: Problem, detail: str) -> CoterieError:
         """Return the exception that belongs to a problem."""

@@ -166,7 +166,7 @@ KERNEL void add_rows(reals X, integers labels, reals offset, reals inverse, real
              counts.at);
 }
 
-KERNEL void bring_nearer(reals X, reals offset, reals inverse, reals V, i64 first,
+KERNEL void update_nearest(reals X, reals offset, reals inverse, reals V, i64 first,
                          integers labels, reals smallest, double tie)
 {
     i64 F = X.m, k = V.n, nearest[BLOCK];
@@ -661,7 +661,7 @@ KERNEL void subtract(words total, words part)
         total.at[i] = fold(total.at[i] + (P - part.at[i]));
 }
 
-KERNEL void settle(words total)
+KERNEL void canonicalise(words total)
 {
     for (i64 i = 0; i < total.n; i++)
         total.at[i] = reduce(total.at[i]);

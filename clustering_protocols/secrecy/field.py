@@ -87,7 +87,7 @@ def to_real(total: WordArray, unit: float, out: FloatArray) -> None:
 
 
 @in_c("total")
-def settle(total: WordArray) -> None:
+def canonicalise(total: WordArray) -> None:
     """Reduce every word to [0, p), in place."""
     total[:] = reduce(total)
 

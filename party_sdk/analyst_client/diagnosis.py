@@ -24,6 +24,7 @@ from clustering_protocols.common.errors import (
     CoterieError,
     GuardRefused,
     Internal,
+    InvalidParameters,
     Unavailable,
 )
 from clustering_protocols.numerics.kernels import IS_BUILT
@@ -226,7 +227,7 @@ def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
         return CheckResult("analyst", "An analyst answers.")
     try:
         raise_problem(answer.status_code, media_type_of(answer), answer.content)
-    except Internal:
+    except (Internal, InvalidParameters):
         pass  # not an answer of an analyst
     except Unavailable as error:
         return CheckResult(

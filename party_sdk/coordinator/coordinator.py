@@ -227,7 +227,6 @@ class Coordinator:
         *,
         state: str = "",
         owner: str = "",
-        awaited: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> list[SessionLine]:
@@ -237,12 +236,11 @@ class Coordinator:
         state: ``open``, ``over`` or one state; empty for all.
         owner: the label of a key or the id of a principal: administrators see all
             owners.
-        awaited: a slot for which the sessions wait.
         since, before: bounds of the last change; ``before`` is exclusive.
 
         Raises VersionMismatch if the analyst's release cannot filter.
         """
-        texts = {"state": state, "owner": owner, "awaited": awaited}
+        texts = {"state": state, "owner": owner}
         times = {"changed_since": since, "changed_before": before}
         filters = {name: text for name, text in texts.items() if text}
         filters |= {name: time.isoformat() for name, time in times.items() if time}

@@ -203,10 +203,12 @@ class UnlinkedRow(NamedTuple):
 
     line: its line number in a text file, or its row number in another table.
     lacks: numbers, from 1, of keys whose value is missing or not unique.
+    word: what ``line`` counts: ``line`` or ``row``.
     """
 
     line: int
     lacks: tuple[int, ...]
+    word: str
 
 
 def unlinked_rows(
@@ -220,15 +222,14 @@ def unlinked_rows(
     alignment = params.alignment
     keys = key_values(data.ids, alignment.match_keys, alignment.normalisation)
     rows = np.flatnonzero(labels < 0).tolist()
-    lines = (
-        data.locations.lookup(rows)
-        if isinstance(data, Table)
-        else [r + 1 for r in rows]
-    )
+    lines, word = [row + 1 for row in rows], "row"
+    if isinstance(data, Table):
+        lines, word = data.locations.lookup(rows), data.locations.word
     return [
         UnlinkedRow(
             line,
             tuple(n for n, key in enumerate(keys, 1) if key.values[row] is None),
+            word,
         )
         for row, line in zip(rows, lines, strict=True)
     ]
@@ -246,7 +247,7 @@ def describe_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
         return []
     ordered = sorted(rows, key=lambda row: (-len(row.lacks), row.line))
     lines = [
-        f"  line {row.line}: no value, or a shared one, of key "
+        f"  {row.word} {row.line}: no value, or a shared one, of key "
         f"{', '.join(map(str, row.lacks))}"
         for row in ordered[:_MAX_SHOWN]
         if row.lacks

@@ -29,7 +29,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.algorithms.row_kernels import bring_nearer
+from clustering_protocols.algorithms.row_kernels import update_nearest
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
@@ -358,7 +358,7 @@ def nearest(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
 
     def label_batch(batch: FloatArray) -> IntArray:
         labels, squares = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
-        bring_nearer(batch, *view.scale.affine, V, 0, labels, squares, 0.0)
+        update_nearest(batch, *view.scale.affine, V, 0, labels, squares, 0.0)
         return labels
 
     return np.concatenate([*view.context.engine.map(label_batch, data.batches())])

@@ -91,7 +91,7 @@ def _consistent(
     for weights in checks:
         total.fill(0)
         maths.add_combination(total, weights, pieces)
-        field_words.settle(total)
+        field_words.canonicalise(total)
         if total.any():
             return False
     return True

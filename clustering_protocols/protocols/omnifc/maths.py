@@ -125,7 +125,7 @@ def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
     total: WordArray = np.zeros(len(parts[0]), dtype=np.uint64)
     for rows, block in blocks(total):
         add_combination(block, weights, [part[rows] for part in parts])
-        field.settle(block)
+        field.canonicalise(block)
     return total
 
 

@@ -56,9 +56,9 @@ class OmniFC(Params):
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
-        description="embedding: kmeans and fuzzy_cmeans see a classical scaling of the "
-        "distances, which is the pooled data up to a rigid motion; the others see the "
-        "distances. distance_rows: as in the paper, each row's distances to all rows "
+        description="embedding: kmeans, fuzzy_cmeans and hdbscan, with landmarks also "
+        "spectral and dbscan, read a classical scaling of the distances, which is the "
+        "pooled data up to a rigid motion; the others read the distances. distance_rows: as in the paper, each row's distances to all rows "
         "are its features; the time of spectral, dbscan, hierarchical and kmedoids "
         "then grows with the cube of the rows.",
     )

@@ -139,7 +139,7 @@ def hide(
         for sign, stream in streams:
             mask = field.draw(stream, len(block))
             (field.add if sign > 0 else field.subtract)(block, mask)
-        field.settle(block)
+        field.canonicalise(block)
 
 
 class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):

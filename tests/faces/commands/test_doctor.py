@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 from support.analyst_process import Analyst, free_port
 from support.terminal import Terminal, opened
 
 from party_sdk.analyst_client.diagnosis import (
     CheckResult,
+    _identify_peer,
     check_analyst,
     check_home,
     network_file_system,
@@ -76,6 +78,12 @@ def test_a_proxy_in_use_is_named_without_its_password(
     assert f"127.0.0.1:{port}" in found[0].text
     assert "secret" not in "".join(each.text + each.remedy for each in found)
     assert not found[-1].good, "nobody is there"
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_a_server_that_is_not_an_analyst_is_told(status: int) -> None:
+    page = httpx.Response(status, html="<html>Welcome</html>")
+    assert "no analyst" in _identify_peer("https://analyst.example", page).text
 
 
 def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) -> None:

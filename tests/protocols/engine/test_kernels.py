@@ -44,7 +44,7 @@ def calls(n: int, F: int, k: int) -> Iterator[Call]:
     yield rows._squared_distances, [X, V, np.empty((n, k))]
     yield rows.nearest_sums, [X, *affine, V, units, whole, number, *within, 1e-9]
     yield rows.add_rows, [X, labels, *affine, units, whole, number]
-    yield rows.bring_nearer, [X, *affine, V, 3, labels, np.full(n, np.inf), 1e-9]
+    yield rows.update_nearest, [X, *affine, V, 3, labels, np.full(n, np.inf), 1e-9]
     yield rows.absolute_sums, [X, affine[0], units, np.zeros(F, np.int64)]
     yield rows.reach, [X, affine[0], np.array([np.nan, *np.ones(F - 1)])]
     for fuzzifier in (2.0, 1.3, 3.0):
@@ -106,7 +106,7 @@ def calls_of_residues() -> Iterator[Call]:
     yield field.add_multiples, [total, weights, *parts]
     yield field.add, [total, parts[0]]
     yield field.subtract, [total, parts[0]]
-    yield field.settle, [unsettled]
+    yield field.canonicalise, [unsettled]
     values = rng.integers(-P, P, size=1001)
     out = np.zeros(-(-1001 // 64), np.uint64)
     yield field.weighted_blocks, [values, parts[1][:64], out]

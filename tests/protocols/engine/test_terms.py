@@ -355,5 +355,6 @@ def test_an_error_is_that_of_its_problem_in_text_and_in_another_process(
     assert str(error) == f"{problem.title}: The detail. {problem.remedy}"
     assert problem.title[-1].isalnum()
     assert problem.remedy.endswith(".")
+    error.cells = ("line 3: the cell",)
     arrived = pickle.loads(pickle.dumps(error))
-    assert (type(arrived), arrived.detail) == (type(error), "The detail.")
+    assert (type(arrived), vars(arrived)) == (type(error), vars(error))

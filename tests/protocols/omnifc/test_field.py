@@ -46,14 +46,14 @@ def test_sums_differences_and_multiples_are_those_of_integers(
     ):
         total = a.copy()
         operation(total)
-        field.settle(total)
+        field.canonicalise(total)
         assert total.tolist() == expected
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
 def test_any_word_settles_to_its_residue(values: list[int]) -> None:
     total = words(*values)
-    field.settle(total)
+    field.canonicalise(total)
     assert total.tolist() == [value % P for value in values]
 
 

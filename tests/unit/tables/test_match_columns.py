@@ -94,7 +94,7 @@ def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
     alignment = Alignment(method="ecdh", match_keys=("name + birth | date", "birth"))
     params = ProductQuantisation(n_clusters=2, alignment=alignment)
     found = unlinked_rows(params, opened(path), np.array([0, -1, -1]))
-    assert found == [(3, (1,)), (4, (1, 2))], "k.A. is no date"
+    assert found == [(3, (1,), "line"), (4, (1, 2), "line")], "k.A. is no date"
     told = describe_unlinked(found)
     assert told[0] == "unlinked rows: 2, of which 0 have a value of every key"
     assert told[1:3] == [
