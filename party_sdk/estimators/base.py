@@ -149,7 +149,8 @@ class FederatedClusterer(_ScikitClusterer):
     def predict(self, X: Any) -> Any:
         """Label new rows with the model that the session releases to its parties.
 
-        ``llf`` over split rows releases one; ``dc`` needs ``params={"predictor": True}``.
+        ``llf`` over split rows and ``mixture`` release one; ``dc`` needs
+        ``params={"predictor": True}``.
 
         Parameters
         ----------
