@@ -48,8 +48,8 @@ SERVER_READS: Final = {
     "C2F-FCM": "every party's centroids in every round",
     "FFCM": "every party's centroids and weights in every round",
     "k-FED": "every party's centroids",
-    "MUFC": "all parties' centroids to a grid, with counts, but not whose",
-    "FedSC": "every row of every party, to rounding",
+    "MUFC": "all parties' centroids rounded to a grid, with counts, but unattributed",
+    "FedSC": "every row of every party, up to rounding",
 }
 SETTING_NOT_SAID: Final = {
     "Kumar": "The starts of Kumar's k-means are not said; its figure spreads by .1.",

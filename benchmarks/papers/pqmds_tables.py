@@ -76,7 +76,7 @@ OF_THE_SCALING = (
 )
 OF_THE_STRESS = (
     "One dimension embeds one feature without stress; the paper's MDS ends in local "
-    "optima, our projection has none."
+    "optima, but our projection has none."
 )
 
 
