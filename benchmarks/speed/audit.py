@@ -17,10 +17,7 @@ N_ROWS, N_CLUSTERS, N_ROUNDS, N_LAST = 3000, 10, 100, 10
 
 
 def figures(run: Run) -> Iterator[Figure]:
-    """Yield the processor time of the last rounds' audits, two in each round.
-
-    Of this thread alone: scikit-learn's threads still spin when an audit begins.
-    """
+    """Yield the processor time of the last rounds' audits, two in each round."""
     n_rounds = N_LAST if run.small else N_ROUNDS
     X, _ = make_blobs(10 * N_ROWS, 10, centers=30, cluster_std=4.0, random_state=0)
     V = X[np.random.default_rng(0).choice(len(X), N_CLUSTERS, replace=False)]
@@ -29,7 +26,7 @@ def figures(run: Run) -> Iterator[Figure]:
         model = KMeans(N_CLUSTERS, init=V, n_init=1, max_iter=1, tol=0).fit(X)
         V = model.cluster_centers_
         history = history.after(model.predict(X[:N_ROWS]).astype(np.int64))
-        begin = time.thread_time()
+        begin = time.thread_time()  # threads of scikit-learn may still spin
         for _ in range(2):
             history.n_following()
         took.append(1000 * (time.thread_time() - begin))
