@@ -160,9 +160,7 @@ UNAUTHENTICATED_BYTES: Final = 16 << 10
 """Largest body without a credential."""
 
 _BYTES_PER_SECOND: Final = 16 << 10  # on average; a slower body gets 408
-_UPLOAD = re.compile(
-    r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"
-)
+_UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
 
 
 class RequestLimits:

@@ -158,7 +158,7 @@ def simulate(
     dictionary: what columns mean, of each column group; of one table, all of it.
     preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
         values and categories are treated: one rule (see
-        :func:`~party_sdk.coordinator.missing_values.by_rule`), or the preparation of each
+        :func:`~party_sdk.coordinator.option_parsing.by_rule`), or the preparation of each
         column group.
     evaluation: several numbers of clusters; the largest is that of ``params``.
     choices: the decisions of every party; see :meth:`Party.join`.

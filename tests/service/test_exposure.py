@@ -72,7 +72,7 @@ def test_no_body_sets_what_is_not_its_to_set(world: Cast, field: str) -> None:
         ),
     ]
     member = invited.joining(A)["member"]
-    told = {"way": "mail", "address": "a@b.example", field: "x"}
+    told = {"address": "a@b.example", field: "x"}
     bodies.append(("POST", f"{session.path}/receivers", told))
     joining = {**invited.joining(A), "member": {**member, field: "x"}}
     bodies.append(("POST", "/v1/join", joining))

@@ -84,7 +84,6 @@ def test_who_has_no_certificate_gets_no_worker_to_run_code(tmp_path: Path) -> No
             assert b"s3://" not in environment
     finally:
         running.close()
-        cluster._kept = None
 
 
 def _environment() -> bytes:

@@ -120,11 +120,7 @@ CASES: dict[str, tuple[dict[str, str], str, str]] = {
         "30m",
     ),
     "a first notice that is given up": (
-        {
-            'coterie_notices_total{job="coterie",way="mail",outcome="given-up"}': (
-                "0x5 1x30"
-            )
-        },
+        {'coterie_notices_total{job="coterie",outcome="given-up"}': "0x5 1x30"},
         "CoterieNoticesGivenUp",
         "8m",
     ),
