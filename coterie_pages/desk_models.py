@@ -45,17 +45,30 @@ class FieldGroup(Value):
         )
 
 
+class RowsPreview(Value):
+    """The first rows of a table, for the people who hold it."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = Field(default=(), repr=False)
+
+
 class TableScreen(Screen):
     """A page on which a file is chosen as a table, with a report of how it is read.
 
+    The values below are those of a page without a file.
+
+    path: the chosen file; ``csv``, ``sheet`` and ``skip`` say how it is written.
     names: the columns of the file.
     report: a :class:`party_sdk.tables.CheckReport`; None if nothing was read.
     checked: whether the table was checked against terms.
     """
 
-    names: tuple[str, ...]
-    report: Any
-    checked: bool
+    path = csv = sheet = skip = ""
+    names: tuple[str, ...] = ()
+    sheets = ids = clustered = linking = warnings = ()
+    report: Any = None
+    checked = described = is_mapped = mends = is_named = False
+    first = RowsPreview()
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -134,13 +147,6 @@ class VariableSource(Value):
             cell.is_limit for cell in self.proposal.cells
         )
         return is_in_table or self.mapping.limits is not None
-
-
-class RowsPreview(Value):
-    """The first rows of a table, for the people who hold it."""
-
-    names: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = Field(default=(), repr=False)
 
 
 class SlotLine(Value):

@@ -45,7 +45,7 @@ from party_sdk.desk.tables.mapping_page import (
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_format,
-    file_choice,
+    files_in,
     path_of,
     split_words,
 )
@@ -215,18 +215,20 @@ def describe_reading(
 
     read: describes how the chosen table is read.
     """
-    reading = dict(file_choice(party.desk.tables, table_form.path, table_form.csv))
+    folder, path, csv = party.desk.tables, table_form.path, table_form.csv
+    reading = {
+        "party": party,
+        "folder": str(folder),
+        "files": tuple(files_in(folder)),
+    }
     trouble = None
-    if table_form.path:
+    if path:
+        reading |= {"path": path, "csv": csv}
         try:
-            reading |= describe_format(table_form.path, table_form.csv) | read(
-                party, table_form
-            )
+            reading |= describe_format(path, csv) | read(party, table_form)
         except CoterieError as error:
             trouble = banner_of(error)
-    usual: dict[str, Any] = dict.fromkeys(("is_mapped", "mends", "described"), False)
-    usual |= {"party": party, "clustered": (), "linking": ()}
-    return usual | reading, trouble
+    return reading, trouble
 
 
 def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:
@@ -397,7 +399,6 @@ def post_mapping(request: Request) -> Response:
     model = Screen(
         "desk/mapping.html.j2",
         dictionary="",
-        notify="",
         party=party,
         choices=choices_of(party, table_form),
         **content,

@@ -90,24 +90,6 @@ def describe_format(path: str, csv: str) -> dict[str, Any]:
     }
 
 
-def file_choice(folder: Path, path: str, csv: str) -> dict[str, Any]:
-    """Return the content of a page about the chosen file, before it is read."""
-    return {
-        "folder": str(folder),
-        "files": tuple(files_in(folder)),
-        "path": path,
-        "csv": csv if path else "",
-        "sheets": (),
-        "sheet": "",
-        "skip": "",
-        "names": (),
-        "ids": (),
-        "report": None,
-        "warnings": (),
-        "checked": False,
-    }
-
-
 def files_in(folder: Path) -> Iterator[Path]:
     """Yield the possible tables in a folder, by name."""
     try:

@@ -34,7 +34,7 @@ from party_sdk.desk.tables.mapping_page import (
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_format,
-    file_choice,
+    files_in,
     path_of,
     split_words,
 )
@@ -64,8 +64,7 @@ def post_mapping(request: Request) -> Response:
         content, trouble = mend(form, _mapping_context(schema, folder))
     except CoterieError as error:
         return tables_page(request, form, banner_of(error))
-    fields = {"dictionary": path, "party": None, "notify": "", "choices": None}
-    page = Screen("desk/mapping.html.j2", **fields, **content)
+    page = Screen("desk/mapping.html.j2", dictionary=path, party=None, **content)
     return render_page(request, page, notice=trouble)
 
 
@@ -139,16 +138,17 @@ def tables_page(
     content: dict[str, Any] = {}
     try:
         path, csv = path_of(form, folder), csv_of(form)
-        content = file_choice(folder, path, csv)
         if path:
+            content |= {"path": path, "csv": csv}
             content |= _read(path, csv, form)
     except CoterieError as error:
         notice = notice or banner_of(error)
-    content = file_choice(folder, "", "") | content
-    usual = {"is_named": False, "first": RowsPreview()}
-    dictionary = form.get("dictionary").strip()
     model = TableScreen(
-        "desk/own-table.html.j2", dictionary=dictionary, **{**usual, **content}
+        "desk/own-table.html.j2",
+        dictionary=form.get("dictionary").strip(),
+        folder=str(folder),
+        files=tuple(files_in(folder)),
+        **content,
     )
     return render_page(request, model, notice=notice)
 
