@@ -13,8 +13,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coterie_pages.served_pages import HEADERS
-
 SEE_OTHER: Final = 303
 """The status that redirects from a form to a page."""
 
@@ -133,7 +131,7 @@ class PostRedirectGet:
 
 def see_other(address: str) -> Response:
     """Return a redirect that the browser follows by GET."""
-    return RedirectResponse(address, SEE_OTHER, headers=dict(HEADERS))
+    return RedirectResponse(address, SEE_OTHER)
 
 
 def _response_of(messages: list[Message]) -> Response:

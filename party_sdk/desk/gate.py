@@ -10,14 +10,10 @@ from urllib.parse import parse_qsl
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clustering_protocols.common.errors import (
-    Forbidden,
-    InvalidParameters,
-    Unauthenticated,
-)
+from clustering_protocols.common.errors import InvalidParameters, Unauthenticated
 from coterie_pages.models import Frame, Refusal
 from coterie_pages.served_pages import HEADERS, asset
 from party_sdk.desk.form_answers import PostRedirectGet, see_other
@@ -32,6 +28,7 @@ GOODBYE_PATH: Final = "/left"
 _OPEN: Final = "/open/"
 _STATIC: Final = "/static/"
 _FORM: Final = "application/x-www-form-urlencoded"
+_NEW_LINK: Final = "Run 'coterie ui' again: it shows a new link."
 
 
 class RequestRefused(Exception):
@@ -60,7 +57,7 @@ class AuthMiddleware:
         """Answer a request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
+        request, send = Request(scope, receive), _add_headers(send)
         try:
             answer = await self._answer(request)
         except RequestRefused as denial:
@@ -71,7 +68,7 @@ class AuthMiddleware:
             await answer(scope, receive, send)
             return
         try:
-            await self._pages(scope, receive, _add_headers(send))
+            await self._pages(scope, receive, send)
         except Exception as error:  # noqa: BLE001  the page about it was sent
             self._say(f"defect: {place_of(error)}")
 
@@ -82,7 +79,7 @@ class AuthMiddleware:
             return page
         if denial.status == HTTPStatus.UNAUTHORIZED:
             return see_other(request.url.path)  # the GET is refused in the same way
-        if not hasattr(request.state, "visitor"):
+        if not hasattr(request.state, "token"):
             return page
         return self._pages.show(request, page)
 
@@ -114,7 +111,7 @@ class AuthMiddleware:
                 404,
                 "Nothing has this address",
                 "The desk can only be opened with the link that the terminal shows.",
-                "Run 'coterie ui' again: it shows a new link.",
+                _NEW_LINK,
             )
         await self._admit(request)
         return None
@@ -124,14 +121,9 @@ class AuthMiddleware:
             self._desk.openings.take(token)
         except Unauthenticated as error:
             raise RequestRefused(
-                401,
-                "This link opens nothing",
-                error.detail,
-                "Run 'coterie ui' again: it shows a new link.",
+                401, "This link opens nothing", error.detail, _NEW_LINK
             ) from None
-        response = RedirectResponse(
-            f"{self._desk.root}/", status_code=303, headers=dict(HEADERS)
-        )
+        response = see_other(f"{self._desk.root}/")
         response.set_cookie(
             COOKIE,
             self._desk.visits.begin(),
@@ -143,7 +135,7 @@ class AuthMiddleware:
 
     async def _admit(self, request: Request) -> None:
         try:
-            visitor = self._desk.visits.visitor(
+            token = self._desk.visits.admit(
                 request.cookies.get(COOKIE, ""),
                 by_itself="hx-request" in request.headers,
             )
@@ -153,44 +145,40 @@ class AuthMiddleware:
                 "This visit has ended",
                 "Nobody was here for a while, or the desk was opened again. Orders "
                 "continue to run.",
-                "Run 'coterie ui' again: it shows a new link.",
+                _NEW_LINK,
             ) from None
-        request.state.visitor = visitor
-        request.state.form = Form()
+        request.state.token, request.state.form = token, Form()
         if request.method == "POST":
             # another site may make a browser send forms
             origin = request.headers.get("origin", "")
             own_origin = f"http://{request.headers['host']}"
             if not hmac.compare_digest(origin.encode(), own_origin.encode()):
-                raise RequestRefused(
-                    403,
-                    "The form was not accepted",
-                    "It was sent from a page of another site.",
-                    _BACK,
-                )
+                raise _refuse_form(403, "It was sent from a page of another site.")
             fields = await _read_form(request)
             try:
-                visitor.check(fields.get("token"))
-            except (Forbidden, InvalidParameters) as error:
-                raise RequestRefused(
-                    403, "The form was not accepted", error.detail, _BACK
-                ) from None
+                own_token = fields.get("token").encode()
+            except InvalidParameters as error:
+                raise _refuse_form(403, error.detail) from None
+            if not hmac.compare_digest(own_token, token.encode()):
+                raise _refuse_form(403, "The form belongs to another visit.")
             request.state.form = fields
 
 
 _GOODBYE: Final = Refusal(
     title="You left the desk",
     detail="Orders run as long as 'coterie ui' does.",
-    remedy="Run 'coterie ui' again: it shows a new link.",
+    remedy=_NEW_LINK,
 )
-_BACK: Final = "Go back, and send the form from the page itself."
+
+
+def _refuse_form(status: int, detail: str) -> RequestRefused:
+    remedy = "Go back, and send the form from the page itself."
+    return RequestRefused(status, "The form was not accepted", detail, remedy)
 
 
 async def _read_form(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
-        raise RequestRefused(
-            415, "The form was not accepted", "It was not sent as a form.", _BACK
-        )
+        raise _refuse_form(415, "It was not sent as a form.")
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -210,9 +198,7 @@ async def _read_form(request: Request) -> Form:
             errors="strict",
         )
     except ValueError:
-        raise RequestRefused(
-            400, "The form was not accepted", "It cannot be read.", _BACK
-        ) from None
+        raise _refuse_form(400, "It cannot be read.") from None
     return Form.of(pairs)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -17,12 +17,11 @@ from starlette.routing import Route
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from coterie_pages.models import Banner, Frame, Link, Refusal, Screen
 from coterie_pages.pages import Report, screen
-from coterie_pages.served_pages import HEADERS
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
 from party_sdk.desk.form_answers import page_above, see_other
-from party_sdk.desk.visits import DeskVisitor, Openings, Visits
+from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor.supervisor import Supervisor
 
@@ -170,13 +169,12 @@ def render_page(
     """
     desk = desk_of(request)
     address = address_of(request, desk)
-    visitor: DeskVisitor | None = getattr(request.state, "visitor", None)
     frame = Frame(address=address, notice=notice, seconds=seconds, waits=waits)
-    if visitor is not None:  # only an authenticated visitor learns the root
+    if hasattr(request.state, "token"):  # only an authenticated visitor learns the root
         update = {
             "root": desk.root,
             "links": tuple(_links(desk, address)),
-            "token": visitor.token,
+            "token": request.state.token,
             "leave": f"{desk.root}/leave",
         }
         frame = frame.model_copy(update=update)
@@ -187,7 +185,7 @@ def render_in_frame(
     model: Screen | Report, frame: Frame, status: int = 200
 ) -> HTMLResponse:
     """Return a model as a page in a frame."""
-    return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
+    return HTMLResponse(screen(model, frame), status_code=status)
 
 
 def address_of(request: Request, desk: Desk) -> str:
@@ -230,5 +228,5 @@ def banner_of(error: CoterieError) -> Banner:
 def file(content: bytes, name: str, media_type: str) -> Response:
     """Return a file as a download, which a browser never shows as a page."""
     disposition = f'attachment; filename="{_NOT_IN_NAMES.sub("-", name)}"'
-    headers: dict[str, Any] = {**HEADERS, "Content-Disposition": disposition}
+    headers = {"Content-Disposition": disposition}
     return Response(content, media_type=media_type, headers=headers)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest, digest as hmac_digest
 from pathlib import Path
 from typing import Final
 
-from clustering_protocols.common.errors import Forbidden, Unauthenticated
+from clustering_protocols.common.errors import Unauthenticated
 from party_sdk.desk.form_answers import FormAnswers
 from party_sdk.home.clock import now
 from party_sdk.home.store import store_of
@@ -53,21 +52,6 @@ class Openings:
             raise Unauthenticated("It is older than five minutes.")
 
 
-@dataclass(frozen=True, slots=True)
-class DeskVisitor:
-    """The visitor of a request.
-
-    token: the token of this visit's forms, a one-way hash of the cookie's secret.
-    """
-
-    token: str = field(repr=False)
-
-    def check(self, token: str) -> None:
-        """Raise :class:`Forbidden` unless a form belongs to this visit."""
-        if not compare_digest(token.encode(), self.token.encode()):
-            raise Forbidden("The form belongs to another visit.")
-
-
 class Visits:
     """The current visit, if any; a new visit ends the previous one.
 
@@ -88,8 +72,8 @@ class Visits:
         self._digest, self._last = _digest(secret), self._clock()
         return secret
 
-    def visitor(self, secret: str, *, by_itself: bool = False) -> DeskVisitor:
-        """Return the visitor with a cookie's secret.
+    def admit(self, secret: str, *, by_itself: bool) -> str:
+        """Return the token of a visit's forms, a one-way hash of the cookie's secret.
 
         by_itself: whether the page refreshes itself, which shows no person at work.
 
@@ -103,7 +87,7 @@ class Visits:
             raise Unauthenticated("Nobody was here for too long.")
         if not by_itself:
             self._last = time
-        return DeskVisitor(hmac_digest(secret.encode(), _FORMS, sha256).hex())
+        return hmac_digest(secret.encode(), _FORMS, sha256).hex()
 
     def end(self) -> None:
         """End the visit."""
