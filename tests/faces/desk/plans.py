@@ -4,10 +4,12 @@ import re
 from typing import Any
 
 import httpx
+from lxml import html
 from support.browsing import tree
 from support.desks import DeskBrowser
 
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.supervisor.orders import PartyOrder
 
 NEW = "/sessions/-/new"
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>"
@@ -35,30 +37,33 @@ def plan(**changed: Any) -> dict[str, Any]:
     return {**PLAN, **named}
 
 
-def hidden(page: httpx.Response) -> dict[str, list[str]]:
-    """What the form that opens the session sends again."""
+def sent(page: httpx.Response, ending: str = "/new") -> dict[str, list[str]]:
+    """What the form whose address ends so sends if nothing is changed."""
+    [form] = [
+        form
+        for form in html.fromstring(page.text).forms
+        if form.action.partition("#")[0].endswith(ending) and form.method == "POST"
+    ]
     found: dict[str, list[str]] = {}
-    for each in tree(page).iter("input"):
-        if each.attrib.get("type") == "hidden" and each.attrib["name"] != "token":
-            found.setdefault(each.attrib["name"], []).append(each.attrib["value"])
+    for name, value in form.form_values():
+        if name != "token":
+            found.setdefault(name, []).append(value.strip("\n"))
     return found
 
 
-def filled(page: httpx.Response) -> dict[str, list[str]]:
-    """What the form of a new session sends if nothing is changed."""
-    found: dict[str, list[str]] = {}
-    for each in tree(page).iter():
-        if each.tag not in {"input", "select", "textarea"}:
-            continue
-        name, kind = each.attrib.get("name", ""), each.attrib.get("type")
-        if not name or name == "token" or kind == "checkbox":
-            continue
-        value = each.attrib.get("value", each.text or "")
-        if each.tag == "select":
-            chosen = [o for o in each.iter("option") if "selected" in o.attrib]
-            value = chosen[0].attrib["value"] if chosen else ""
-        found.setdefault(name, []).append(value)
-    return found
+def accepted(desk: DeskBrowser, invitation: Invitation) -> str:
+    """Enter an invitation and accept its sheet; return the address of the party."""
+    desk.post("/invitations", {"invitation": str(invitation)})
+    place = f"/parties/{invitation.session}/{invitation.slot}"
+    desk.accept(place)
+    return place
+
+
+def agrees(order: PartyOrder) -> bool:
+    """Say yes to what is asked; return whether the order is over."""
+    if (asked := order.question()) is not None:
+        order.answer(asked.id, yes=True)
+    return order.status().is_over
 
 
 def invitations(page: httpx.Response) -> list[Invitation]:
@@ -67,7 +72,7 @@ def invitations(page: httpx.Response) -> list[Invitation]:
 
 def opened(desk: DeskBrowser, **changed: Any) -> list[Invitation]:
     review = desk.post(NEW, plan(**changed))
-    return invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    return invitations(desk.post(NEW, {**sent(review), "do": "open"}))
 
 
 def wrong(page: httpx.Response) -> dict[str, str]:

@@ -14,15 +14,7 @@ from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Offer
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
-from tests.faces.desk.plans import (
-    HOSTILE,
-    NEW,
-    filled,
-    hidden,
-    invitations,
-    plan,
-    wrong,
-)
+from tests.faces.desk.plans import HOSTILE, NEW, invitations, plan, sent, wrong
 
 # Analyst and key
 
@@ -132,7 +124,7 @@ def onward(desk: DeskBrowser, page: httpx.Response, **typed: Any) -> httpx.Respo
     """The page after a screen, with what somebody typed over what stood there."""
     said = {name.replace("_", ".", 1): value for name, value in typed.items()}
     do = "review" if heading(page) == "Variables" else "next"
-    return desk.post(NEW, {**filled(page), "do": do, **said})
+    return desk.post(NEW, {**sent(page), "do": do, **said})
 
 
 def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> None:
@@ -150,26 +142,26 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     who = onward(desk, refused, title="Wards", param_n_clusters="3", **plain)
     assert heading(who) == "Who takes part"
     assert "alignment" not in texts(who), "rows are split: nothing is linked"
-    linked = desk.post(NEW, {**filled(who), "split": "variables", "do": "split"})
+    linked = desk.post(NEW, {**sent(who), "split": "variables", "do": "split"})
     assert "Linking rows" in texts(linked)
     what = onward(desk, who)
     assert heading(what) == "Variables"
-    listed = desk.post(NEW, {**filled(what), "table.1": "pilot.csv", "do": "variables"})
+    listed = desk.post(NEW, {**sent(what), "table.1": "pilot.csv", "do": "variables"})
     assert list(variables(listed)) == ["a", "b"], "the column of ids was found"
     (desk.desk.tables / "other.csv").write_text("nr,c\np,1.5\nq,0.5")
-    chosen = {**filled(listed), "table.1": "other.csv", "do": "variables"}
-    assert filled(desk.post(NEW, chosen))["ids.1"] == ["nr"], "of the other table"
-    typed = desk.post(NEW, {**filled(listed), "table.1": "", "do": "variables"})
+    chosen = {**sent(listed), "table.1": "other.csv", "do": "variables"}
+    assert sent(desk.post(NEW, chosen))["ids.1"] == ["nr"], "of the other table"
+    typed = desk.post(NEW, {**sent(listed), "table.1": "", "do": "variables"})
     assert list(variables(typed)) == ["a", "b"], "rows stay, to be changed"
     review = onward(desk, listed)
     assert "Check your answers" in texts(review)
-    [first, *_] = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    [first, *_] = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
     again = desk.get(f"{NEW}?from={first.session}")
     for _ in range(3):
         again = onward(desk, again)
     assert "Check your answers" in texts(again), "repeated without a word"
-    back = desk.post(NEW, {**hidden(review), "do": "to-1"})
-    assert filled(back)["title"] == ["Wards"]
+    back = desk.post(NEW, {**sent(review), "do": "to-1"})
+    assert sent(back)["title"] == ["Wards"]
 
 
 def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
@@ -194,7 +186,7 @@ def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
     assert texts(page).count("the median needs a minimum and a maximum") == 4
     cells["minimum"][:2], cells["maximum"][:2] = ["0", "0.5"], ["120", "20"]
     review = desk.post(NEW, {**form, **rows})
-    made = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
     terms = coordinator.session(made[0].session).terms
     assert terms.dictionary is not None
     fields = {each.name: each for each in terms.dictionary[0].fields}
@@ -226,7 +218,7 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     assert "<script>document" not in review.text
     assert "3 runs, one after the other" in said
     assert "llf.runs-single-out-rows" in said
-    again = hidden(review)
+    again = sent(review)
     assert coordinator.trusted_institutions.read()
     page = desk.post(NEW, {**again, "do": "open"})
     made = invitations(page)
@@ -256,7 +248,7 @@ def test_variables_can_be_described_before_anything_is_clustered(
     (desk.desk.tables / "look.json").write_text(json.dumps({"fields": fields}))
     form = plan(protocol="describe", dictionary_1="look.json")
     del form["param.n_clusters"]
-    page = desk.post(NEW, {**hidden(desk.post(NEW, form)), "do": "open"})
+    page = desk.post(NEW, {**sent(desk.post(NEW, form)), "do": "open"})
     terms = coordinator.session(invitations(page)[0].session).terms
     assert terms.protocol.name == "describe"
     assert terms.release is not None
@@ -267,7 +259,7 @@ def test_variables_can_be_described_before_anything_is_clustered(
 def test_sent_twice_it_is_one_session(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
-    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    form = {**sent(desk.post(NEW, plan())), "do": "open"}
     before = len(coordinator.sessions())
     first, second = (invitations(desk.post(NEW, form)) for _ in range(2))
     assert first[0].session == second[0].session
@@ -283,7 +275,7 @@ def test_a_table_that_changed_meanwhile_changes_no_terms(
     review = drafted(desk, {"b": {"role": "describe"}}, ids_1="id")
     assert "described in profiles alone" in texts(review)
     table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
-    made = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
     terms = coordinator.session(made[0].session).terms
     assert terms.dictionary is not None
     said = {field.name: field.role for field in terms.dictionary[0].fields}
@@ -298,12 +290,15 @@ def test_a_dictionary_that_changed_meanwhile_opens_nothing(
     review = desk.post(NEW, plan(dictionary_1="own.json"))
     file.write_text('{"fields": [{"name": "a"}]}')
     before = len(coordinator.sessions())
-    page = desk.post(NEW, {**hidden(review), "do": "open"})
+    page = desk.post(NEW, {**sent(review), "do": "open"})
     assert "a file has changed" in texts(page)
     assert len(coordinator.sessions()) == before
 
 
-CELLS = ("name", "role", "type", "unit", "minimum", "maximum", "levels", "title")
+CELLS = (
+    *("name", "role", "type", "unit", "minimum", "maximum", "levels", "title"),
+    "decimals",
+)
 
 
 def drafted(
@@ -315,27 +310,16 @@ def drafted(
     rows = variables(page)
     for name, cells in changed.items():
         rows[name].update(cells)
-    sent = {
-        f"variable.{cell}.1": [row[cell] for row in rows.values()]
-        for cell in (*CELLS, "decimals")
+    typed = {
+        f"variable.{cell}.1": [row[cell] for row in rows.values()] for cell in CELLS
     }
-    return desk.post(NEW, {**form, **sent, "listed.1": hidden(page)["listed.1"]})
+    return desk.post(NEW, {**form, **typed, "listed.1": sent(page)["listed.1"]})
 
 
 def variables(page: httpx.Response) -> dict[str, dict[str, str]]:
-    found: dict[str, list[str]] = {cell: [] for cell in (*CELLS, "decimals")}
-    for each in tree(page).iter():
-        if each.tag not in {"input", "select"}:
-            continue
-        named = each.attrib.get("name", "").split(".")
-        if named[0] != "variable":
-            continue
-        chosen = [
-            o.attrib["value"] for o in each.iter("option") if "selected" in o.attrib
-        ]
-        found[named[1]].append(chosen[0] if chosen else each.attrib["value"])
-    rows = zip(*found.values(), strict=True)
-    return {row[0]: dict(zip(found, row, strict=True)) for row in rows}
+    columns = [sent(page)[f"variable.{cell}.1"] for cell in CELLS]
+    rows = zip(*columns, strict=True)
+    return {row[0]: dict(zip(CELLS, row, strict=True)) for row in rows}
 
 
 def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
@@ -351,7 +335,7 @@ def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) 
 
 
 def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
-    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    form = {**sent(desk.post(NEW, plan())), "do": "open"}
     blocked = desk.desk.tables / "file"
     blocked.write_text("")
     refused = desk.post(NEW, {**form, "folder": "file/letters"})

@@ -21,7 +21,7 @@ from support.repeats import NIGHTLY
 from analyst_service.credentials import Role, create_key
 from analyst_service.database import Database
 from analyst_service.settings import Settings
-from tests.faces.desk.plans import opened
+from tests.faces.desk.plans import accepted, opened
 
 ROLES = ("nobody", "party", "coordinator", "administrator")
 SECONDS: Final = 45 if NIGHTLY else 0.3
@@ -223,9 +223,7 @@ def come(browser: DeskBrowser, role: str, analyst: Analyst, key: str) -> str:
     browser.open()
     browser.desk.connection.keep(analyst.url, analyst.key)
     invitation = opened(browser)[0]
-    browser.post("/invitations", {"invitation": str(invitation)})
-    place = f"/parties/{invitation.session}/{invitation.slot}"
-    browser.accept(place)
+    accepted(browser, invitation)
     if role == "party":
         browser.desk.connection.keep("", "")
     elif role == "administrator":

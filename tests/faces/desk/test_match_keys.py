@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
 import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
@@ -15,7 +14,7 @@ from support.standing import supervised
 from party_sdk.home.policy import Policy
 from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.supervisor.orders import PartyOrder
-from tests.faces.desk.plans import NEW, hidden, invitations, plan
+from tests.faces.desk.plans import NEW, accepted, agrees, invitations, plan, sent
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")
 
@@ -37,26 +36,16 @@ def form(**said: Any) -> dict[str, Any]:
     return plan(**{"protocol": "pqmds", "split": "variables", **places, **said})
 
 
-def typed_keys(page: httpx.Response) -> list[str]:
-    [field] = [
-        each
-        for each in tree(page).iter("textarea")
-        if each.attrib.get("name") == "param.alignment.match_keys"
-    ]
-    return [line for line in (field.text or "").split("\n") if line]
-
-
 def test_a_party_sees_its_rows_by_key_and_admits_more(
     desk: DeskBrowser, people: Path
 ) -> None:
-    keys = typed_keys(desk.post(NEW, form(people=people.name, do="keys", screen="2")))
-    said = {"param_alignment.match_keys": "\n".join(keys)}
-    review = desk.post(NEW, form(**said))
-    first, *_ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
-    desk.post("/invitations", {"invitation": str(first)})
-    here = f"/parties/{first.session}/{first.slot}"
+    proposed = desk.post(NEW, form(people=people.name, do="keys", screen="2"))
+    [typed] = sent(proposed)["param.alignment.match_keys"]
+    keys = typed.splitlines()
+    review = desk.post(NEW, form(**{"param_alignment.match_keys": typed}))
+    first, *_ = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    here = accepted(desk, first)
     terms = PartyOrder(Path(desk.desk.home), first.session, first.slot)
-    desk.accept(here)
 
     page = desk.get(f"{here}/table?path=people.csv")
     assert "no column has to name them" in texts(page)
@@ -69,16 +58,15 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     assert "300 rows have a value" in texts(page)
     assert f"to admit them: --guard ids_per_row={len(keys)}" in texts(page)
 
-    sent = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
-    refused = desk.post(f"{here}/order", {**sent, "ids_per_row": "many"})
+    chosen = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
+    refused = desk.post(f"{here}/order", {**chosen, "ids_per_row": "many"})
     assert "'ids_per_row' is a number" in texts(refused)
-    desk.post(f"{here}/order", {**sent, "ids_per_row": str(len(keys))})
+    desk.post(f"{here}/order", {**chosen, "ids_per_row": str(len(keys))})
     order = terms.order()
     assert order.ids_per_row == len(keys)
     assert order.apply_to(Policy()).ids_per_row == len(keys)
     again = desk.get(f"{here}/table?{urlencode(fields)}")
-    [field] = [e for e in tree(again).iter("input") if e.get("name") == "ids_per_row"]
-    assert field.attrib["value"] == str(len(keys))
+    assert sent(again, "/order")["ids_per_row"] == [str(len(keys))]
 
 
 def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
@@ -106,36 +94,22 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
         "param_alignment.minimum_share": "0",
     }
     review = desk.post(NEW, form(**said))
-    for each in invitations(desk.post(NEW, {**hidden(review), "do": "open"})):
-        desk.post("/invitations", {"invitation": str(each)})
-        here = f"/parties/{each.session}/{each.slot}"
-        desk.accept(here)
+    orders = []
+    for each in invitations(desk.post(NEW, {**sent(review), "do": "open"})):
+        here = accepted(desk, each)
         table = {
             "path": f"{each.slot}.csv",
             "seen": "1",
             "column": [f"{each.slot}1", f"{each.slot}2"],
         }
         desk.post(f"{here}/order", {**table, "limits": "1"})
-        last = each
+        orders.append(PartyOrder(desk.desk.home, each.session, each.slot))
     with supervised(Path(desk.desk.home)):
-        wait_for(lambda: all(answered(desk, each.session)))
-    for slot in ("north", "south"):
-        order = PartyOrder(desk.desk.home, last.session, slot)
-        assert order.status().trouble is None
-    page = desk.get(f"/parties/{last.session}/north/report")
+        wait_for(lambda: [agrees(order) for order in orders] == [True, True])
+    assert not any(order.status().trouble for order in orders)
+    page = desk.get(f"/parties/{each.session}/north/report")
     assert "Rows linked to nobody" in texts(page)
-    found = desk.get(f"/parties/{last.session}/north/unlinked").text
+    found = desk.get(f"/parties/{each.session}/north/unlinked").text
     assert found == "line,keys without a value\n2,\n3,\n"
-    found = desk.get(f"/parties/{last.session}/south/unlinked").text
+    found = desk.get(f"/parties/{each.session}/south/unlinked").text
     assert found == "line,keys without a value\n12,1 2\n13,1 2\n"
-
-
-def answered(desk: DeskBrowser, session: str) -> list[bool]:
-    """Say yes to whatever is asked of either party; return which have ended."""
-    ended = []
-    for slot in ("north", "south"):
-        order = PartyOrder(desk.desk.home, session, slot)
-        if (asked := order.question()) is not None:
-            order.answer(asked.id, yes=True)
-        ended.append(order.status().is_over)
-    return ended

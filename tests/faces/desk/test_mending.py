@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 import xlsxwriter
@@ -13,9 +12,11 @@ from support.terminal import Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.supervisor.orders import PartyOrder
 from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.mapping import parse_mapping
+from tests.faces.desk.plans import HOSTILE, accepted, sent
 
 DICTIONARY = Schema.model_validate(
     {
@@ -28,7 +29,6 @@ DICTIONARY = Schema.model_validate(
 )
 IDS = [f"P{n:03}" for n in range(20)]
 AGES = [30 + (n * 7) % 41 for n in range(20)]
-HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>"
 
 
 def write_book(folder: Path) -> Path:
@@ -67,30 +67,6 @@ def write_german(folder: Path) -> Path:
     return path
 
 
-def form_in(response: httpx.Response, ending: str) -> dict[str, list[str]]:
-    """The fields of the form whose address ends so, as a browser would send them."""
-    [form] = [
-        each
-        for each in tree(response).iter("form")
-        if each.attrib.get("action", "").endswith(ending)
-        and each.attrib.get("method") == "post"
-    ]
-    found: dict[str, list[str]] = {}
-    for each in form.iter():
-        name = each.attrib.get("name")
-        if not name or name == "token":
-            continue
-        if each.tag == "select":
-            options = list(each.iter("option"))
-            chosen = [o for o in options if "selected" in o.attrib] or options[:1]
-            found.setdefault(name, []).append(chosen[0].attrib["value"])
-        elif each.tag == "textarea":
-            found.setdefault(name, []).append((each.text or "").strip())
-        elif each.attrib.get("type") != "checkbox" or "checked" in each.attrib:
-            found.setdefault(name, []).append(each.attrib.get("value", ""))
-    return found
-
-
 @pytest.fixture
 def dictionary(browser: DeskBrowser) -> Path:
     path = browser.desk.tables / "study.json"
@@ -115,12 +91,12 @@ def test_a_table_is_mended_before_any_invitation(
     drafted = browser.post("/tables/mapping", {**begin, "dictionary": dictionary.name})
     assert "'<0.1' (1) is not a number" in texts(drafted)
     assert IDS[3] not in drafted.text
-    fields: dict[str, Any] = form_in(drafted, "/tables/mapping")
+    fields: dict[str, Any] = sent(drafted, "/tables/mapping")
     number = fields["field"].index("cpeptide")
     mended = browser.post("/tables/mapping", {**fields, f"limits.{number}": "half"})
     assert "Keep the mapping as a file" in texts(mended)
     assert "As the dictionary reads them" in texts(mended)
-    kept = browser.post("/tables/mapping/file", form_in(mended, "/mapping/file"))
+    kept = browser.post("/tables/mapping/file", sent(mended, "/mapping/file"))
     assert "attachment" in kept.headers["Content-Disposition"]
     how = ReadOptions(
         id_column="Patient",
@@ -140,12 +116,12 @@ def test_a_table_is_tried_at_once(browser: DeskBrowser) -> None:
     lines = [f"k{n:03},{','.join(map(str, row))}" for n, row in enumerate(X)]
     path = browser.desk.tables / "shop.csv"
     path.write_text("\n".join(["customer,age,income,visits", *lines]))
-    form = form_in(browser.get("/tables?path=shop.csv"), "/trial")
+    form = sent(browser.get("/tables?path=shop.csv"), "/trial")
     tried = browser.post("/tables/trial", form)
     assert "with 3 clusters" in texts(tried)
     assert "Nothing was sent" in texts(tried)
     assert "k001" not in tried.text
-    labels = browser.post("/tables/trial/labels", form_in(tried, "/trial/labels"))
+    labels = browser.post("/tables/trial/labels", sent(tried, "/trial/labels"))
     assert labels.headers["content-disposition"].endswith('"shop-labels.csv"')
     found = [line.split(",") for line in labels.text.splitlines()[1:]]
     assert len({(n % 3, label) for n, (_, label) in enumerate(found)}) == 3
@@ -162,22 +138,20 @@ def test_a_party_mends_its_table_and_takes_part(
         *words, *slots, "--schema", dictionary, "--param", "n_clusters=2"
     )
     session, invitation = opened["id"], opened["invitations"]["r1c1"]
-    browser.follow(browser.post("/invitations", {"invitation": invitation}))
-    place = f"/parties/{session}/r1c1"
-    browser.accept(place)
+    place = accepted(browser, Invitation.parse(invitation))
     table = browser.get(f"{place}/table?path={path.name}")
     assert "There is no column" in texts(table)
     assert "no preparation is agreed" not in texts(table), "the terms hold one"
-    begin = form_in(table, "/mapping")
+    begin = sent(table, "/mapping")
     drafted = browser.post(f"{place}/mapping", {**begin, "id": "PatNr"})
     assert "fewer cells than" in texts(drafted)
-    fields: dict[str, Any] = form_in(drafted, f"{place}/mapping")
+    fields: dict[str, Any] = sent(drafted, f"{place}/mapping")
     more = {"lines": "22", "omitted": "PatNr = Summe\nPatNr = Total"}
     fits = browser.post(f"{place}/mapping", {**fields, **more})
     assert "Take part with it" in texts(fits)
-    assert form_in(fits, f"{place}/mapping")["omitted"] == [more["omitted"]]
+    assert sent(fits, f"{place}/mapping")["omitted"] == [more["omitted"]]
     assert IDS[3] not in fits.text
-    placed = browser.follow(browser.post(f"{place}/order", form_in(fits, "/order")))
+    placed = browser.follow(browser.post(f"{place}/order", sent(fits, "/order")))
     assert "queued" in texts(placed)
     order = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert order.table is not None
@@ -187,14 +161,11 @@ def test_a_party_mends_its_table_and_takes_part(
     assert "Look at its mapping" in texts(again), "the order's mapping is kept"
 
     opened = online.json("session", "create", "Next quarter", "--from", session)
-    invited = {"invitation": opened["invitations"]["r1c1"]}
-    browser.follow(browser.post("/invitations", invited))
-    place = f"/parties/{opened['id']}/r1c1"
-    browser.accept(place)
+    place = accepted(browser, Invitation.parse(opened["invitations"]["r1c1"]))
     assert "As in Wards" in texts(browser.get(f"{place}/table"))
     offered = browser.get(f"{place}/table?again=yes")
     assert "Take part with it" in texts(offered), "the table fits as it was mended"
-    browser.post(f"{place}/order", form_in(offered, "/order"))
+    browser.post(f"{place}/order", sent(offered, "/order"))
     repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
     assert repeated.table == order.table
     assert browser.said == []
@@ -245,7 +216,7 @@ def test_a_form_that_somebody_made_opens_nothing(
     path = write_german(browser.desk.tables)
     asked = {"path": path.name, "id": "PatNr", "dictionary": dictionary.name}
     drafted = browser.post("/tables/mapping", asked)
-    fields = form_in(drafted, "/tables/mapping")
+    fields = sent(drafted, "/tables/mapping")
     if "file" in changed:
         fields.pop("mapping")
     page = browser.post("/tables/mapping", {**fields, **changed})

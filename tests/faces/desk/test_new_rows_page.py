@@ -14,7 +14,9 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import Terminal, read
 
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.supervisor.orders import PartyOrder
+from tests.faces.desk.plans import accepted, agrees
 
 SLOT = "r1c1"
 CREATE = ("session", "create", "Wards", "--protocol", "dc")
@@ -41,23 +43,15 @@ class Ward:
     def __init__(self, online: Terminal, browser: DeskBrowser) -> None:
         self.browser, self.tables = browser, browser.desk.tables
         opened = online.json(*CREATE, *(f"--param={each}" for each in PARAMS))
-        self.session, self.place = opened["id"], f"/parties/{opened['id']}/{SLOT}"
-        [invitation] = opened["invitations"].values()
+        self.session, [invitation] = opened["id"], opened["invitations"].values()
         patients(1).to_csv(self.tables / "old.csv", index=False)
-        browser.follow(browser.post("/invitations", {"invitation": invitation}))
-        browser.accept(self.place)
+        self.place = accepted(browser, Invitation.parse(invitation))
         columns = ["age", "glucose", "crp"]
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
         assert browser.post(f"{self.place}/order", ordered).status_code == 303
         with supervised(browser.desk.home):
             order = PartyOrder(browser.desk.home, self.session, SLOT)
-            wait_for(lambda: self._agrees(order))
-
-    def _agrees(self, order: PartyOrder) -> bool:
-        """Say yes to what is asked; return whether the order is over."""
-        if (asked := order.question()) is not None:
-            order.answer(asked.id, yes=True, rest=True)
-        return order.status().is_over
+            wait_for(lambda: agrees(order))
 
     def get(self, **fields: str) -> httpx.Response:
         return self.browser.get(f"{self.place}/new-rows?{urlencode(fields)}")

@@ -1,9 +1,7 @@
 """A party's way at the desk, form by form, beside a real analyst and the command line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
-from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -14,12 +12,13 @@ from support.standing import supervised
 from support.terminal import RISKS, Terminal, accepting, opened, read
 
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor.orders import OrderState, OrderStatus, PartyOrder
+from party_sdk.supervisor.orders import OrderState, PartyOrder
+from tests.faces.desk import plans
+from tests.faces.desk.plans import agrees, sent
 
 PLACE = "/parties/{}/r1c1"
-HOSTILE = (
-    "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;\u202e"
-)
+TITLE = f"{plans.HOSTILE}&amp;"
+HOSTILE = f"{TITLE}\u202e"  # which no terms may hold
 
 
 @pytest.fixture
@@ -49,20 +48,6 @@ def ordered(
     return browser.follow(browser.post(f"{PLACE.format(session)}/order", fields))
 
 
-def agreed(browser: DeskBrowser, session: str) -> OrderStatus:
-    """Say yes to whatever is asked; return where the order stands."""
-    order = PartyOrder(browser.desk.home, session, "r1c1")
-    if (asked := order.question()) is not None:
-        order.answer(asked.id, yes=True)
-    return order.status()
-
-
-def boxes(response: httpx.Response, name: str) -> Iterator[ElementTree.Element]:
-    for each in tree(response).iter("input"):
-        if each.attrib.get("name") == name:
-            yield each
-
-
 def test_a_party_goes_from_its_invitation_to_its_labels(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
@@ -89,7 +74,8 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "p11" not in rehearsed.text
     assert "queued" in texts(ordered(browser, session, rows))
     with supervised(browser.desk.home):
-        wait_for(lambda: agreed(browser, session).is_over)
+        order = PartyOrder(browser.desk.home, session, "r1c1")
+        wait_for(lambda: agrees(order))
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
     assert "What was sent" in texts(result)
@@ -190,8 +176,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     kept = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert kept.notify == ("desk@ward.example", "night@ward.example")
     again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
-    [typed] = boxes(again, "notify")
-    assert typed.attrib["value"] == " ".join(kept.notify)
+    assert sent(again, "/order")["notify"] == [" ".join(kept.notify)]
     assert session in online("party", "status").stdout
     # and the reverse
     columns = ("--columns", "x,y", "--labels", online.folder / "labels.csv")
@@ -205,8 +190,7 @@ def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
     online: Terminal, browser: DeskBrowser
 ) -> None:
     """Titles, purposes, reasons, names of files and columns: each page is XML still."""
-    title = HOSTILE.replace("\u202e", "")  # which no terms may hold
-    words = ("session", "create", title, "--purpose", title)
+    words = ("session", "create", TITLE, "--purpose", TITLE)
     document = online.json(*words, "--protocol", "dummy")
     session, [invitation] = document["id"], document["invitations"].values()
     place = PLACE.format(session)
