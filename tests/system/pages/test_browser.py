@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 from sklearn.datasets import load_wine
 from support import page_models
 
 from coterie_pages.pages import page
 from party_sdk.lab.trial import try_table
+from tests.system.pages.looking import Look, looking
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 _MOST_BYTES = 200_000
@@ -27,36 +28,12 @@ MODELS = {
 }
 
 
-class Opened:
-    """A page, and everything that it asked for or complained of."""
-
-    def __init__(self, shown: Page, path: Path) -> None:
-        self.page = shown
-        self.requests: list[str] = []
-        self.messages: list[str] = []
-        self.refused: list[tuple[str, str | None]] = []
-        shown.on("request", lambda request: self.requests.append(request.url))
-        shown.on(
-            "requestfailed", lambda each: self.refused.append((each.url, each.failure))
-        )
-        shown.on("console", lambda message: self.messages.append(message.text))
-        shown.on("pageerror", lambda error: self.messages.append(str(error)))
-        shown.goto(path.as_uri())
-
-    def width(self) -> tuple[int, int]:
-        root = "document.documentElement"
-        content = int(self.page.evaluate(f"{root}.scrollWidth"))
-        return content, int(self.page.evaluate(f"{root}.clientWidth"))
-
-
 @contextmanager
-def opened(browser: Browser, path: Path, width: int, **how: object) -> Iterator[Opened]:
+def opened(browser: Browser, path: Path, width: int, **how: object) -> Iterator[Look]:
     size = {"width": width, "height": 900}
-    context = browser.new_context(offline=True, viewport=size, **how)  # type: ignore[arg-type]  # words of a context
-    try:
-        yield Opened(context.new_page(), path)
-    finally:
-        context.close()
+    with looking(browser, path.as_uri(), offline=True, viewport=size, **how) as look:
+        look.at("")
+        yield look
 
 
 @pytest.fixture(params=MODELS)
@@ -72,7 +49,7 @@ def test_a_page_asks_for_nothing_and_says_nothing_on_the_console(
     with opened(browser, written, 1000) as found:
         assert found.page.title()
         assert found.page.locator("h1").is_visible()
-        assert found.requests == [written.as_uri()]
+        assert found.elsewhere == []
         assert found.messages == []
 
 
@@ -82,8 +59,8 @@ def test_a_page_fits_a_window_at_twice_the_size_and_a_narrow_one(
     """At 200 % a window of 1,000 points has room for 500; a telephone has 360."""
     for width, scale in ((500, 2), (360, 1)):
         with opened(browser, written, width, device_scale_factor=scale) as found:
-            content, window = found.width()
-            assert content <= window
+            root = found.page.locator("html")
+            assert root.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
 def test_a_page_follows_a_dark_screen_and_is_light_on_paper(
@@ -104,10 +81,12 @@ def test_a_script_that_came_in_would_not_run(browser: Browser, tmp_path: Path) -
         "<script>document.title = 'owned'</script><img src='https://example.com/x'>"
     )
     path.write_text(page(MODELS["terms"]).replace("</main>", f"{script}</main>"))
-    with opened(browser, path, 1000) as found:
-        assert "owned" not in found.page.title()
-        assert found.refused == [("https://example.com/x", "csp")]
-        assert len(found.messages) == 2  # the browser says what it refused
+    refused = []
+    with looking(browser, path.as_uri(), offline=True) as look:
+        look.page.on("requestfailed", lambda r: refused.append((r.url, r.failure)))
+        assert "owned" not in look.at("").title()
+        assert refused == [("https://example.com/x", "csp")]
+        assert len(look.messages) == 2  # the browser says what it refused
 
 
 if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
