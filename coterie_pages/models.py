@@ -511,11 +511,10 @@ class Link(Value):
 
 
 class Banner(Value):
-    """A message about the last action; ``remedy`` may say what to do now."""
+    """Why the last action failed; ``remedy`` may say what to do now."""
 
     text: str
     remedy: str = ""
-    good: bool = True
 
 
 class Frame(Value):

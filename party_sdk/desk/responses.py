@@ -220,9 +220,8 @@ def render_error(request: Request, error: CoterieError) -> HTMLResponse:
 
 def banner_of(error: CoterieError) -> Banner:
     """Return an error as a banner above its form."""
-    return Banner(
-        text=f"{error.problem.title}: {error.detail}", remedy=error.remedy, good=False
-    )
+    text = f"{error.problem.title}: {error.detail}"
+    return Banner(text=text, remedy=error.remedy)
 
 
 def file(content: bytes, name: str, media_type: str) -> Response:

@@ -42,7 +42,7 @@ def get_advice(request: Request) -> Response:
         if error.field in {"parties", _ROWS}:
             wrong[error.field] = error.message
         else:
-            notice = Banner(text=error.detail, good=False)
+            notice = Banner(text=error.detail)
     page = Screen("desk/advice.html.j2", **_questions(form, wrong), **advice)
     return render_page(request, page, notice=notice)
 

@@ -38,7 +38,6 @@ NEW: Final = f"{ABOVE}/new"
 _CHANGED: Final = Banner(
     text="Nothing was opened: a file has changed since the terms were shown.",
     remedy="These are the terms as they are now.",
-    good=False,
 )
 
 
@@ -123,7 +122,7 @@ def _form_page(
 ) -> Response:
     page = page_of(draft, coordinator.trusted_institutions, number)
     general = draft.wrong.get("")
-    notice = Banner(text=general, good=False) if general else None
+    notice = Banner(text=general) if general else None
     return render_page(request, page, notice=notice)
 
 
@@ -223,7 +222,7 @@ def inviting_page(
         free=free,
         folder=_folder_field(request, wrong_folder),
     )
-    notice = Banner(text=wrong, good=False) if wrong else None
+    notice = Banner(text=wrong) if wrong else None
     return render_page(request, page, notice=notice)
 
 

@@ -36,12 +36,7 @@ from party_sdk.desk.responses import (
     redirect_to,
     render_page,
 )
-from party_sdk.desk.tables.mapping_page import (
-    MappingContext,
-    field_of,
-    mapping_of,
-    mend,
-)
+from party_sdk.desk.tables.mapping_page import field_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_format,
@@ -393,31 +388,28 @@ def post_mapping(request: Request) -> Response:
     party, form = party_in(request), form_of(request)
     table_form = TableForm.of(form, party.desk.tables)
     try:
-        content, trouble = mend(form, _mapping_context(party))
+        terms, folder = party.terms(), party.desk.tables
+        schema = slot_fields_of(terms, party.slot).dictionary
+        if schema is None:
+            raise NotReady("The terms of this session have no dictionary.")
+        content, trouble = mend(
+            form,
+            folder,
+            schema,
+            lambda table: table.check_table(terms, party.slot),
+            party.current_mapping,
+        )
     except CoterieError as error:
         return table_page(request, party, table_form, banner_of(error))
     model = Screen(
         "desk/mapping.html.j2",
+        place=f"{party.address}/mapping",
         dictionary="",
         party=party,
         choices=choices_of(party, table_form),
         **content,
     )
     return render_page(request, model, notice=trouble)
-
-
-def _mapping_context(party: AddressedParty) -> MappingContext:
-    terms = party.terms()
-    schema = slot_fields_of(terms, party.slot).dictionary
-    if schema is None:
-        raise NotReady("The terms of this session have no dictionary.")
-    return MappingContext(
-        address=f"{party.address}/mapping",
-        schema=schema,
-        check=lambda table: table.check_table(terms, party.slot),
-        folder=party.desk.tables,
-        current=party.current_mapping,
-    )
 
 
 def post_rehearsal(request: Request) -> Response:

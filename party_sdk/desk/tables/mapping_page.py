@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,44 +47,41 @@ _AS_WRITTEN, _NONE, _LEVEL = "=", "-", "level:"
 _NUMBERS: Final = frozenset({"number", "integer"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingContext:
-    """The context in which a table is mended.
+def mend(
+    form: Form,
+    folder: Path,
+    schema: Schema,
+    check: Callable[[TableSpec], CheckReport],
+    current: TableMapping | None = None,
+) -> tuple[dict[str, Any], Banner | None]:
+    """Return the content of the page about a table and its mapping, and its error.
 
-    address: the address of the page, below the root.
+    folder: at which relative paths start.
     schema: the dictionary that the table has to fit.
     check: checks a table.
-    current: the mapping in force, or None.
-    folder: the folder at which relative paths start.
-    """
-
-    address: str
-    schema: Schema
-    check: Callable[[TableSpec], CheckReport]
-    folder: Path
-    current: TableMapping | None = None
-
-
-def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | None]:
-    """Return the content of the page about a table and its mapping, and its error.
+    current: the mapping in force, unless the form names another one.
 
     Raises InvalidData if the table cannot be read at all.
     """
-    if len(context.schema.used.names) > MAX_FIELDS:
+    if len(schema.used.names) > MAX_FIELDS:
         raise InvalidData(
             f"The dictionary has more than {MAX_FIELDS} variables: write the mapping in "
             "a file (coterie table --propose)."
         )
-    path, csv = path_of(form, context.folder), csv_of(form)
+    path, csv = path_of(form, folder), csv_of(form)
     ids = ids_of(form)
     dialect = Dialect.parse(split_words(csv))
-    base, trouble = _base_of(form, context), None
+    base, trouble = current, None
+    if text := form.get("mapping"):
+        base = mapping_of(text)
+    elif file := path_of(form, folder, "file"):
+        base = read_mapping(Path(file))
     plain = ReadOptions(
         id_column=tuple(base.source_of(name) for name in ids) if base else ids,
         dialect=dialect,
         mapping=None if base is None else TableMapping(file=base.file),
     )
-    drafted = propose(path, plain, context.schema.used)
+    drafted = propose(path, plain, schema.used)
     candidates = drafted.columns[0].candidates if drafted.columns else ()
     names = dict.fromkeys([*ids, *drafted.unused, *sorted(candidates)])
     titles, rows = first_rows(Path(path), plain)
@@ -97,17 +94,16 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
     spec = TableSpec(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
-    report = context.check(spec)
+    report = check(spec)
     variables = tuple(lines_of(drafted, mapping))
     content = {
-        "place": context.address,
         "path": path,
         "csv": csv,
         "ids": ids,
         "mapping": field_of(mapping),
         "variables": variables,
         "before": RowsPreview(names=tuple(titles), rows=tuple(map(tuple, rows))),
-        "after": _prepared_rows(spec, context.schema),
+        "after": _prepared_rows(spec, schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
         "omitted": [
@@ -141,15 +137,6 @@ def mapping_of(text: str) -> TableMapping | None:
 def field_of(mapping: TableMapping) -> str:
     """Return a mapping as one line for a hidden field."""
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
-
-
-def _base_of(form: Form, context: MappingContext) -> TableMapping | None:
-    """Return the mapping that a form changes: its own, a file's, or the current one."""
-    if text := form.get("mapping"):
-        return mapping_of(text)
-    if file := path_of(form, context.folder, "file"):
-        return read_mapping(Path(file))
-    return context.current
 
 
 def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:

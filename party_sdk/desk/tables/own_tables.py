@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -24,13 +25,7 @@ from party_sdk.desk.responses import (
     query_of,
     render_page,
 )
-from party_sdk.desk.tables.mapping_page import (
-    NO_ID_COLUMN,
-    MappingContext,
-    ids_of,
-    mapping_of,
-    mend,
-)
+from party_sdk.desk.tables.mapping_page import NO_ID_COLUMN, ids_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_format,
@@ -61,10 +56,12 @@ def post_mapping(request: Request) -> Response:
                 "Name the dictionary: the file that the coordinator sent."
             )
         schema = read_draft(Path(path)).schema()
-        content, trouble = mend(form, _mapping_context(schema, folder))
+        content, trouble = mend(form, folder, schema, partial(_check, schema.used))
     except CoterieError as error:
         return tables_page(request, form, banner_of(error))
-    page = Screen("desk/mapping.html.j2", dictionary=path, party=None, **content)
+    page = Screen(
+        "desk/mapping.html.j2", place=MAPPING, dictionary=path, party=None, **content
+    )
     return render_page(request, page, notice=trouble)
 
 
@@ -119,15 +116,11 @@ def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
     return path, try_table(Path(path), options)
 
 
-def _mapping_context(schema: Schema, folder: Path) -> MappingContext:
-    def check(spec: TableSpec) -> CheckReport:
-        table = replace(spec, options=replace(spec.options, schema=schema.used))
-        report = table.examine()
-        # only a session's preparation decides on gaps and words
-        warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
-        return report.model_copy(update={"warnings": tuple(warnings)})
-
-    return MappingContext(address=MAPPING, schema=schema, check=check, folder=folder)
+def _check(schema: Schema, spec: TableSpec) -> CheckReport:
+    report = replace(spec, options=replace(spec.options, schema=schema)).examine()
+    # only a session's preparation decides on gaps and words
+    warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
+    return report.model_copy(update={"warnings": tuple(warnings)})
 
 
 def tables_page(
