@@ -12,7 +12,7 @@ from clustering_protocols.numerics.outcomes import OutcomeTable
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Reach
 from clustering_protocols.terms.session_risks import Harm, RiskLevel
-from clustering_protocols.terms.terms import Words
+from clustering_protocols.terms.terms import Slot, Words
 from clustering_protocols.wire.answers import RunLine
 
 
@@ -60,19 +60,29 @@ class Versions(Value):
     terms: int
 
 
-class SlotEntry(Value):
-    """A slot and its party.
-
-    row, column: the groups, from 0.
-    state, read_at: from the analyst; empty if it was not asked.
-    reason: why the slot is empty: the check that refused, or a person's own words.
-    n_rows, n_columns: None until the party has joined.
-    """
+class _Place(Value):
+    """A slot; ``row`` and ``column`` are its groups, from 0."""
 
     slot: str
     title: str = ""
     row: int = Field(ge=0)
     column: int = Field(ge=0)
+
+    @classmethod
+    def of(cls, slot: Slot, **more: Any) -> Self:
+        """Return a slot of a layout."""
+        position = {"title": slot.title, "row": slot.row, "column": slot.column}
+        return cls(slot=slot.name, **position, **more)
+
+
+class SlotEntry(_Place):
+    """A slot and its party.
+
+    state, read_at: from the analyst; empty if it was not asked.
+    reason: why the slot is empty: the check that refused, or a person's own words.
+    n_rows, n_columns: None until the party has joined.
+    """
+
     who: NamedInstitution | None = None
     own: bool = False
     state: str = ""
@@ -192,18 +202,13 @@ class AuditRow(LoggedLine):
         return f"{self.reason} {self.digest}".strip()
 
 
-class PlannedSlot(Value):
+class PlannedSlot(_Place):
     """A slot of the terms.
 
-    row, column: the groups, from 0.
     expected: the only institution that may join here; None if the slot is open.
     own: whether it is the reader's slot.
     """
 
-    slot: str
-    title: str = ""
-    row: int = Field(ge=0)
-    column: int = Field(ge=0)
     expected: NamedInstitution | None = None
     own: bool = False
 

@@ -174,14 +174,7 @@ def _planned_slots(
         expected = None if key is None else identify(key, names_by_key)
         if expected is not None and you is not None and slot.name == own:
             expected = you
-        yield PlannedSlot(
-            slot=slot.name,
-            title=slot.title,
-            row=slot.row,
-            column=slot.column,
-            expected=expected,
-            own=slot.name == own,
-        )
+        yield PlannedSlot.of(slot, expected=expected, own=slot.name == own)
 
 
 def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[ParameterLine]:

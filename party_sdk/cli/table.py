@@ -163,12 +163,10 @@ def _read_dictionary(
     options: "ReadOptions", terms: Path | None, slot: str | None
 ) -> "Schema":
     """Return the data dictionary that a table must fit, from terms or ``--schema``."""
-    if (options.schema is None) == (terms is None):
-        raise click.UsageError("Give --schema FILE, or --terms FILE.")
-    if terms is None:
-        if options.schema is None:
-            raise click.UsageError("Give --schema FILE.")
+    if terms is None and options.schema is not None:
         return options.schema
+    if terms is None or options.schema is not None:
+        raise click.UsageError("Give --schema FILE, or --terms FILE.")
     session_terms, own_slot = read_terms_file(terms, slot)
     dictionary = session_terms.dictionary_of(own_slot)
     if dictionary is None:

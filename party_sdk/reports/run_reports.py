@@ -227,12 +227,8 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
 def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntry]:
     """Yield the institution at each slot; ``own`` is the reader's slot."""
     for seat in roster.seats:
-        slot = layout.slot(seat.slot)
-        yield SlotEntry(
-            slot=seat.slot,
-            title=slot.title,
-            row=slot.row,
-            column=slot.column,
+        yield SlotEntry.of(
+            layout.slot(seat.slot),
             who=NamedInstitution(
                 name=seat.name, known=seat.known, fingerprint=seat.fingerprint
             ),

@@ -145,16 +145,14 @@ class ExplainedGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if "--json" in sys.argv:
-                command = "" if error.ctx is None else error.ctx.command_path
-                document = {
-                    "type": "about:blank",
-                    "title": "Wrong usage",
-                    "detail": error.format_message(),
-                    "remedy": f"See {command} --help." if command else "",
-                    "exit_code": error.exit_code,
-                }
-                say(json.dumps(document))
+            command = "" if error.ctx is None else error.ctx.command_path
+            _say_as_json(
+                type="about:blank",
+                title="Wrong usage",
+                detail=error.format_message(),
+                remedy=f"See {command} --help." if command else "",
+                exit_code=error.exit_code,
+            )
             raise
         except (CoterieError, ModuleNotFoundError) as error:
             failure: CoterieError
@@ -169,20 +167,24 @@ class ExplainedGroup(click.Group):
                     "coterie."
                 )
             problem, code = failure.problem, exit_code(failure.problem)
-            if "--json" in sys.argv:
-                document = {
-                    "type": problem.urn,
-                    "title": problem.title,
-                    "detail": failure.detail,
-                    "remedy": failure.remedy,
-                    "exit_code": code,
-                }
-                say(json.dumps(document))
+            _say_as_json(
+                type=problem.urn,
+                title=problem.title,
+                detail=failure.detail,
+                remedy=failure.remedy,
+                exit_code=code,
+            )
             say(f"{problem.title}.", err=True)
             for line in failure.cells or (failure.detail,):
                 say(f"  {line}", err=True)
             say(f"  What to do: {failure.remedy}", err=True)
             ctx.exit(code)
+
+
+def _say_as_json(**problem: object) -> None:
+    """Print a problem as JSON if the command was asked for it, even if it cannot run."""
+    if "--json" in sys.argv:
+        say(json.dumps(problem))
 
 
 def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Command:
