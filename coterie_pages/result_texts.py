@@ -152,41 +152,36 @@ def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
 
 def _farthest(profile: Profile, line: int) -> Iterator[str]:
     """Yield the variables of a line whose means are farthest from those of all rows."""
-    binary = {
-        f"{field.title or field.name}: {NO_YES[0]}"
-        for field in profile.fields
-        if field.levels == NO_YES  # the share of yes implies it
-    }
-    rows = [row for row in deviations(profile) if row.values[line] is not None]
-    rows = [row for row in rows if row.name not in binary]
-    rows.sort(key=lambda row: -abs(row.values[line] or 0.0))
+    rows = [
+        (deviation, row)
+        for row in deviations(profile)
+        if (deviation := row.values[line]) is not None
+        # the share of yes implies that of no
+        and not (row.field.levels == NO_YES and row.level == 0)
+    ]
+    rows.sort(key=lambda pair: -abs(pair[0]))
     names: set[str] = set()  # only one level of a variable is mentioned
-    for row in rows:
-        deviation, variable = row.values[line] or 0.0, row.name.rpartition(": ")[0]
+    for deviation, row in rows:
         if abs(deviation) < _FAR or len(names) == _MAX_TRAITS:
             return
-        if (variable or row.name) not in names:
-            names.add(variable or row.name)
+        if row.field.name not in names:
+            names.add(row.field.name)
             side = "high" if deviation > 0 else "low"
-            yield f"{row.name} {side}{_value(profile, row, line)}"
+            yield f"{row.name} {side}{_value(row, line)}"
 
 
-def _value(profile: Profile, row: Deviations, line: int) -> str:
+def _value(row: Deviations, line: int) -> str:
     """Return the mean or the share in brackets; empty if there is none."""
-    for field in profile.fields:
-        name = field.title or field.name
-        if not field.levels and name == row.name:
-            mean = field.mean[line]
-            if mean is None:
-                return ""
-            if field.is_date:
-                return f" ({date_of(mean)})"
-            return f" ({number(mean)} {field.unit}".rstrip() + ")"
-        shares = field.shares[line] if field.levels else None
-        for level, part in zip(field.levels, shares or (), strict=False):
-            if f"{name}: {level}" == row.name:
-                return f" ({part:.0%})"
-    return ""
+    field = row.field
+    if row.level is not None:
+        shares = field.shares[line]
+        return "" if shares is None else f" ({shares[row.level]:.0%})"
+    mean = field.mean[line]
+    if mean is None:
+        return ""
+    if field.is_date:
+        return f" ({date_of(mean)})"
+    return f" ({number(mean)} {field.unit}".rstrip() + ")"
 
 
 class PairedProfile(NamedTuple):

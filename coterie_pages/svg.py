@@ -278,17 +278,26 @@ _HALF_RANGE: Final = 2.5
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
 _HIGH: Final = (179, 88, 6)
-_Colour = tuple[int, int, int]
 
 
 class Deviations(NamedTuple):
     """The deviations of the lines of a field, or of one of its levels, from all lines.
 
+    level: the index of the level; None for a field without levels.
     values: in standard deviations within the lines; None if too few rows have a value.
     """
 
-    name: str
+    field: FieldProfile
+    level: int | None
     values: tuple[float | None, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the title of the field, with its level."""
+        title = self.field.title or self.field.name
+        return (
+            title if self.level is None else f"{title}: {self.field.levels[self.level]}"
+        )
 
 
 def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
@@ -302,18 +311,13 @@ def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
 def deviations(profile: Profile) -> Iterator[Deviations]:
     """Yield a row for each field, and for each level of a field that has levels."""
     for field in profile.fields:
-        name = field.title or field.name
-        if field.levels:
-            for level_number, level in enumerate(field.levels):
-                shares = [None if s is None else s[level_number] for s in field.shares]
-                spreads = [
-                    None if p is None else math.sqrt(p * (1 - p)) for p in shares
-                ]
-                yield Deviations(
-                    f"{name}: {level}", _standardise(field, shares, spreads)
-                )
-        else:
-            yield Deviations(name, _standardise(field, field.mean, field.spread))
+        for level in range(len(field.levels)):
+            shares = [None if s is None else s[level] for s in field.shares]
+            spreads = [None if p is None else math.sqrt(p * (1 - p)) for p in shares]
+            yield Deviations(field, level, _standardise(field, shares, spreads))
+        if not field.levels:
+            deviations_ = _standardise(field, field.mean, field.spread)
+            yield Deviations(field, None, deviations_)
 
 
 def _standardise(
@@ -376,10 +380,10 @@ def heat_map(
         label = text(x, 16, heading, anchor="middle")
         parts += [element("g", element("title", line), label)]
         parts += [text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")]
-    for row, (variable, values) in enumerate(rows):
-        top = _HEAD + _CELL[1] * row
-        parts += [_hinted_name(variable, _LABEL - 10, top + 18)]
-        for column, value in enumerate(values):
+    for place, row in enumerate(rows):
+        top = _HEAD + _CELL[1] * place
+        parts += [_hinted_name(row.name, _LABEL - 10, top + 18)]
+        for column, value in enumerate(row.values):
             corner = (_LABEL + _CELL[0] * column + 1, top + 1)
             parts += _draw_cell((*corner, _CELL[0] - 2, _CELL[1] - 2), value)
     top = height - 26
@@ -508,14 +512,13 @@ def _draw_cell(
         return
     share = min(abs(value) / _FAR, 1.0)
     end = _HIGH if value > 0 else _LOW
-    mixed = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
-    colour = mixed[0], mixed[1], mixed[2]
+    colour = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
     yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
     signed, ink = _format_signed(value), _ink(colour)
     yield element("text", signed, **centre, class_="cell", fill=ink)
 
 
-def _ink(colour: _Colour) -> str:
+def _ink(colour: Sequence[int]) -> str:
     """Return black or white, whichever has the greater contrast (WCAG 2)."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4

@@ -54,6 +54,11 @@ from party_sdk.tables.mapping import write_mapping
 
 IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
+_NUMBERS: Final = {
+    SUMS_LIMIT: (1.0, "a share, from 0 to 1: type 0.5."),
+    IDS_PER_ROW: (inf, "a number, from 0: type 12."),
+}
+"""Limits that are numbers from 0: the largest, and what to type."""
 _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
 
 
@@ -84,7 +89,7 @@ class TableForm:
         ids = tuple(form.get_all("id"))
         ticked = tuple(name for name in form.get_all("column") if name not in ids)
         limits = {name: "true" for name in _TICKS if form.get(name)}
-        numbers = {name: form.get(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
+        numbers = {name: form.get(name).strip() for name in _NUMBERS}
         limits |= {name: text for name, text in numbers.items() if text}
         return cls(
             path=path,
@@ -158,7 +163,8 @@ def post_order(request: Request) -> Response:
         if spec.check_table(terms, party.slot).problems:
             return table_page(request, party, table_form)
         order = party.order or Order(invitation=str(party.invitation))
-        choices, ids_per_row = read_limits(typed_limits(party, table_form))
+        choices = read_limits(typed_limits(party, table_form))
+        ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: as the policy says
         # without the policy's values a party that continues would keep its earlier choices
         usual: dict[str, Any] = {
             name: False for name in order.choices if name in LIMITS
@@ -278,32 +284,22 @@ def _ask_number(
     )
 
 
-def read_limits(typed: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
-    """Return typed limits as the choices and the ``ids_per_row`` of an order.
-
-    None as ``ids_per_row`` stands for the policy's value.
+def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return typed limits: the choices of an order and, if it was typed, ``ids_per_row``.
 
     Raises InvalidParameters if a text is not a number, or the share is not from 0 to 1.
     """
-    choices: dict[str, Any] = {name: True for name in _TICKS if name in typed}
-    if SUMS_LIMIT in typed:
-        expected = "a share, from 0 to 1: type 0.5."
-        choices[SUMS_LIMIT] = _number(typed, SUMS_LIMIT, expected, 1)
-    if IDS_PER_ROW not in typed:
-        return choices, None
-    return choices, _number(typed, IDS_PER_ROW, "a number, from 0: type 12.")
-
-
-def _number(
-    typed: Mapping[str, str], name: str, expected: str, largest: float = inf
-) -> float:
-    try:
-        number = float(typed[name].replace(",", "."))
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= largest:
-        raise InvalidParameters(f"{name!r} is {expected}")
-    return number
+    limits: dict[str, Any] = {name: True for name in _TICKS if name in typed}
+    for name, (largest, expected) in _NUMBERS.items():
+        if name in typed:
+            try:
+                number = float(typed[name].replace(",", "."))
+            except ValueError:
+                number = -1.0
+            if not 0 <= number <= largest:
+                raise InvalidParameters(f"{name!r} is {expected}")
+            limits[name] = number
+    return limits
 
 
 def choice_named_in(sentence: str) -> str:
@@ -421,7 +417,8 @@ def post_rehearsal(request: Request) -> Response:
         ordered = order_table(table_form, terms, party.slot)
         table = party.with_mapping(ordered.to_spec())
         data = table.open(slot_fields_of(terms, party.slot))
-        choices, _ = read_limits(typed_limits(party, table_form))
+        choices = read_limits(typed_limits(party, table_form))
+        choices.pop(IDS_PER_ROW, None)
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
         rehearsal = rehearse(terms, party.slot, data, choices)
     except CoterieError as error:

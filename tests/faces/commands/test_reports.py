@@ -17,8 +17,9 @@ from support.terminal import coterie
 from clustering_protocols import catalogue
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import SignedLog
-from clustering_protocols.terms.terms import Layout, read_terms
+from clustering_protocols.terms.terms import read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
+from party_sdk.advice import layout_of
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import slots_of
@@ -299,13 +300,8 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
     for name, known in catalogue.catalogue().items():
         for way in known.methods:
             for partitioning in way.partitionings:
-                asked = {**way.parameters(3)}
-                layout = {
-                    "horizontal": Layout.lattice(3, 1),
-                    "vertical": Layout.lattice(1, 3),
-                    "mixed": Layout.lattice(2, 2),
-                }[partitioning]
-                params = catalogue.parse_params(name, asked)
+                params = catalogue.parse_params(name, way.parameters(3))
+                layout = layout_of(partitioning, 4)
                 found = method_of(name, params, partitioning_of(layout))
                 assert found is not None
                 assert (found.params, found.agreement) == (way.params, way.agreement)

@@ -134,7 +134,8 @@ def test_compare_and_simulate_draft_the_dictionary(
     path = tmp_path / "customers.csv"
     write(customers(90)[0], path)
     words = ("simulate", "dc", "--data", path, "--param", "n_clusters=3")
-    refused = terminal(*words, expect=5)
-    assert "'income'" in refused.output
-    assert "--missing" in refused.output
+    for command in (words, ("compare", path)):
+        refused = terminal(*command, expect=5)
+        assert "cells are empty in 'income'" in refused.output
+        assert "--missing" in refused.output
     terminal(*words, "--missing", "mean")

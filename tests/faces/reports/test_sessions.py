@@ -5,7 +5,7 @@ After recordlinkage#162, splink#2281, linopy#239, dataframe-api#12 and cgc#90.
 
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import StopReason
-from coterie import CannotCluster, FederatedCoClustering, FederatedKMeans
+from coterie import CannotCluster, FederatedCoClustering, FederatedKMeans, Party, Result
 from coterie_pages.views.terms_sheet import sheet_of
 from tests.protocols.attacks.honest_sessions import completed, house_in, numbers, play
 
@@ -75,6 +75,16 @@ def test_a_date_for_none_links_no_namesakes(house: House, date: str) -> None:
     assert (results["r1c1"].labels >= 0).sum() == 40
 
 
+def run_all(parties: list[Party], tables: list[pd.DataFrame]) -> list[Future[Result]]:
+    """Run all parties at the same time, each to its end."""
+    ids = ["surname", "given", "birth"]
+    with ThreadPoolExecutor(len(parties)) as pool:
+        return [
+            pool.submit(party.run, table, id_column=ids)
+            for party, table in zip(parties, tables, strict=True)
+        ]
+
+
 def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None:
     keys = ["given + surname + birth | date", "surname + birth | date"]
     params = DataCollaboration(
@@ -87,13 +97,7 @@ def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None
     guard = {"ids_per_row": 1}
     parties = [house.accept(session, invitations, s, **guard) for s in invitations]
     tables = [people(40, ["a", "b"], "X", "", 1), people(40, ["c", "d"], "Y", "", 2)]
-    ids = ["surname", "given", "birth"]
-    with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(party.run, table, id_column=ids)
-            for party, table in zip(parties, tables, strict=True)
-        ]
-        errors = [run.exception() for run in runs]
+    errors = [run.exception() for run in run_all(parties, tables)]
     stopped = 0
     for error in errors:
         assert isinstance(error, CoterieError), error
@@ -108,13 +112,8 @@ def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None
     parties = [
         house.accept(session, invitations, s, ids_per_row=2) for s in invitations
     ]
-    with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(party.run, table, id_column=ids)
-            for party, table in zip(parties, tables, strict=True)
-        ]
-        results = [run.result() for run in runs]
-    assert len(results) == len(tables)
+    for run in run_all(parties, tables):
+        run.result()
     assert not any(slot.stopped for slot in session.status().slots)
 
 
