@@ -528,7 +528,6 @@ class Frame(Value):
     root: the path of all pages, scripts and styles; empty for an unknown visitor.
     address: the path of this page, for its refreshes.
     token: a secret in every form, against forged requests from other sites.
-    leave: the address of the form that leaves the desk; empty without one.
     notice: a message above the page.
     seconds: time between refreshes; 0 for none.
     waits: whether the page waits for the person, which its title then says.
@@ -538,7 +537,6 @@ class Frame(Value):
     address: str = ""
     links: tuple[Link, ...] = ()
     token: str = Field(default="", repr=False)
-    leave: str = ""
     notice: Banner | None = None
     seconds: int = Field(default=0, ge=0)
     waits: bool = False

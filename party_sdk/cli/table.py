@@ -186,15 +186,13 @@ def _propose_mapping(
     from party_sdk.tables.drafts import propose
     from party_sdk.tables.mapping import write_mapping
 
-    if out is not None:
-        check_new_files([out], file, force=force)
+    check_new_files([out], file, force=force)
     proposal = propose(str(file), options, schema)
-    if out is not None:
-        write_whole(write_mapping(proposal.to_mapping()), out)
-    lines = list(_proposal_lines(proposal))
+    draft, lines = write_mapping(proposal.to_mapping()), list(_proposal_lines(proposal))
     if out is None:
-        lines += ["", *write_mapping(proposal.to_mapping()).decode().splitlines()]
+        lines += ["", *draft.decode().splitlines()]
     else:
+        write_whole(draft, out)
         lines.append(
             f"A draft in {out}: read it, complete it, then read the table with it."
         )

@@ -169,15 +169,15 @@ def render_page(
     """
     desk = desk_of(request)
     address = address_of(request, desk)
-    frame = Frame(address=address, notice=notice, seconds=seconds, waits=waits)
-    if hasattr(request.state, "token"):  # only an authenticated visitor learns the root
-        update = {
-            "root": desk.root,
-            "links": tuple(_links(desk, address)),
-            "token": request.state.token,
-            "leave": f"{desk.root}/leave",
-        }
-        frame = frame.model_copy(update=update)
+    frame = Frame(
+        root=desk.root,
+        address=address,
+        links=tuple(_links(desk, address)),
+        token=request.state.token,  # the gate admits no request without one
+        notice=notice,
+        seconds=seconds,
+        waits=waits,
+    )
     return render_in_frame(model, frame, status)
 
 

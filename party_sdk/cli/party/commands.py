@@ -185,8 +185,9 @@ def run(
     rows = table.spec(outputs.paths, force=force)
     answers = {name: value for name, value in vars(home).items() if name != "home"}
     own_home, policy = home.open(**answers), policy_of(home.folder, guards)
-    stored = None if slot is None else own_home.stored(session, slot)
-    invitation = session if stored is None else stored.load_identity().invitation
+    invitation = session
+    if slot is not None:
+        invitation = own_home.stored(session, slot).load_identity().invitation
     parsed = Invitation.parse(invitation)
     offer = None
     if not own_home.stored(parsed.session, parsed.slot).exists:
