@@ -64,9 +64,7 @@ class Asset(NamedTuple):
 
 def asset(name: str) -> Asset | None:
     """Return the asset of a name; None for an unknown name."""
-    if name not in _ASSETS:
-        return None
-    return asset_in("coterie_pages", *_ASSETS[name])
+    return asset_in("coterie_pages", *_ASSETS[name]) if name in _ASSETS else None
 
 
 @cache
@@ -78,7 +76,5 @@ def asset_in(package: str, path: str, media_type: str) -> Asset:
 
 def address_of(root: str, name: str) -> str:
     """Return the address of a script or style; raise KeyError for an unknown name."""
-    file = asset(name)
-    if file is None:
-        raise KeyError(name)
-    return f"{root}/static/{name}?v={file.tag}"
+    tag = asset_in("coterie_pages", *_ASSETS[name]).tag
+    return f"{root}/static/{name}?v={tag}"

@@ -18,20 +18,6 @@ from coterie_pages.models import Matrix, SlotEntry
 Action: TypeAlias = Literal["cancel", "extend", "choose"]
 
 
-def describe_status(status: SessionStatus) -> dict[str, Any]:
-    """Return the fields of a session's report that come from its status."""
-    return {
-        "session": status.id,
-        "title": status.title or status.id,
-        "protocol": status.protocol,
-        "runs": tuple(status.runs),
-        "state": status.state,
-        "reason": status.detail or "",
-        "created_at": status.created_at,
-        "risks": tuple(status.risks),
-    }
-
-
 def slot_entries(
     status: SessionStatus, layout: Layout | None = None
 ) -> Iterator[SlotEntry]:

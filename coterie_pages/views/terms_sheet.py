@@ -26,6 +26,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import SessionRequest, Terms
 from coterie_pages.models import (
@@ -71,7 +72,6 @@ def sheet_of(
     """
     name = terms.protocol.name
     protocol, params = catalogue.protocol(name), session_terms.check_terms(terms)
-    coordinator, analyst = terms.identities.coordinator, terms.identities.analyst
     texts = dict(terms.about) | {"title": terms.title}
     for section, _, caption in captions_of(SessionRequest):
         if caption.group is None and getattr(terms, section) is not None:
@@ -86,17 +86,15 @@ def sheet_of(
         digest=digest(text),
         consent=consent_digest(text, terms),
         url=url,
-        coordinator=None
-        if coordinator is None
-        else identify(coordinator, names_by_key),
-        analyst=None if analyst is None else identify(analyst, names_by_key),
+        coordinator=identify(terms.identities.coordinator, names_by_key),
+        analyst=identify(terms.identities.analyst, names_by_key),
         slot=slot,
         you=you,
         protocol=name,
         protocol_title=protocol.title,
         summary=protocol.summarise(params, terms.layout),
         paper=protocol.paper,
-        parameters=tuple(_parameters_of(params, terms)),
+        parameters=tuple(_parameters(params, terms.evaluation)),
         places=tuple(_planned_slots(terms, names_by_key, slot, you)),
         learns=tuple(
             Learns(who=reader, what=f"{sentence} {released.get(reader, '')}".strip())
@@ -139,8 +137,12 @@ def versions_of(terms: Terms) -> Versions:
     )
 
 
-def identify(key: str, names_by_key: Mapping[str, str]) -> NamedInstitution:
-    """Return the institution that owns a key."""
+def identify(
+    key: str | None, names_by_key: Mapping[str, str]
+) -> NamedInstitution | None:
+    """Return the institution that owns a key; None without a key."""
+    if key is None:
+        return None
     name = names_by_key.get(key)
     return NamedInstitution(
         name=name or "", known=name is not None, fingerprint=fingerprint(key)
@@ -170,34 +172,30 @@ def _planned_slots(
     you: NamedInstitution | None,
 ) -> Iterator[PlannedSlot]:
     for slot in terms.layout.slots:
-        key = terms.identities.slots.get(slot.name)
-        expected = None if key is None else identify(key, names_by_key)
+        expected = identify(terms.identities.slots.get(slot.name), names_by_key)
         if expected is not None and you is not None and slot.name == own:
             expected = you
         yield PlannedSlot.of(slot, expected=expected, own=slot.name == own)
 
 
-def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[ParameterLine]:
-    """Yield every parameter; with several runs, n_clusters has all their numbers."""
-    for line in _parameters(params):
-        if terms.evaluation is not None and line.name == "n_clusters":
-            numbers = ", ".join(map(str, terms.evaluation.n_clusters))
-            yield line.model_copy(update={"value": numbers})
-        else:
-            yield line
+def _parameters(
+    params: BaseModel, runs: Evaluation | None, before: str = ""
+) -> Iterator[ParameterLine]:
+    """Yield every parameter with its value, and each part of a nested one.
 
-
-def _parameters(params: BaseModel, before: str = "") -> Iterator[ParameterLine]:
-    """Yield every parameter with its value, and each part of a nested one."""
+    With several runs, n_clusters has all their numbers.
+    """
     for name, field in type(params).model_fields.items():
         value = getattr(params, name)
         if isinstance(value, BaseModel):
-            yield from _parameters(value, f"{before}{name}.")
+            yield from _parameters(value, None, f"{before}{name}.")
             continue
         usual = not field.is_required() and value == field.get_default(
             call_default_factory=True
         )
         value = to_jsonable_python(value)
+        if runs is not None and name == "n_clusters":
+            value = ", ".join(map(str, runs.n_clusters))
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
         yield ParameterLine(

@@ -19,7 +19,6 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import AuditRow, SessionReport, Versions
 from coterie_pages.views.session_views import (
-    describe_status,
     n_clusters_of,
     outcomes_in,
     result_of,
@@ -65,7 +64,14 @@ def session_report(
     """
     profiles = opened.profiles()
     return SessionReport(
-        **describe_status(status),
+        session=status.id,
+        title=status.title or status.id,
+        protocol=status.protocol,
+        runs=tuple(status.runs),
+        state=status.state,
+        reason=status.detail or "",
+        created_at=status.created_at,
+        risks=tuple(status.risks),
         profiles=profiles,
         outcomes=outcomes_in(opened.terms, profiles) if opened.is_ours else (),
         audit=tuple(map(AuditRow.of, entries)),
