@@ -56,6 +56,9 @@ DAY: Final = 86_400
 SCREENS: Final = ("What it is for", "Who takes part", "Variables")
 """The screens of the form; a review of the terms follows."""
 _NUMBERS: Final = {"words": 1, "runs": 1, "limits": 2, "gaps": 3, "results": 3}
+_COLUMN_FIELDS: Final = frozenset(
+    ("dictionary", "table", "elsewhere", "ids", "levels", "listed", "variable")
+)
 _OWN: Final = frozenset({"token", "do", "screen", "folder", "drawn", "seed", "digest"})
 """Fields that no other screen repeats."""
 
@@ -67,14 +70,9 @@ def screen_of(name: str) -> int:
         return 2
     if head in {"protocol", "param"}:
         return 1
-    if head in {
-        *("dictionary", "table", "elsewhere", "ids", "levels", "listed", "variable"),
-    }:
+    if head in _COLUMN_FIELDS:
         return 3
-    groups = {
-        request_field.form_name: request_field.caption.group
-        for request_field in request_fields()
-    }
+    groups = {field.form_name: field.caption.group for field in request_fields()}
     return _NUMBERS.get(groups.get(name) or "", 0)
 
 

@@ -49,7 +49,7 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
     if terms is not None:
         form = fill_form(terms, coordinator.trusted_institutions.names())
     draft = Draft(form, desk_of(request).tables, terms)
-    return render_page(request, page_of(draft, coordinator.trusted_institutions, 1))
+    return _form_page(request, coordinator, draft, 1)
 
 
 @pass_coordinator
