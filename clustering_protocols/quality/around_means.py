@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,20 +27,24 @@ def of_clustering(
 
     They are computed on X even if an embedding of X was clustered.
     """
-    sums = of(row_blocks.of(X), clustering.labels, engine)
-    return formulas.of_sums(
-        sums, n_iter=clustering.n_iter, converged=clustering.converged
+    return of(
+        row_blocks.of(X),
+        clustering.labels,
+        engine,
+        n_iter=clustering.n_iter,
+        converged=clustering.converged,
     )
 
 
 def of(
-    rows: RowBlocks, labels: IntArray, engine: Engine = ONE_THREAD
-) -> formulas.ClusterSums:
-    """Return the sums of rows around the means of their clusters.
+    rows: RowBlocks, labels: IntArray, engine: Engine = ONE_THREAD, **figures: Any
+) -> Figures:
+    """Return the figures of rows around the means of their clusters.
 
     Blocks are added up in their order, so that every engine gives the same bits.
 
     labels: int64 (n,); cluster numbers, none below 0.
+    **figures: further fields of :class:`Figures`.
     """
     counts = np.bincount(labels)
     k = len(counts)
@@ -47,19 +52,9 @@ def of(
     for added in engine.map(partial(_label_sums, k), _label_blocks(rows, labels)):
         total += added
     means = total / np.maximum(counts, 1)[:, None]
-    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
     kernel = partial(_sum_around_means, means, counts)
-    for block in engine.map(kernel, _label_blocks(rows, labels)):
-        squares += block.squares
-        distances += block.distances
-        silhouettes += block.silhouettes
-    return formulas.ClusterSums(
-        counts=counts,
-        squares=squares,
-        distances=distances,
-        separations=formulas.separations(means),
-        silhouettes=silhouettes,
-    )
+    around = sum(engine.map(kernel, _label_blocks(rows, labels)), np.zeros(2 * k + 1))
+    return formulas.of_sums(counts, means, around, **figures)
 
 
 def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
@@ -79,7 +74,7 @@ def _label_sums(k: int, labelled: Labelled) -> FloatArray:
 
 def _sum_around_means(
     means: FloatArray, counts: IntArray, labelled: Labelled
-) -> block_sums.BlockSums:
+) -> FloatArray:
     block, labels = labelled
     X = block.load()
     return block_sums.of_block(X, _identity(X), means, labels.astype(np.int64), counts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from clustering_protocols.algorithms.row_kernels import blocks
@@ -46,22 +44,16 @@ def _sum_by_label(
     np.add.at(sums, labels, (X - offset) * inverse)
 
 
-class BlockSums(NamedTuple):
-    """The contribution of some rows to :class:`~.sums.ClusterSums`; fields as there."""
-
-    squares: FloatArray
-    distances: FloatArray
-    silhouettes: float
-
-
 def of_block(
     X: FloatArray,
     affine: tuple[FloatArray, FloatArray],
     means: FloatArray,
     labels: IntArray,
     counts: IntArray,
-) -> BlockSums:
-    """Return the sums of a block of rows around the means of their clusters.
+) -> FloatArray:
+    """Return the sums (2k + 1,) of a block of rows around the means of their clusters.
+
+    These are Σ ‖x - m_c‖² (k,), Σ ‖x - m_c‖ (k,), and the sum of simplified silhouettes.
 
     The simplified silhouette of a row is (b - a) / max(a, b), with its distances a to the
     mean of its own cluster and b to the nearest mean of another cluster that has rows. It
@@ -72,9 +64,10 @@ def of_block(
     counts: int64 (k,); n_c over all rows, not only these.
     """
     _check_labels(labels, len(means))
-    squares, distances = np.zeros(len(means)), np.zeros(len(means))
+    squares, lengths = np.zeros(len(means)), np.zeros(len(means))
     fixed = (*affine, means, labels, counts)
-    return BlockSums(squares, distances, _sum_around(X, *fixed, squares, distances))
+    silhouettes = _sum_around(X, *fixed, squares, lengths)
+    return np.concatenate([squares, lengths, [silhouettes]])
 
 
 @in_c("squares", "lengths")

@@ -45,12 +45,12 @@ def of_rows(
         raise ValueError("no row belongs to a cluster")
     counts = np.bincount(labels)
     n_clusters = int(np.count_nonzero(counts))
-    figures: dict[str, float | None] = {}
+    figures: dict[str, Any] = {}
     if memberships is not None:
         figures = _membership_figures(X, memberships, labels)
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         figures["silhouette"] = _silhouette(X, labels, counts)
-    return formulas.of_sums(around_means.of(ArrayRows(X), labels), **figures, **run)
+    return around_means.of(ArrayRows(X), labels, **figures, **run)
 
 
 def _membership_figures(

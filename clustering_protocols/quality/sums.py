@@ -6,7 +6,6 @@ clusters as rows, comparisons of clusters are undefined (None).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -20,42 +19,32 @@ _COINCIDING: Final = 1e6
 """Xie-Beni if centroids are a thousandth of the rows' deviation apart: they coincide."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClusterSums:
-    """Sums of the rows of each cluster around the means m_c of the clusters.
-
-    counts: int64 or float64 (k,); n_c; a cluster with 0 rows is ignored.
-    squares, distances: float64 (k,); q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
-    separations: float64 (k, k); ‖m_c - m_l‖²; see :func:`separations`.
-    silhouettes: sum of simplified silhouettes; see :func:`.block_sums.of_block`.
-    """
-
-    counts: IntArray | FloatArray = field(repr=False)
-    squares: FloatArray = field(repr=False)
-    distances: FloatArray = field(repr=False)
-    separations: FloatArray = field(repr=False)
-    silhouettes: float
-
-
-def of_sums(sums: ClusterSums, **figures: Any) -> Figures:
+def of_sums(
+    sizes: IntArray, means: FloatArray, around: FloatArray, **figures: Any
+) -> Figures:
     """Return the figures of labels.
 
+    sizes: int64 (k,); n_c; a cluster with 0 rows is ignored.
+    means: float64 (k, F); m_c.
+    around: float64 (2k + 1,); sums around these means over all rows, as of
+        :func:`.block_sums.of_block`.
     **figures: further fields of :class:`Figures`, computed by the caller.
 
     Raises ValueError if no cluster has rows.
     """
-    nonempty = np.flatnonzero(sums.counts > 0)
+    nonempty = np.flatnonzero(sizes > 0)
     if not nonempty.size:
         raise ValueError("no row belongs to a cluster")
-    counts = np.asarray(sums.counts, dtype=np.float64)[nonempty]
-    squared = sums.separations[np.ix_(nonempty, nonempty)]
-    n_rows, inertia = float(counts.sum()), float(sums.squares[nonempty].sum())
+    counts = sizes[nonempty].astype(np.float64)
+    squares, distances = around[:-1].reshape(2, -1)
+    squared = separations(means)[np.ix_(nonempty, nonempty)]
+    n_rows, inertia = float(counts.sum()), float(squares[nonempty].sum())
     compares = comparable(len(nonempty), n_rows)
-    scatter = sums.distances[nonempty] / counts
+    scatter = distances[nonempty] / counts
     return Figures(
         n_clusters=len(nonempty),
         inertia=max(inertia, 0.0),
-        simplified_silhouette=mean_silhouette(sums.silhouettes, n_rows)
+        simplified_silhouette=mean_silhouette(float(around[-1]), n_rows)
         if compares
         else None,
         calinski_harabasz=calinski_harabasz(

@@ -53,6 +53,14 @@ class FixedPoint:
         bits = np.minimum(total_bits - exponent, _MOST_BITS)
         return cls(bound=bound, unit=2.0 ** np.asarray(bits, dtype=np.float64))
 
+    @classmethod
+    def concatenate(cls, *parts: FixedPoint) -> FixedPoint:
+        """Return the encoding of the items of all parts, one part after the other."""
+        return cls(
+            bound=np.concatenate([np.ravel(part.bound) for part in parts]),
+            unit=np.concatenate([np.ravel(part.unit) for part in parts]),
+        )
+
     def encode(self, x: FloatArray) -> WordArray:
         """Return the ring elements of real numbers; see :meth:`encode_units`."""
         return self.encode_units(np.rint(x * self.unit))

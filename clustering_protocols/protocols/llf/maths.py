@@ -55,68 +55,47 @@ class MovedCentroids(NamedTuple):
     moved: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Encoding:
-    """The encoding of sums and weights of one update as ring elements.
+def update_encoding(
+    params: LosslessFederated, scale: Scaler, n_rows: int
+) -> FixedPoint:
+    """Return the encoding of an update over n_rows: sums (k, F), then weights (k,).
 
-    sums: of each feature.
-    weights: of counts, which are integers, or of sums of degrees to the power λ.
+    Weights are counts, which are integers, or sums of degrees to the power λ.
     """
-
-    sums: FixedPoint
-    weights: FixedPoint
-    n_clusters: int
-    n_features: int
-
-    @classmethod
-    def of(cls, params: LosslessFederated, scale: Scaler, n_rows: int) -> Encoding:
-        """Return the encoding of a session whose parties hold n_rows together."""
-        degrees = FixedPoint.of(n_rows, EXACT_BITS)
-        return cls(
-            sums=FixedPoint.of(scale.sum_limit, EXACT_BITS),
-            weights=degrees if params.fuzzy else count_encoding(n_rows),
-            n_clusters=params.n_clusters,
-            n_features=scale.offset.size,
-        )
-
-    @property
-    def n_words(self) -> int:
-        """Return the number of ring elements: k·F sums and k weights."""
-        return self.n_clusters * (self.n_features + 1)
-
-    def encode(self, sums: FloatArray, weights: FloatArray) -> WordArray:
-        """Return the ring elements of whole units: (k, F) sums, then (k,) weights."""
-        parts = (
-            self.sums.encode_units(sums).reshape(-1),
-            self.weights.encode_units(weights),
-        )
-        return np.concatenate(parts)
-
-    def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sums (k, F) and weights (k,) of a total.
-
-        Raises ProtocolFailed if the total exceeds its bound: its masks did not cancel.
-        """
-        if not self.fits(words):
-            raise ProtocolFailed(
-                "A total exceeds its bound: the parties did not add up the same sum."
-            )
-        sums, weights = self._split(words)
-        return self.sums.decode(sums), self.weights.decode(weights)
-
-    def fits(self, words: WordArray) -> bool:
-        """Return whether a total is within its bound."""
-        sums, weights = self._split(words)
-        return self.sums.fits(sums) and self.weights.fits(weights)
-
-    def _split(self, words: WordArray) -> tuple[WordArray, WordArray]:
-        size = self.n_clusters * self.n_features
-        return words[:size].reshape(self.n_clusters, self.n_features), words[size:]
+    k = params.n_clusters
+    degrees = FixedPoint.of(np.full(k, float(n_rows)), EXACT_BITS)
+    weights = degrees if params.fuzzy else _count_encoding(n_rows, k)
+    sums = FixedPoint.of(np.tile(scale.sum_limit, k), EXACT_BITS)
+    return FixedPoint.concatenate(sums, weights)
 
 
-def count_encoding(n_rows: int) -> FixedPoint:
-    """Return the encoding of counts that add up to n_rows."""
-    return FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
+def labels_encoding(
+    params: LosslessFederated, scale: Scaler, n_rows: int
+) -> FixedPoint:
+    """Return the encoding of sums by final label; each party rounds only its sum."""
+    k = params.n_clusters
+    sums = FixedPoint.of(np.tile(scale.sum_limit, k))
+    return FixedPoint.concatenate(sums, _count_encoding(n_rows, k))
+
+
+def _count_encoding(n_rows: int, k: int) -> FixedPoint:
+    """Return the encoding of k counts that add up to n_rows."""
+    return FixedPoint(bound=np.full(k, float(n_rows)), unit=np.ones(k))
+
+
+def join_sums(sums: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the numbers (k·F + k,) of an update."""
+    return np.append(sums, weights)
+
+
+def split_sums(numbers: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Return the sums (k, F) and weights (k,) of an update's numbers, or their units."""
+    return numbers[:-k].reshape(k, -1), numbers[-k:]
+
+
+def n_words_of_sums(params: LosslessFederated, width: int) -> int:
+    """Return the number of words of sums and weights by cluster, with their tag."""
+    return params.n_clusters * (width + 1) + 1
 
 
 def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> None:
@@ -204,92 +183,25 @@ def may_have_converged(params: LosslessFederated, moved: float | None) -> bool:
     return moved is not None and moved <= params.tol * (1.0 + _ROUNDING_MARGIN)
 
 
-_NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
+def figures_encoding(
+    params: LosslessFederated,
+    scale: Scaler,
+    V: FloatArray,
+    means: FloatArray,
+    n_rows: int,
+) -> FixedPoint:
+    """Return the encoding of the sums for the figures of the final labels.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FigureSums:
-    """Sums for the figures of the final labels, around the means m_c of their clusters.
-
-    sizes, squares, distances: float64 (k,); n_c, Σ ‖x - m_c‖² and Σ ‖x - m_c‖, in
-        scaled units.
-    silhouettes: sum of simplified silhouettes.
-    fuzzy: float64 (2,), or (0,) for c-means; Σ_c Σ_i μ_ci² ‖x_i - v_c‖² around the
-        centroids v_c, and Σ_c Σ_i μ_ci².
+    These are sizes (k,); sums (2k + 1,) as of :func:`.block_sums.of_block` around the means
+    (k, F) of the labels, in scaled units; for fuzzy c-means also Σ_c Σ_i μ_ci² ‖x_i - v_c‖²
+    around the centroids V (k, F), and Σ_c Σ_i μ_ci².
     """
-
-    sizes: FloatArray = field(repr=False)
-    squares: FloatArray = field(repr=False)
-    distances: FloatArray = field(repr=False)
-    silhouettes: float
-    fuzzy: FloatArray = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FigureSumsEncoding:
-    """The encoding of :class:`FigureSums` as ring elements: sizes, then real numbers."""
-
-    sizes: FixedPoint
-    reals: FixedPoint
-    n_clusters: int
-
-    @classmethod
-    def of(
-        cls,
-        params: LosslessFederated,
-        scale: Scaler,
-        V: FloatArray,
-        means: FloatArray,
-        n_rows: int,
-    ) -> FigureSumsEncoding:
-        """Return the encoding for centroids V and means (k, F), and n_rows in all."""
-        k, farthest = params.n_clusters, scale.farthest_from(means)
-        ones = np.ones(k)
-        bounds = [*(farthest * ones), *(np.sqrt(farthest) * ones), 1.0]
-        if params.fuzzy:
-            bounds += [scale.farthest_from(V), 1.0]
-        return cls(
-            sizes=count_encoding(n_rows),
-            reals=FixedPoint.of(n_rows * np.array(bounds)),
-            n_clusters=k,
-        )
-
-    def encode(self, share: FigureSums) -> WordArray:
-        """Return the ring elements of a party's share."""
-        scalars = [share.silhouettes], share.fuzzy
-        reals = np.concatenate([share.squares, share.distances, *scalars])
-        sizes = self.sizes.encode_units(share.sizes)
-        return np.concatenate([sizes, self.reals.encode(reals)])
-
-    def fits(self, words: WordArray) -> bool:
-        """Return whether sums are within their bound."""
-        k = self.n_clusters
-        return self.sizes.fits(words[:k]) and self.reals.fits(words[k:])
-
-    def decode(self, words: WordArray, n_rows: int) -> FigureSums:
-        """Return the total over members with n_rows together.
-
-        Raises ProtocolFailed if n_rows rows cannot have these sums.
-        """
-        k = self.n_clusters
-        if not self.fits(words):
-            raise ProtocolFailed(_NOT_THE_ROWS)
-        sizes, reals = self.sizes.decode(words[:k]), self.reals.decode(words[k:])
-        negative = (sizes < 0).any() or (np.delete(reals, 2 * k) < 0).any()
-        if negative or sizes.sum() != n_rows:
-            raise ProtocolFailed(_NOT_THE_ROWS)
-        return FigureSums(
-            sizes=sizes,
-            squares=reals[:k],
-            distances=reals[k : 2 * k],
-            silhouettes=float(reals[2 * k]),
-            fuzzy=reals[2 * k + 1 :],
-        )
-
-
-def n_words_of_labels(params: LosslessFederated, width: int) -> int:
-    """Return the number of words of a share of sums by label, with its tag."""
-    return params.n_clusters * (width + 1) + 1
+    k, farthest = params.n_clusters, scale.farthest_from(means)
+    bounds = [farthest] * k + [math.sqrt(farthest)] * k + [1.0]
+    if params.fuzzy:
+        bounds += [scale.farthest_from(V), 1.0]
+    reals = FixedPoint.of(n_rows * np.array(bounds))
+    return FixedPoint.concatenate(_count_encoding(n_rows, k), reals)
 
 
 def n_words_of_figures(params: LosslessFederated) -> int:
@@ -309,33 +221,38 @@ def closing_totals(
     params: LosslessFederated,
     state: messages.Centroids,
     means: FloatArray,
-    total: FigureSums,
+    total: FloatArray,
+    n_rows: int,
 ) -> ClosingTotals:
-    """Return the sizes and figures of the clusters with these means (k, F)."""
+    """Return the sizes and figures of the clusters with these means (k, F).
+
+    total: numbers of :func:`figures_encoding` over members with n_rows together.
+
+    Raises ProtocolFailed if n_rows rows cannot have these sums.
+    """
+    k = params.n_clusters
+    negative = (np.delete(total, 3 * k) < 0).any()  # only silhouettes may be
+    if negative or total[:k].sum() != n_rows:
+        raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
+    sizes, around = total[:k].astype(np.int64), total[k : 3 * k + 1]
     figures: dict[str, Any] = {
         "n_iter": state.number,
         "converged": has_converged(params, state.moved),
     }
-    sizes = total.sizes.astype(np.int64)
-    separations, n_rows = formulas.separations(means), int(sizes.sum())
     if params.fuzzy:
-        compactness, degrees = map(float, total.fuzzy)
-        centroid_separations = formulas.separations(state.centroids)
+        compactness, degrees = map(float, total[3 * k + 1 :])
+        located = state.centroids
         figures["partition_coefficient"] = formulas.partition_coefficient(
             degrees, n_rows, sizes
         )
     else:
-        compactness, filled = float(total.squares.sum()), np.flatnonzero(sizes)
-        centroid_separations = separations[np.ix_(filled, filled)]
-    figures["xie_beni"] = formulas.xie_beni(compactness, n_rows, centroid_separations)
-    sums = formulas.ClusterSums(
-        counts=sizes,
-        squares=total.squares,
-        distances=total.distances,
-        separations=separations,
-        silhouettes=total.silhouettes,
+        compactness, located = float(around[:k].sum()), means[sizes > 0]
+    figures["xie_beni"] = formulas.xie_beni(
+        compactness, n_rows, formulas.separations(located)
     )
-    return ClosingTotals(sizes=sizes, figures=formulas.of_sums(sums, **figures))
+    return ClosingTotals(
+        sizes=sizes, figures=formulas.of_sums(sizes, means, around, **figures)
+    )
 
 
 def build_publication(

@@ -22,11 +22,10 @@ from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
-from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import maths, messages
-from .maths import Encoding, draw_cohort, members_of, rows_of
+from .maths import draw_cohort, members_of
 from .params import LlfSession, LosslessFederated
 
 Contributions = Mapping[str, Record]
@@ -204,14 +203,10 @@ def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
 
 def _n_words(session: LlfSession, phase: str) -> int:
     """Return the number of words of a share, with its tag; 0 if the phase has no shares."""
-    params = session.params
-    if phase == "update":
-        n_rows = rows_of(session, session.slots)
-        return Encoding.of(params, scaler(session, 0, None), n_rows).n_words + 1
-    if phase == "close":
-        width = session.member(session.slots[0]).n_columns
-        return maths.n_words_of_labels(params, width)
-    return maths.n_words_of_figures(params) if phase == "gather" else 0
+    params, width = session.params, session.member(session.slots[0]).n_columns
+    if phase == "gather":
+        return maths.n_words_of_figures(params)
+    return 0 if phase == "tell" else maths.n_words_of_sums(params, width)
 
 
 def _include_available(

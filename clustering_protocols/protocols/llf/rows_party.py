@@ -18,7 +18,7 @@ objective (the first of equals) and forgets the others. The analyst cannot read 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -69,12 +69,13 @@ from .maths import (
     digest,
     draw_cohort,
     has_converged,
+    join_sums,
     may_have_converged,
     members_of,
     move,
-    rows_of,
+    split_sums,
 )
-from .params import LlfContext, LlfSession, LosslessFederated
+from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, assign
 
 _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
@@ -172,7 +173,7 @@ def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         raise ProtocolFailed("The analyst asks for an update out of order.")
     history = rows_round.audit_sums(view, data, [state.centroids], task.number)
     sums, weights = local_sums(view, data, state.centroids)
-    words = view.encoding.encode(sums, weights)
+    words = view.encoding.encode_units(join_sums(sums, weights))
     leads = task.members[0] == view.context.slot.name
     moved = state.moved if leads else None
     contribution = messages.Sums(
@@ -181,7 +182,7 @@ def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         moved=None if moved is None else float(f"{moved:.2g}"),
         stop=has_converged(view.params, moved),
     )
-    own = weights / view.encoding.weights.unit
+    own = weights / split_sums(view.encoding.unit, len(weights))[1]
     state = state.model_copy(update={"asked": task.number, "own": own})
     remember = [view.start(), state, *history]
     return Reply(contribution=contribution, remember=remember)
@@ -194,18 +195,19 @@ def local_sums(
 
     Raises GuardRefused if the party has too few rows for sums of degrees.
     """
-    params, encoding, scale = view.params, view.encoding, view.scale
+    params, scale = view.params, view.scale
     _check_rows(view, data.n_rows, scale.offset.size)
     sums, weights = np.zeros_like(V), np.zeros(len(V))
     affine = scale.affine
+    units, weight_units = split_sums(view.encoding.unit, len(V))
 
     def sum_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
         S, w = np.zeros_like(V), np.zeros(len(V))
         if params.fuzzy:
-            units = (encoding.sums.unit, float(encoding.weights.unit))
-            kernels.fuzzy_sums(batch, *affine, V, params.exponent, *units, S, w)
+            encoding = units[0], float(weight_units[0])
+            kernels.fuzzy_sums(batch, *affine, V, params.exponent, *encoding, S, w)
         else:
-            kernels.cmeans_sums(batch, *affine, V, encoding.sums.unit, S, w)
+            kernels.cmeans_sums(batch, *affine, V, units[0], S, w)
         return S, w
 
     for S, w in view.context.engine.map(sum_batch, data.batches()):
@@ -244,8 +246,7 @@ def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     counts = np.bincount(rows.labels, minlength=k).astype(np.float64)
     for block, batch in batches(data):
         add_by_label(batch, *view.scale.affine, rows.labels[block], sums)
-    encoding = view.labels_encoding()
-    words = encoding.encode(np.rint(sums * encoding.sums.unit), counts)
+    words = view.labels_encoding.encode(join_sums(sums, counts))
     share = view.share(words, task.members, f"closing/{state.number}")
     return Reply(
         contribution=messages.ClosingShare(**share),
@@ -419,9 +420,8 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     starts = context.memory.get(messages.RacingStarts)
     lanes = _lanes(view) if starts is None else starts.centroids
     farthest = np.array([view.scale.farthest_from(V) for V in lanes])
-    objectives = FixedPoint.of(
-        rows_of(context.session, context.session.slots) * farthest
-    )
+    objectives = FixedPoint.of(view.n_rows * farthest)
+    code = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
 
     def begin() -> list[Record]:
         check_ranges(context, data)
@@ -430,37 +430,29 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         return [messages.RacingStarts(centroids=lanes), *history]
 
     def add_lanes() -> WordArray:
-        sums = [view.encoding.encode(*local_sums(view, data, V)) for V in lanes]
+        units = [join_sums(*local_sums(view, data, V)) for V in lanes]
         values = np.zeros(len(lanes))  # Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖²
         for lane, V in enumerate(lanes):
             for _, batch in batches(data, len(V)):
                 _, U, D = assign(view.scale, batch, V, view.exponent)
                 degrees = U**view.params.exponent if view.params.fuzzy else U
                 values[lane] += float((degrees * D).sum())
-        return np.concatenate([*sums, objectives.encode(values)])
+        units.append(np.rint(values * objectives.unit))
+        return code.encode_units(np.concatenate(units))
 
-    def split(words: WordArray) -> tuple[WordArray, WordArray]:
-        """Return the ring elements of each start's update, and of its objective."""
-        updates = words[: -len(lanes)].reshape(len(lanes), view.encoding.n_words)
-        return updates, words[-len(lanes) :]
-
-    def decode_updates(words: WordArray) -> Updates:
-        return list(map(view.encoding.decode, split(words)[0]))
-
-    def fits(words: WordArray) -> bool:
-        updates, values = split(words)
-        return objectives.fits(values) and all(map(view.encoding.fits, updates))
+    def decode(words: WordArray) -> tuple[Updates, FloatArray]:
+        """Return each start's update, and its objective before."""
+        numbers, k = code.decode(words), view.params.n_clusters
+        updates = numbers[: -len(lanes)].reshape(len(lanes), -1)
+        return [split_sums(lane, k) for lane in updates], numbers[-len(lanes) :]
 
     updates, before = yield from Sum(
         "race",
         local=add_lanes,
-        fits=fits,
-        decode=lambda words: (
-            decode_updates(words),
-            objectives.decode(split(words)[1]),
-        ),
+        fits=code.fits,
+        decode=decode,
         compare=lambda total, own: _check_updates(
-            view, decode_updates(total), decode_updates(own)
+            view, decode(total)[0], decode(own)[0]
         ),
         remember=begin,
     )
@@ -503,8 +495,7 @@ def _objective_after(
 ) -> float:
     """Return the objective of a start after its update, to nine digits."""
     (sums, weights), params = update, view.params
-    n_rows = rows_of(view.context.session, view.context.session.slots)
-    check_weights(weights, n_rows, counts=not params.fuzzy)
+    check_weights(weights, view.n_rows, counts=not params.fuzzy)
     no_nudge = np.zeros_like(V)
     minimum = params.least_rows_moved
     moved = move(V, sums, weights, no_nudge, view.scale.step, minimum)
@@ -542,11 +533,10 @@ def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
     rows_round.check_same_rows(other_runs, first, view.slack)
 
 
-def _race_sizes(session: SessionContext, slot: str) -> list[int]:
+def _race_sizes(session: SessionContext[Any], slot: str) -> list[int]:
     """Return the number of words of the sum: an update and one number per start."""
-    params = cast("LlfSession", session).params
-    width = session.member(slot).n_columns
-    return [params.n_init * (params.n_clusters * (width + 1) + 1)]
+    params, width = session.params, session.member(slot).n_columns
+    return [params.n_init * maths.n_words_of_sums(params, width)]
 
 
 RACE: Final = SumProgram(

@@ -22,7 +22,7 @@ Means of five rows in a start are not counted: the terms name them as a risk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
 from clustering_protocols.numerics.data_source import DataSource, batches
-from clustering_protocols.quality.block_sums import BlockSums, of_block
+from clustering_protocols.quality.block_sums import of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
@@ -45,7 +45,7 @@ from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import kernels, maths, messages, round_bound
-from .maths import Encoding, FigureSums, check_weights, members_of, move, nudge, rows_of
+from .maths import check_weights, members_of, move, nudge, rows_of, split_sums
 from .params import LlfContext, LosslessFederated
 
 _ROUNDING: Final = 1e-9
@@ -61,14 +61,6 @@ class Slack:
 
     sums: FloatArray
     squares: float
-
-    @classmethod
-    def of(cls, encoding: Encoding, scale: Scaler, n_rows: int) -> Slack:
-        """Return the slack of sums over n_rows."""
-        return cls(
-            sums=2.0 * n_rows / encoding.sums.unit,
-            squares=float(scale.square_limit.sum()),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,18 +116,15 @@ class RowsRound:
 
     context: LlfContext
     scale: Scaler
-    encoding: Encoding
+    encoding: FixedPoint
 
     @classmethod
     def of(cls, context: LlfContext) -> RowsRound:
         """Return the round of a context."""
-        scale = scaler_of(context)
-        total = rows_of(context.session, context.session.slots)
-        return cls(
-            context=context,
-            scale=scale,
-            encoding=Encoding.of(context.session.params, scale, total),
-        )
+        scale, params = scaler_of(context), context.session.params
+        n_rows = rows_of(context.session, context.session.slots)
+        encoding = maths.update_encoding(params, scale, n_rows)
+        return cls(context=context, scale=scale, encoding=encoding)
 
     @property
     def params(self) -> LosslessFederated:
@@ -153,9 +142,8 @@ class RowsRound:
         Raises InvalidArray, ProtocolFailed if the totals have other sizes, are out of
             order, or cannot be sums over rows.
         """
-        n_words = self.encoding.n_words + 1
-        sizes = {"slots": len(self.context.session.slots), "w": n_words}
-        totals.require(sizes)
+        n_slots, n_words = len(self.context.session.slots), self._n_words_of_sums
+        totals.require({"slots": n_slots, "w": n_words})
         state = self.context.memory.get(messages.Centroids)
         if state is None:
             V = self.start().centroids
@@ -169,15 +157,19 @@ class RowsRound:
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
-            name, fits = f"update/{number}", self.encoding.fits
-            total = self._read(words, members, name, (round_, attempt), fits)
+            name, code = f"update/{number}", self.encoding
+            total = self._read(words, members, name, (round_, attempt), code)
             state = self._move_centroids(state, total, members)
         return state
 
     @property
     def slack(self) -> Slack:
         """Return the slack of totals over the same rows."""
-        return Slack.of(self.encoding, self.scale, self._n_rows)
+        units = split_sums(self.encoding.unit, self.params.n_clusters)[0][0]
+        return Slack(
+            sums=2.0 * self.n_rows / units,
+            squares=float(self.scale.square_limit.sum()),
+        )
 
     def means(
         self, task: messages.LabelTotals, state: messages.Centroids
@@ -189,12 +181,11 @@ class RowsRound:
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session
-        n_words = maths.n_words_of_labels(self.params, self.scale.offset.size)
-        task.require({"closing": n_words})
+        task.require({"closing": self._n_words_of_sums})
         members = members_of(session, task.closed_by)
-        name, encoding = f"closing/{state.number}", self.labels_encoding()
-        words = self._read(task.closing, members, name, task.closed_in, encoding.fits)
-        sums, counts = encoding.decode(words)
+        name, code = f"closing/{state.number}", self.labels_encoding
+        total = self._read(task.closing, members, name, task.closed_in, code)
+        sums, counts = split_sums(total, self.params.n_clusters)
         check_weights(counts, rows_of(session, members))
         rows = self.context.memory.get(messages.FinalRows)
         if rows is not None:
@@ -213,32 +204,31 @@ class RowsRound:
         task.require({"gathered": maths.n_words_of_figures(self.params)})
         members = members_of(session, task.gathered_by)
         name = f"gathered/{state.number}"
-        encoding = self.figures_encoding(state, means)
-        words = self._read(
-            task.gathered, members, name, task.gathered_in, encoding.fits
-        )
-        total = encoding.decode(words, rows_of(session, members))
-        return maths.closing_totals(self.params, state, means, total)
+        code = self.figures_encoding(state, means)
+        total = self._read(task.gathered, members, name, task.gathered_in, code)
+        n_rows = rows_of(session, members)
+        return maths.closing_totals(self.params, state, means, total, n_rows)
 
-    def labels_encoding(self) -> Encoding:
-        """Return the encoding of sums by final label; each party rounds only its sum."""
-        return Encoding(
-            sums=FixedPoint.of(self.scale.sum_limit),
-            weights=maths.count_encoding(self._n_rows),
-            n_clusters=self.params.n_clusters,
-            n_features=self.scale.offset.size,
-        )
+    @property
+    def labels_encoding(self) -> FixedPoint:
+        """Return the encoding of sums by final label."""
+        return maths.labels_encoding(self.params, self.scale, self.n_rows)
 
     def figures_encoding(
         self, state: messages.Centroids, means: FloatArray
-    ) -> maths.FigureSumsEncoding:
+    ) -> FixedPoint:
         """Return the encoding of sums around the means of the final labels."""
-        V, n_rows = state.centroids, self._n_rows
-        return maths.FigureSumsEncoding.of(self.params, self.scale, V, means, n_rows)
+        V, n_rows = state.centroids, self.n_rows
+        return maths.figures_encoding(self.params, self.scale, V, means, n_rows)
 
     @property
-    def _n_rows(self) -> int:
+    def n_rows(self) -> int:
+        """Return the number of rows of all parties."""
         return rows_of(self.context.session, self.context.session.slots)
+
+    @property
+    def _n_words_of_sums(self) -> int:
+        return maths.n_words_of_sums(self.params, self.scale.offset.size)
 
     @property
     def _checked_sum(self) -> CheckedSum:
@@ -263,20 +253,21 @@ class RowsRound:
         members: list[str],
         name: str,
         attempt: Iterable[int],
-        fits: Callable[[WordArray], bool],
-    ) -> WordArray:
-        """Return the ring elements of a total from another round and attempt."""
+        code: FixedPoint,
+    ) -> FloatArray:
+        """Return the numbers of a total from another round and attempt."""
         masked_sum = MaskedSum(
             members=tuple(members),
             name=name,
             transcript=self.context.transcript_of(*map(int, attempt)),
         )
-        return self._checked_sum.read(self.context, words, masked_sum, fits)
+        total = self._checked_sum.read(self.context, words, masked_sum, code.fits)
+        return code.decode(total)
 
     def _move_centroids(
-        self, state: messages.Centroids, total: WordArray, members: list[str]
+        self, state: messages.Centroids, total: FloatArray, members: list[str]
     ) -> messages.Centroids:
-        sums, weights = self.encoding.decode(total)
+        sums, weights = split_sums(total, self.params.n_clusters)
         n_rows = rows_of(self.context.session, members)
         check_weights(weights, n_rows, counts=not self.params.fuzzy)
         number = state.number + 1
@@ -383,34 +374,24 @@ def add_figure_sums(
     state: messages.Centroids,
     final: messages.FinalMeans,
     labels: IntArray,
-) -> FigureSums:
-    """Return this party's share of the sums for figures."""
+) -> FloatArray:
+    """Return this party's numbers of :func:`.maths.figures_encoding`."""
     k = view.params.n_clusters
-    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
 
-    def sum_batch(block: tuple[slice, FloatArray]) -> BlockSums:
+    def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
         rows, batch = block
         return of_block(
             batch, view.scale.affine, final.means, labels[rows], final.counts
         )
 
-    for block in view.context.engine.map(sum_batch, batches(data)):
-        squares += block.squares
-        distances += block.distances
-        silhouettes += block.silhouettes
+    around = sum(view.context.engine.map(sum_batch, batches(data)), np.zeros(2 * k + 1))
     fuzzy = np.zeros(2 if view.params.fuzzy else 0)
     if view.params.fuzzy:
         for _, batch in batches(data, k):
             _, U, D = assign(view.scale, batch, state.centroids, view.exponent)
             degrees = np.square(U)
             fuzzy += (degrees * D).sum(), degrees.sum()
-    return FigureSums(
-        sizes=np.bincount(labels, minlength=k).astype(np.float64),
-        squares=squares,
-        distances=distances,
-        silhouettes=silhouettes,
-        fuzzy=fuzzy,
-    )
+    return np.concatenate([np.bincount(labels, minlength=k), around, fuzzy])
 
 
 def audit_sums(

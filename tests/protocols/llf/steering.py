@@ -7,6 +7,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.protocols.llf.maths import split_sums
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from tests.protocols.llf.reading_off import Cells
@@ -43,14 +44,14 @@ class Keen:
 
     def share(self, here: Any, V: FloatArray, number: int, own: Any) -> Any:
         """Return sums (k, F) and counts (k,) in whole units, instead of own ones."""
-        unit = here.encoding.sums.unit
+        unit = split_sums(here.encoding.unit, len(V))[0]
         sums, counts = own[0] / unit, own[1]
         others = self._expected(here, V)
         if number > 2 and others is not None:
             wanted = self._wanted(V, others[0] + sums, others[1] + counts)
             sums, counts = wanted[0] - others[0], np.rint(wanted[1] - others[1])
         self._sent = sums, counts
-        most = here.encoding.sums.bound * unit
+        most = split_sums(here.encoding.bound, len(V))[0] * unit
         return np.clip(np.rint(sums * unit), -most, most), counts
 
     def read(self, number: int, sums: FloatArray, counts: FloatArray) -> None:

@@ -25,6 +25,7 @@ from clustering_protocols.protocols.llf import (
     rows_party,
     rows_round,
 )
+from clustering_protocols.protocols.llf.maths import split_sums
 from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
@@ -71,7 +72,8 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
 
     def follow(self: RowsRound, known: Any, total: Any, members: list[str]) -> Any:
         if is_liar(self):
-            liar.read(known.number + 1, *self.encoding.decode(total))
+            sums = split_sums(total, self.params.n_clusters)
+            liar.read(known.number + 1, *sums)
         return moved(self, known, total, members)
 
     def is_liar(here: RowsRound) -> bool:

@@ -22,7 +22,11 @@ from clustering_protocols.engine import packets, transcript
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
-from clustering_protocols.protocols.llf.maths import Encoding, members_of
+from clustering_protocols.protocols.llf.maths import (
+    members_of,
+    split_sums,
+    update_encoding,
+)
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
@@ -72,8 +76,8 @@ def opened(message: bytes) -> Any:
 def update_units(session: Session) -> FloatArray:
     plan = session.session
     n_rows = sum(member.n_rows for member in plan.agreement.roster)
-    code = Encoding.of(plan.params, scaler(plan, 0, None), n_rows)
-    return np.broadcast_to(code.sums.unit, (code.n_features,))
+    code = update_encoding(plan.params, scaler(plan, 0, None), n_rows)
+    return split_sums(code.unit, plan.params.n_clusters)[0][0]
 
 
 # Rank, and single movers

@@ -17,7 +17,12 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    maths,
+    messages,
+    rows_party,
+)
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
@@ -269,14 +274,12 @@ def test_false_numbers_of_parties_end_the_session(
     lie: str, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are tagged as well as true ones."""
-    (change, why), honest = FALSE[lie], maths.Encoding.encode
+    (change, why), honest = FALSE[lie], maths.join_sums
     s = session(quorum=None)
     s.until(messages.Update, 3)
     s.until(task)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            maths.Encoding, "encode", lambda self, S, n: honest(self, *change(S, n))
-        )
+        patch.setattr(rows_party, "join_sums", lambda S, n: honest(*change(S, n)))
         s.turn()
     with pytest.raises(ProtocolFailed, match=why):
         s.turn()

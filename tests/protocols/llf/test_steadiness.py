@@ -44,11 +44,17 @@ def test_rows_may_seem_farther_by_the_slack_alone(
 
 
 def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
-    encoding = SimpleNamespace(sums=FixedPoint.of(np.array([10.0, 1e6])))
+    encoding = FixedPoint.of(np.array([10.0, 1e6, 7.0]))
+    session = SimpleNamespace(
+        slots=["a"], n_rows=lambda _: 7, params=SimpleNamespace(n_clusters=1)
+    )
+    context = SimpleNamespace(session=session)
     scale = SimpleNamespace(square_limit=np.array([3.0, 4.0]))
-    found = rows_round.Slack.of(cast(Any, encoding), cast(Any, scale), 7)
-    assert np.array_equal(found.sums * encoding.sums.unit, [14.0, 14.0])
-    assert found.squares == 7.0
+    place = rows_round.RowsRound(
+        context=cast(Any, context), scale=cast(Any, scale), encoding=encoding
+    )
+    assert np.array_equal(place.slack.sums * encoding.unit[:2], [14.0, 14.0])
+    assert place.slack.squares == 7.0
 
 
 def test_sums_of_rows_stand_in_no_log() -> None:

@@ -36,9 +36,9 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
 
     found = block_sums.of_block(X, (OFFSET, INVERSE), MEANS, LABELS, COUNTS)
 
-    assert found.squares == pytest.approx(np.bincount(LABELS, own**2, 5))
-    assert found.distances == pytest.approx(np.bincount(LABELS, own, 5))
-    assert found.silhouettes == pytest.approx(silhouettes.sum())
+    assert found[:5] == pytest.approx(np.bincount(LABELS, own**2, 5))
+    assert found[5:10] == pytest.approx(np.bincount(LABELS, own, 5))
+    assert found[10:] == pytest.approx(silhouettes.sum())
 
 
 @pytest.mark.parametrize("beside", [-1, 5])
