@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.speed.figures import Figure, Run
 from benchmarks.speed.timing import cpu_seconds, ratio
+from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import kernels
 from clustering_protocols.protocols.omnifc.maths import field_distances
@@ -26,6 +27,8 @@ def figures(run: Run) -> Iterator[Figure]:
     X, V, U = rng.normal(size=(n, F)), rng.normal(size=(k, F)), rng.random((n, k))
     fixed = np.zeros(F), np.ones(F), V
     units, sums, weights = np.full(F, 2.0**30), np.zeros((k, F)), np.zeros(k)
+    counts = sums.astype(np.int64), weights.astype(np.int64)
+    no_inertia = np.zeros(2), np.zeros(2, np.int64)
     rows = n // 200
     Z = rng.integers(0, P, size=(rows, F), dtype=np.uint64)
     A = rng.normal(size=(rows, F))
@@ -40,7 +43,7 @@ def figures(run: Run) -> Iterator[Figure]:
         for name, ours, theirs, goal in (
             (
                 "hard pass ÷ the product X V'",
-                lambda: kernels.cmeans_sums(X, *fixed, units, sums, weights),
+                lambda: nearest_sums(X, *fixed, units, *counts, *no_inertia, 0.0),
                 lambda: np.dot(X, V.T, out=D),
                 2,
             ),

@@ -50,7 +50,7 @@ def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return the embedding (n, n_components) of n rows from a search for neighbours."""
-    graph = _build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
+    graph = build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)
     return embed_graph(graph, part, n_components, rng)
@@ -78,15 +78,11 @@ def embed_graph(
     return vectors * np.where(signs == 0, 1.0, signs)
 
 
-def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
+def build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
     """Return the affinities (n, n): 1 for mutual neighbours, 1/2 if one lists the other.
 
-    Each row is one of its own neighbours, as in scikit-learn.
+    neighbors: int64 (n, count); each row is one of its own neighbours, as in scikit-learn.
     """
-    return _build_affinity(RowNeighbors(X).nearest(n_neighbors))
-
-
-def _build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
     n, n_neighbors = neighbors.shape
     rows = np.repeat(np.arange(n, dtype=np.int32), n_neighbors)
     weights = np.full(len(rows), 0.5)

@@ -21,6 +21,18 @@ from clustering_protocols.protocols.dc.messages import Projections
 Matrix = NDArray[np.float64]
 
 
+def sent_packets(
+    session: simulation.Session, kind: str, slot: str | None = None
+) -> list[packets.Packet]:
+    """Return what all parties, or one of them, sent of one kind, in its order."""
+    found = [
+        packets.read(message.payload)
+        for message in session.received_messages
+        if slot in {None, message.sender}
+    ]
+    return [packet for packet in found if packet.header.record["kind"] == kind]
+
+
 @dataclass(frozen=True)
 class Upload:
     """A party's real upload, and the rows behind it in the order of the upload."""

@@ -15,6 +15,7 @@ from clustering_protocols.protocols.fccm import CoClustering, messages
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.terms.terms import Layout
+from support.attacks import sent_packets
 
 
 def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
@@ -83,10 +84,8 @@ class Session(simulation.Session):
 
     def overflowed(self) -> int:
         """Return how many shares said that they could not be encoded."""
-        records = [
-            packets.read(m.payload).header.record for m in self.received_messages
-        ]
-        return sum(bool(each["values"].get("overflows")) for each in records)
+        shares = sent_packets(self, "share")
+        return sum(bool(each.header.record["values"]["overflows"]) for each in shares)
 
 
 def kind_of(message: bytes) -> str:

@@ -75,7 +75,7 @@ class FccmParty(
                 "n_iterations": int(state.n_iterations[best]),
                 "n_coinciding": n_coinciding_degrees(U, maths.TIE),
             },
-            figures=(_figures(context, state, best),),
+            figures=(context.recall(Figures),),
             order=order_published_first(len(sizes), large, sizes[large]),
         )
 
@@ -87,8 +87,17 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
     # this total is noise if another site received a different total before
     site_state.check_total(context, task, state)
     best = site_state.best_lane(state)
-    sizes = _sizes(site_state.lane_part(state.objects, [best], params.n_clusters))
-    figures = _figures(context, state, best)
+    U = site_state.lane_part(state.objects, [best], params.n_clusters)
+    sizes = _sizes(U)
+    figures = Figures(
+        n_clusters=int(np.count_nonzero(sizes)),
+        criterion=float(state.criteria[best]),
+        partition_coefficient=partition_coefficient(
+            float(np.square(U).sum()), len(U), sizes
+        ),
+        n_iter=int(state.n_iterations[best]),
+        converged=bool(state.moved[best] <= params.tol),
+    )
     leads = context.session.slots[0] == context.slot.name
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
     published = large if leads else large[:0]
@@ -100,22 +109,6 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
         digest=group_mark(context, "row", "told", np.append(sizes, best).tobytes()),
     )
     return Reply(contribution=report, remember=[figures])
-
-
-def _figures(context: FccmContext, state: Memberships, best: int) -> Figures:
-    """Return the figures of the best start that need no centroids."""
-    params = context.session.params
-    U = site_state.lane_part(state.objects, [best], params.n_clusters)
-    sizes = _sizes(U)
-    return Figures(
-        n_clusters=int(np.count_nonzero(sizes)),
-        criterion=float(state.criteria[best]),
-        partition_coefficient=partition_coefficient(
-            float(np.square(U).sum()), len(U), sizes
-        ),
-        n_iter=int(state.n_iterations[best]),
-        converged=bool(state.moved[best] <= params.tol),
-    )
 
 
 def _sizes(U: FloatArray) -> IntArray:

@@ -225,7 +225,7 @@ def _move_centroids(
     # With a public nudge the analyst would learn row positions along a known direction.
     purpose = nudge_purpose(context.slot.column, before.number)
     nudge = draw_nudge(group_stream(context, "row", purpose), scale, k)
-    return move(before.centroids, sums, weights, nudge, scale.step).centroids
+    return move(before.centroids, sums, weights, nudge, scale.step)[0]
 
 
 def _degrees(context: LlfContext, task: messages.MeasureDistances) -> FloatArray:

@@ -13,11 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.row_kernels import (
-    blocks,
-    nearest_of_block,
-    nearest_sums,
-)
+from clustering_protocols.algorithms.row_kernels import blocks, nearest_of_block
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
@@ -37,29 +33,6 @@ def _memberships(D: FloatArray, smallest: FloatArray, exponent: float) -> FloatA
     return share
 
 
-def cmeans_sums(
-    X: FloatArray,
-    offset: FloatArray,
-    inverse: FloatArray,
-    V: FloatArray,
-    units: FloatArray,
-    sums: FloatArray,
-    counts: FloatArray,
-) -> None:
-    """Add a batch's share of Ls_c and n_c (equation 3), in whole units.
-
-    X, offset, inverse, V, units: as in
-        :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    sums: float64 (k, F), added to; integers below 2^53 by the caller's encoding.
-    counts: float64 (k,), added to.
-    """
-    own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-    no_squares = (np.zeros(2), np.zeros(2, np.int64))
-    nearest_sums(X, offset, inverse, V, units, own, own_counts, *no_squares, 0.0)
-    sums += own
-    counts += own_counts
-
-
 @in_c("sums", "weights")
 def fuzzy_sums(
     X: FloatArray,
@@ -74,7 +47,9 @@ def fuzzy_sums(
 ) -> None:
     """Add a batch's share of WS_c and u_c (algorithm 3), in whole units.
 
-    X, offset, inverse, V, units, sums: as in :func:`cmeans_sums`.
+    X, offset, inverse, V, units: as in
+        :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    sums: float64 (k, F), added to; integers below 2^53 by the caller's encoding.
     fuzzifier: λ > 1.
     weights: float64 (k,), added to; Σ μ^λ.
     """
@@ -100,7 +75,7 @@ def assign(
 ) -> None:
     """Write a batch's labels, memberships and distances to the centroids.
 
-    X, offset, inverse, V: as in :func:`cmeans_sums`.
+    X, offset, inverse, V: as in :func:`fuzzy_sums`.
     exponent: 1/(λ-1); 0 for c-means, where memberships are 0 and 1.
     labels: int64 (n,), written.
     memberships: float64 (n, k), written.
@@ -127,7 +102,7 @@ def distance_units(
 ) -> None:
     """Write squared distances as ring elements, each row at its position.
 
-    X, offset, inverse, V: as in :func:`cmeans_sums`.
+    X, offset, inverse, V: as in :func:`fuzzy_sums`.
     positions: int64 (n,); position of each row of the batch in the secret order.
     words: uint64 (n_rows, k), written; 2^63 for larger values and NaN.
     """

@@ -1,7 +1,7 @@
 """The equations of the paper, in scaled units, and the closing totals.
 
 Corcuera Bárcena et al.: eqs 1 and 2 are layouts of split rows and columns; eqs 3 and 4
-:func:`.kernels.cmeans_sums`; eq. 5 :func:`move`; eq. 6 memberships and their sums
+:func:`.row_kernels.nearest_sums`; eq. 5 :func:`move`; eq. 6 memberships and their sums
 :func:`.kernels.fuzzy_sums`; eq. 7 :func:`move`; eqs 16 and 17
 :mod:`.columns_party`; eq. 18 :mod:`.columns_analyst`.
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -46,13 +45,6 @@ NUDGE = 1e-3
 
 _ROUNDING_MARGIN = 1e-9
 """Rounding between parties in how far centroids moved, relative to the tolerance."""
-
-
-class MovedCentroids(NamedTuple):
-    """V(t), and ‖V(t) - V(t-1)‖_F over the clusters that have rows."""
-
-    centroids: FloatArray
-    moved: float
 
 
 def update_encoding(
@@ -116,8 +108,10 @@ def move(
     nudge: FloatArray,
     unit: FloatArray,
     minimum: int = 1,
-) -> MovedCentroids:
-    """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
+) -> tuple[FloatArray, float]:
+    """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7), and how far it moved.
+
+    That is ‖V(t) - V(t-1)‖_F over the clusters that have rows.
 
     Centroids that coincide are made equal. The centroid of an empty cluster moves by the
     nudge, which does not count as movement; a cluster of fewer rows than ``minimum``
@@ -133,9 +127,7 @@ def move(
     divisor = np.where(filled, weights, 1.0)[:, None]
     centroids = equalise_coordinates(np.where(large[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
-    return MovedCentroids(
-        np.where(filled[:, None], centroids, centroids + nudge), moved
-    )
+    return np.where(filled[:, None], centroids, centroids + nudge), moved
 
 
 def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
@@ -209,21 +201,13 @@ def n_words_of_figures(params: LosslessFederated) -> int:
     return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClosingTotals:
-    """Sizes and figures of the clusters over all parties, which every party learns."""
-
-    sizes: IntArray = field(repr=False)
-    figures: Figures
-
-
 def closing_totals(
     params: LosslessFederated,
     state: messages.Centroids,
     means: FloatArray,
     total: FloatArray,
     n_rows: int,
-) -> ClosingTotals:
+) -> tuple[messages.FinalSizes, Figures]:
     """Return the sizes and figures of the clusters with these means (k, F).
 
     total: numbers of :func:`figures_encoding` over members with n_rows together.
@@ -250,8 +234,8 @@ def closing_totals(
     figures["xie_beni"] = formulas.xie_beni(
         compactness, n_rows, formulas.separations(located)
     )
-    return ClosingTotals(
-        sizes=sizes, figures=formulas.of_sums(sizes, means, around, **figures)
+    return messages.FinalSizes(sizes=sizes), formulas.of_sums(
+        sizes, means, around, **figures
     )
 
 
@@ -260,7 +244,7 @@ def build_publication(
     scale: Scaler,
     state: messages.Centroids,
     final: messages.FinalMeans,
-    totals: ClosingTotals,
+    sizes: IntArray,
 ) -> messages.PublishedResult:
     """Return the published part of clusters that are large enough, rounded.
 
@@ -271,7 +255,7 @@ def build_publication(
     """
     params = session.params
     silent = params.publish == "nothing"
-    large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
+    large = np.flatnonzero(sizes >= params.min_cluster_rows)
     if silent:
         large = large[:0]
     located = large if params.publish == "centroids" else large[:0]
@@ -284,7 +268,7 @@ def build_publication(
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.undo(V) / grid) * grid,
-        sizes=np.maximum(5 * np.rint(totals.sizes[large] / 5), 5).astype(np.int64),
+        sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=state.number,
         n_coinciding=None if silent else n_coinciding(state.centroids),
     )

@@ -17,6 +17,7 @@ objective (the first of equals) and forgets the others. The analyst cannot read 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from clustering_protocols.algorithms.coincidence import (
     equalise_coordinates,
     n_coinciding,
 )
+from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
 from clustering_protocols.contract import (
     Outcome,
@@ -42,7 +44,7 @@ from clustering_protocols.contract.published import (
 from clustering_protocols.numerics.data_source import DataSource, batches, check_width
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.block_sums import add_by_label
-from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_members
@@ -86,7 +88,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Answer an update or a closing sum, or report the digest of the result."""
-        view = RowsRound.of(context)
+        view = RowsRound(context)
         _check_members(view, task)
         if isinstance(task, messages.ReportDigest):
             return _report_digest(view, task)
@@ -121,15 +123,15 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         A party that missed the last rounds gets their totals with the result, and labels
         its rows now.
         """
-        view = RowsRound.of(context)
-        state, rows, totals = _read_final_state(view, result, data)
+        view = RowsRound(context)
+        state, rows, sizes, figures = _read_final_state(view, result, data)
         order = context.memory.get(ClusterOrder)
         if order is None:
-            order = _publish(view, result, state, totals)[1]
+            order = _publish(view, result, state, sizes)[1]
         memberships = view.params.output == "memberships"
         return Outcome(
             labels=rows.labels,
-            cluster_sizes=totals.sizes,
+            cluster_sizes=sizes.sizes,
             centroids=view.scale.undo(state.centroids),
             memberships=rows.memberships if memberships else None,
             predict=_NearestCentroid(view.scale, state.centroids),
@@ -138,7 +140,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
                 "n_coinciding": n_coinciding(state.centroids),
                 **_report_unique_rows(context),
             },
-            figures=(totals.figures,),
+            figures=(figures,),
             order=order.order,
         )
 
@@ -201,14 +203,17 @@ def local_sums(
     affine = scale.affine
     units, weight_units = split_sums(view.encoding.unit, len(V))
 
-    def sum_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
-        S, w = np.zeros_like(V), np.zeros(len(V))
+    def sum_batch(batch: FloatArray) -> Iterable[FloatArray | IntArray]:
         if params.fuzzy:
-            encoding = units[0], float(weight_units[0])
-            kernels.fuzzy_sums(batch, *affine, V, params.exponent, *encoding, S, w)
-        else:
-            kernels.cmeans_sums(batch, *affine, V, units[0], S, w)
-        return S, w
+            degrees = np.zeros_like(V), np.zeros(len(V))
+            unit = float(weight_units[0])
+            exponent = params.exponent
+            kernels.fuzzy_sums(batch, *affine, V, exponent, units[0], unit, *degrees)
+            return degrees
+        counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+        no_inertia = np.zeros(2), np.zeros(2, np.int64)
+        nearest_sums(batch, *affine, V, units[0], *counts, *no_inertia, 0.0)
+        return counts
 
     for S, w in view.context.engine.map(sum_batch, data.batches()):
         sums += S
@@ -275,34 +280,27 @@ def _gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     """Return the digest of the result; the leader adds the published part."""
     state = _final_centroids(view, task)
-    totals = view.totals(task, state)
-    mark = digest(state.centroids, state.number) + totals.sizes.tobytes()
-    published, order = _publish(view, task, state, totals)
-    figures = None
-    if task.members[0] != view.context.slot.name:
-        none = np.empty(0, dtype=np.int64)
-        published = messages.PublishedResult(
-            clusters=none,
-            centroids=np.empty((0, view.scale.offset.size)),
-            sizes=none,
-            n_updates=state.number,
-        )
-    elif view.params.publish != "nothing":
-        figures = totals.figures.round_values()
+    sizes, figures = view.totals(task, state)
+    mark = digest(state.centroids, state.number) + sizes.sizes.tobytes()
+    published, order = _publish(view, task, state, sizes)
+    leads = task.members[0] == view.context.slot.name
+    if not leads:
+        empty = {name: array[:0] for name, array in published.arrays.items()}
+        published = published.model_copy(update={**empty, "n_coinciding": None})
+    silent = not leads or view.params.publish == "nothing"
     report = messages.DigestReport(
         **dict(published),
         digest=group_mark(view.context, "column", "told", mark),
-        figures=figures,
+        figures=None if silent else figures.round_values(),
     )
-    sizes = messages.FinalSizes(sizes=totals.sizes)
-    return Reply(contribution=report, remember=[state, totals.figures, sizes, order])
+    return Reply(contribution=report, remember=[state, figures, sizes, order])
 
 
 def _publish(
     view: RowsRound,
     task: messages.FinalTotals,
     state: messages.Centroids,
-    totals: maths.ClosingTotals,
+    sizes: messages.FinalSizes,
 ) -> tuple[messages.PublishedResult, ClusterOrder]:
     """Return the published part, and the order of the clusters' numbers.
 
@@ -310,12 +308,13 @@ def _publish(
     than rounded sizes. If nothing is published, only parties see the numbers.
     """
     session, final = view.context.session, view.means(task, state)
-    published = maths.build_publication(session, view.scale, state, final, totals)
+    scale = view.scale
+    published = maths.build_publication(session, scale, state, final, sizes.sizes)
     if view.params.publish == "nothing":
-        order = order_by_size(totals.sizes, state.centroids)
+        order = order_by_size(sizes.sizes, state.centroids)
     else:
         order = order_published_first(
-            len(totals.sizes),
+            len(sizes.sizes),
             published.clusters,
             published.sizes,
             published.centroids,
@@ -343,17 +342,16 @@ class _NearestCentroid:
 
 def _read_final_state(
     view: RowsRound, result: messages.FinalTotals, data: DataSource | None
-) -> tuple[messages.Centroids, messages.FinalRows, maths.ClosingTotals]:
+) -> tuple[messages.Centroids, messages.FinalRows, messages.FinalSizes, Figures]:
     recall = view.context.recall
     sizes = view.context.memory.get(messages.FinalSizes)
     if sizes is not None:  # the transcripts of earlier runs and stages are not kept
-        totals = maths.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
         state = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > state.number:
             raise ProtocolFailed(_MOVED)
-        return state, _final_rows(view, state, data), totals
+        return state, _final_rows(view, state, data), sizes, recall(Figures)
     state = _check_unmoved(view, view.follow(result))
-    return state, _final_rows(view, state, data), view.totals(result, state)
+    return state, _final_rows(view, state, data), *view.totals(result, state)
 
 
 def _report_unique_rows(context: LlfContext) -> dict[str, object]:
@@ -416,7 +414,7 @@ _DIGITS: Final = 9
 
 def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     """Choose the start with the least objective after one update; forget the others."""
-    view = RowsRound.of(context)
+    view = RowsRound(context)
     starts = context.memory.get(messages.RacingStarts)
     lanes = _lanes(view) if starts is None else starts.centroids
     farthest = np.array([view.scale.farthest_from(V) for V in lanes])
@@ -498,8 +496,8 @@ def _objective_after(
     check_weights(weights, view.n_rows, counts=not params.fuzzy)
     no_nudge = np.zeros_like(V)
     minimum = params.least_rows_moved
-    moved = move(V, sums, weights, no_nudge, view.scale.step, minimum)
-    gain = float(weights @ np.square(moved.centroids - V).sum(axis=1))
+    after, _ = move(V, sums, weights, no_nudge, view.scale.step, minimum)
+    gain = float(weights @ np.square(after - V).sum(axis=1))
     return float(f"{before - gain:.{_DIGITS}g}")
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +35,7 @@ from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
 from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.block_sums import of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -110,21 +112,21 @@ def check_no_farther(
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class RowsRound:
-    """One party in one round: its context, scale and encoding."""
+    """One party in one round."""
 
     context: LlfContext
-    scale: Scaler
-    encoding: FixedPoint
 
-    @classmethod
-    def of(cls, context: LlfContext) -> RowsRound:
-        """Return the round of a context."""
-        scale, params = scaler_of(context), context.session.params
-        n_rows = rows_of(context.session, context.session.slots)
-        encoding = maths.update_encoding(params, scale, n_rows)
-        return cls(context=context, scale=scale, encoding=encoding)
+    @cached_property
+    def scale(self) -> Scaler:
+        """Return how rows are scaled."""
+        return scaler_of(self.context)
+
+    @cached_property
+    def encoding(self) -> FixedPoint:
+        """Return the encoding of an update."""
+        return maths.update_encoding(self.params, self.scale, self.n_rows)
 
     @property
     def params(self) -> LosslessFederated:
@@ -198,7 +200,7 @@ class RowsRound:
 
     def totals(
         self, task: messages.FinalTotals, state: messages.Centroids
-    ) -> maths.ClosingTotals:
+    ) -> tuple[messages.FinalSizes, Figures]:
         """Return sizes and figures of the result."""
         session, means = self.context.session, self.means(task, state).means
         task.require({"gathered": maths.n_words_of_figures(self.params)})

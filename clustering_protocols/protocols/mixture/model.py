@@ -53,6 +53,17 @@ def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
     return shapes[kind]
 
 
+def _pack(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray:
+    """Return packed covariances that are all a matrix (F, F); spherical: its trace."""
+    n_rows, n_entries = covariance_shape(kind, k, len(matrix))
+    row = matrix.diagonal()
+    if kind in {"full", "tied"}:
+        row = matrix[np.tril_indices(len(matrix))]
+    elif kind == "spherical":
+        row = add_in_order(np.zeros(1), row[:, None])[:n_entries]
+    return np.tile(row, (n_rows, 1))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """Sums over rows by membership.
@@ -136,20 +147,10 @@ class Shape:
         numbers = self.columns.numbers
         farthest = np.abs(model.means).max(axis=0, initial=0.0)
         roots = np.sqrt(scale.square_limit[numbers]) + math.sqrt(n_rows) * farthest
-        triangle = np.outer(roots, roots)[np.tril_indices(self.width)]
-        squares = np.square(roots)
-        rows = {
-            "full": triangle,
-            "tied": triangle,
-            "diag": squares,
-            "spherical": add_in_order(np.zeros(1), squares[:, None])[
-                : min(self.width, 1)
-            ],
-        }[self.kind]
         bounds = Sums(
             np.full(self.k, float(n_rows)),
             np.tile(scale.sum_limit[numbers] + n_rows * farthest, (self.k, 1)),
-            np.tile(rows, (covariance_shape(self.kind, self.k, self.width)[0], 1)),
+            _pack(self.kind, self.k, np.outer(roots, roots)),
             np.full((self.k, self.columns.n_levels), float(n_rows)),
             n_rows * LARGEST_LOG,
         )
@@ -172,13 +173,9 @@ def start(
     between = add_in_order(np.zeros(shape.width), np.square(means - centre)) / k
     total = np.square(weights[columns.numbers])
     variances = np.maximum(total - between, _LEAST_VARIANCE * total)
-    if shape.kind in {"full", "tied"}:
-        row = np.diag(variances)[np.tril_indices(shape.width)]
-    elif shape.kind == "diag":
-        row = variances
-    else:
-        row = add_in_order(np.zeros(1), variances[:, None])[: min(shape.width, 1)]
-        row = row / max(shape.width, 1)
+    covariances = _pack(shape.kind, k, np.diag(variances))
+    if shape.kind == "spherical":
+        covariances /= max(shape.width, 1)
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
     coded = np.clip(scale.undo(V) / high, 0.0, 1.0)
     shares = columns.to_levels(coded)
@@ -195,7 +192,7 @@ def start(
         lower_bound=None,
         weights=np.full(k, 1 / k),
         means=means,
-        covariances=np.tile(row, (covariance_shape(shape.kind, k, shape.width)[0], 1)),
+        covariances=covariances,
         shares=shares,
         own=np.empty(0, dtype=np.uint64),
     )

@@ -8,7 +8,6 @@ row and its nearest neighbours (Corcuera Bárcena et al., section VI-D).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,8 @@ from clustering_protocols.numerics.round_numbers import steps_of
 from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.scaling import Scaler
+
+from .messages import Candidates
 
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
@@ -58,27 +59,16 @@ def take(data: DataSource, rows: IntArray) -> FloatArray:
     return X
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LocalCentroids:
-    """A party's description of its own clusters, from which others can start.
-
-    centroids: float64 (c, m), in scaled units; 0 where there is no cluster. c is
-        DESCRIBED times the session's number of clusters, however many the party has.
-    sizes: int64 (c,); rows of each cluster to the nearest multiple of five; 0 where there
-        is no cluster. None has fewer than five rows.
-    """
-
-    centroids: FloatArray = field(repr=False)
-    sizes: IntArray = field(repr=False)
-
-
-def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroids:
+def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
     """Return the k-means centroids of a party's own rows, from the best of several starts.
 
     A cluster with fewer than five rows takes the nearest rows of other clusters: dropping
     it would lose a small cluster that k-means has split. Centroids are rounded like
     published ones, so that the difference of two sessions over nearly the same rows
     reveals little about a row.
+
+    There are ``DESCRIBED`` times k centroids, however many clusters the party has; where
+    there is no cluster, centroid and size are 0.
 
     X: float64 (n, m), scaled rows; fewer than five are not described.
     """
@@ -89,7 +79,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
     centroids = np.zeros((n_described, X.shape[1]))
     sizes = np.zeros(n_described, dtype=np.int64)
     if len(X) < LEAST_OWN_ROWS:
-        return LocalCentroids(centroids=centroids, sizes=sizes)
+        return Candidates(centroids=centroids, sizes=sizes)
     rows = ScaledRows.scale(ArrayRows(X), ONE_THREAD, n_described)
     n_clusters = n_described if len(X) >= _ROWS_OF_EACH * n_described else k
     n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
@@ -103,7 +93,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
         centroids[cluster] = round_mean(members)
         half = LEAST_OWN_ROWS // 2
         sizes[cluster] = (len(members) + half) // LEAST_OWN_ROWS * LEAST_OWN_ROWS
-    return LocalCentroids(centroids=centroids, sizes=sizes)
+    return Candidates(centroids=centroids, sizes=sizes)
 
 
 def draw_rows(

@@ -140,9 +140,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         return [messages.ProposedByAll(**_join(proposals))]
 
 
-def _join(
-    parts: Sequence[messages.Candidates | clusters.LocalCentroids],
-) -> dict[str, Any]:
+def _join(parts: Sequence[messages.Candidates]) -> dict[str, Any]:
     return {
         "centroids": np.concatenate([part.centroids for part in parts]),
         "sizes": np.concatenate([part.sizes for part in parts]),

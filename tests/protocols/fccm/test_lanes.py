@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from support.attacks import sent_packets
 from support.coclusters import Session, blocks, columns_of, kind_of, sites
 
 from clustering_protocols import simulation
@@ -79,8 +80,7 @@ def test_shares_that_overflow_disturb_no_other_start(
 
 
 def said(s: Session) -> list[dict[str, Any]]:
-    records = [packets.read(m.payload).header.record for m in s.received_messages]
-    return [each["values"] for each in records if each["kind"] == "share"]
+    return [packet.header.record["values"] for packet in sent_packets(s, "share")]
 
 
 def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:

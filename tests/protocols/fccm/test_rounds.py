@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from support.attacks import looks_like_noise
+from support.attacks import looks_like_noise, sent_packets
 from support.coclusters import Session, blocks, kind_of
 from support.lies import alter, altered
 
@@ -194,11 +194,7 @@ class Plain:
 
 
 def sent_shares(s: Session) -> list[WordArray]:
-    return [
-        packets.read(message.payload).arrays["words"]
-        for message in s.received_messages
-        if kind_of(message.payload) == "share"
-    ]
+    return [packet.arrays["words"] for packet in sent_packets(s, "share")]
 
 
 def handed_out(s: Session) -> list[WordArray]:

@@ -11,6 +11,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.known_ways import KnownWay
@@ -65,6 +66,27 @@ def session(n_parties: int = 5, **more: Any) -> Session:
         return KnownWay(params, layout, data, seed=5, dictionary=said)
 
     return KnownWay.begun(("rows", n_parties, params), begin)
+
+
+def three_parties(
+    X: FloatArray | None = None,
+    evaluation: Evaluation | None = None,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
+    **more: Any,
+) -> Session:
+    """Return a session of three parties of 80 rows, whose values lie within ±90."""
+    layout = Layout.lattice(3)
+    data = cut(rows(240) if X is None else X, layout, [80] * 3)
+    given = {"n_clusters": 4, "scaling": "none", "tol": 1e-3, **more}
+    return Session(
+        Llf(**given),
+        layout,
+        data,
+        SEED,
+        dictionary=within(-90.0, 90.0, data, layout),
+        evaluation=evaluation,
+        choices=choices,
+    )
 
 
 def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:

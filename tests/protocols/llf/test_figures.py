@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn import metrics as sk
+from support.attacks import sent_packets
 from support.lies import altered
 from support.repeats import in_turn
 from support.tables import cut
@@ -30,6 +30,7 @@ from tests.protocols.llf.llf_sessions import (
     session,
     unaudited,
 )
+from tests.unit.quality.test_figures import expected
 
 FUZZY = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
 SETS = ("iris", "wine", "pendigits")
@@ -52,22 +53,6 @@ def of_rows(
     labels = np.concatenate([run.outcomes[slot].labels for slot in layout.names])
     spread = X.std(axis=0)
     return run, (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), labels
-
-
-def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
-    names, own = np.unique(labels, return_inverse=True)
-    D = cdist(Z, [Z[labels == name].mean(axis=0) for name in names])
-    a = D[np.arange(len(Z)), own]
-    others = D.copy()
-    others[np.arange(len(Z)), own] = np.inf
-    b = others.min(axis=1)
-    many = np.bincount(own)[own] > 1
-    return {
-        "inertia": float((a**2).sum()),
-        "simplified_silhouette": float(np.mean(many * (b - a) / np.maximum(a, b))),
-        "calinski_harabasz": sk.calinski_harabasz_score(Z, labels),
-        "davies_bouldin": sk.davies_bouldin_score(Z, labels),
-    }
 
 
 def said(outcome: Any) -> dict[str, Any]:
@@ -141,12 +126,8 @@ def one_more(s: Any) -> dict[str, Any]:
     The leader says with its last sums that they are not needed. Their total is a true
     one all the same, around the last centroids.
     """
-    last: dict[str, Any] = {}
-    for message in s.received_messages:
-        packet = packets.read(message.payload)
-        if packet.header.record["kind"] == "sums":
-            last[message.sender] = packet.read([messages.Sums])
-    given = [last[slot] for slot in s.session.slots]
+    last = sent_packets(s, messages.Sums.kind)[-len(s.session.slots) :]
+    given = [packet.read([messages.Sums]) for packet in last]
     assert given[0].stop
     number = s.recall("r2c1", messages.Centroids).number
     return {
@@ -212,13 +193,6 @@ def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
     params = Llf(n_clusters=3, publish="nothing")
     stage = catalogue.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
     assert messages.Scatter not in stage.tasks
-
-
-def lonely(n: int) -> IntArray:
-    labels = np.ones(n, dtype=np.int64)
-    labels[0] = 0
-    labels[n // 2 :] = 2
-    return labels
 
 
 def test_figures_of_other_labels_than_the_result_are_refused() -> None:

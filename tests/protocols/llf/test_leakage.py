@@ -12,6 +12,7 @@ from support.attacks import (
     from_differences,
     looks_like_noise,
     rigid,
+    sent_packets,
     single_movers,
     with_known_rows,
 )
@@ -19,7 +20,6 @@ from support.tables import cut, within
 
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.engine import packets, transcript
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
 from clustering_protocols.protocols.llf.maths import (
@@ -32,8 +32,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, unblind
 from clustering_protocols.shared_stages.scaling import scaler
-from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.llf_sessions import by_columns
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
 UNITS = {"scaling": "none"}
@@ -212,12 +213,9 @@ def test_the_totals_that_are_searched_for_are_those_of_the_rows() -> None:
 def test_a_blind_analyst_learns_rounded_moves_and_no_start() -> None:
     session = rows_session(load_wine().data, n_clusters=3)
     session.to_the_end()
-    moves = []
-    for share in session.received_messages:
-        packet = packets.read(share.payload)
-        if packet.header.record["kind"] == messages.Sums.kind:
-            assert not packet.arrays["start"].size
-            moves.append(packet.header.record["values"]["moved"])
+    sent = sent_packets(session, messages.Sums.kind)
+    assert not any(packet.arrays["start"].size for packet in sent)
+    moves = [packet.header.record["values"]["moved"] for packet in sent]
     told = [moved for moved in moves if moved is not None]
     assert len(told) >= 2
     assert all(moved == float(f"{moved:.1e}") for moved in told)
@@ -225,6 +223,11 @@ def test_a_blind_analyst_learns_rounded_moves_and_no_start() -> None:
 
 
 # Noise
+
+
+def words_sent(session: Session, kind: str, slot: str) -> WordArray:
+    sent = sent_packets(session, kind, slot)
+    return np.array([packet.arrays["words"] for packet in sent])
 
 
 @pytest.fixture(scope="module", params=["cmeans", "fuzzy_cmeans"])
@@ -261,14 +264,7 @@ def test_differences_of_stored_totals_are_noise(wide: Session) -> None:
 def test_shares_of_a_party_and_their_differences_are_noise(
     wide: Session, slot: str
 ) -> None:
-    shares = np.array(
-        [
-            packets.read(share.payload).arrays["words"]
-            for share in wide.received_messages
-            if share.sender == slot
-            and packets.read(share.payload).header.record["kind"] == messages.Sums.kind
-        ]
-    )
+    shares = words_sent(wide, messages.Sums.kind, slot)
     assert shares.nbytes > 400_000
     looks_like_noise(shares)
     looks_like_noise(shares[1:] - shares[:-1])
@@ -329,14 +325,7 @@ def words_of(contribution: bytes) -> WordArray:
 
 
 def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Session:
-    layout = Layout.lattice(1, len(widths))
-    pieces = np.split(X, np.cumsum(widths)[:-1], axis=1)
-    data = {
-        slot: MatrixSource(
-            piece, [f"{slot}-{j}" for j in range(piece.shape[1])], number_rows(len(X))
-        )
-        for slot, piece in zip(layout.names, pieces, strict=True)
-    }
+    layout, data = Layout.lattice(1, len(widths)), by_columns(X, widths)
     given = {"init": "random_rows", **params}
     session = Session(Llf(**given), layout, data, seed=5)
     session.to_the_end()
@@ -344,15 +333,7 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
 
 
 def distances(session: Session, slot: str) -> WordArray:
-    return np.array(
-        [
-            packets.read(share.payload).arrays["words"]
-            for share in session.received_messages
-            if share.sender == slot
-            and packets.read(share.payload).header.record["kind"]
-            == messages.Distances.kind
-        ]
-    )
+    return words_sent(session, messages.Distances.kind, slot)
 
 
 def totals_of(session: Session) -> WordArray:

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from support.tables import cut, within
+from support.attacks import sent_packets
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
@@ -25,7 +24,14 @@ from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import FALSE, FIRST, SEED, blobs, numbers_of, rows
+from tests.protocols.llf.llf_sessions import (
+    FALSE,
+    FIRST,
+    blobs,
+    numbers_of,
+    rows,
+    three_parties,
+)
 
 LAYOUT = Layout.lattice(3)
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
@@ -36,13 +42,7 @@ both = pytest.mark.parametrize("more", [{}, FUZZY], ids=["cmeans", "fuzzy"])
 def racing(
     X: FloatArray | None = None, runs: Evaluation | None = None, **params: Any
 ) -> Session:
-    X = rows(240) if X is None else X
-    data = cut(X, LAYOUT, [80] * 3)
-    given = {"n_clusters": 4, "n_init": 5, "scaling": "none", "tol": 1e-3, **params}
-    said = within(-90.0, 90.0, data, LAYOUT)
-    return Session(
-        Llf(**given), LAYOUT, data, seed=SEED, dictionary=said, evaluation=runs
-    )
+    return three_parties(X, runs, **{"n_init": 5, **params})
 
 
 def lanes_of(s: Session) -> FloatArray:
@@ -137,8 +137,7 @@ def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
     stored = b"".join(s.stored)
     for V in lanes:
         assert V.tobytes() not in stored
-    words = [packets.read(m.payload) for m in s.received_messages]
-    race = [p.arrays["words"] for p in words if p.header.record["kind"] == "share"]
+    race = [packet.arrays["words"] for packet in sent_packets(s, "share")]
     assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
     for share in race[:3]:  # noise: half of the bits are set
         assert abs(np.unpackbits(share.view(np.uint8)).mean() - 0.5) < 0.05

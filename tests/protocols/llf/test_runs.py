@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 from support.repeats import in_turn
-from support.tables import cut, within
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import (
@@ -22,7 +21,7 @@ from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import SEED, numbers_of, rows, unaudited
+from tests.protocols.llf.llf_sessions import numbers_of, three_parties, unaudited
 from tests.protocols.llf.reading_off import read_off, run_of
 
 LAYOUT = Layout.lattice(3)
@@ -31,18 +30,7 @@ RUNS = Evaluation(n_clusters=KS)
 
 
 def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
-    data = cut(rows(240), LAYOUT, [80] * 3)
-    said = within(-90.0, 90.0, data, LAYOUT)
-    given = {"n_clusters": KS[-1], "scaling": "none", "tol": 1e-3, **params}
-    return Session(
-        Llf(**given),
-        LAYOUT,
-        data,
-        SEED,
-        dictionary=said,
-        evaluation=evaluation,
-        choices=unaudited(LAYOUT),
-    )
+    return three_parties(None, evaluation, unaudited(LAYOUT), **params)
 
 
 @pytest.mark.thorough
@@ -58,12 +46,8 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     start = memory.get(StartCentroids)
     assert start is not None
     V = tuple(tuple(map(float, row)) for row in start.centroids)
-    data = cut(rows(240), LAYOUT, [80] * 3)
-    said = within(-90.0, 90.0, data, LAYOUT)
-    given = Llf(
-        n_clusters=KS[run], scaling="none", tol=1e-3, init="given", initial_centroids=V
-    )
-    alone = simulation.run(given, LAYOUT, data, SEED, dictionary=said)
+    given = {"n_clusters": KS[run], "init": "given", "initial_centroids": V}
+    alone = three_parties(**given).to_the_end()
     labels, expected = (
         np.concatenate([o.labels for o in each.outcomes.values()])
         for each in (found, alone)
@@ -144,9 +128,7 @@ def test_a_rule_that_columns_cannot_apply_is_refused() -> None:
 def test_several_runs_of_rows_bring_a_risk_that_one_does_not() -> None:
     code = "llf.runs-single-out-rows"
     assert code in several().session.terms.risks
-    data = cut(rows(240), LAYOUT, [80] * 3)
-    one = Session(Llf(n_clusters=4), LAYOUT, data, SEED)
-    assert code not in one.session.terms.risks
+    assert code not in three_parties().session.terms.risks
     assert code in catalogue.known_risks("llf")
 
 

@@ -73,9 +73,9 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
 def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
     V, nudge = np.array([[0.0], [4.0], [8.0]]), np.full((3, 1), 0.25)
     sums, weights = np.array([[20.0], [12.0], [0.0]]), np.array([10.0, 2.0, 0.0])
-    moved = move(V, sums, weights, nudge, np.ones(1), 3)
-    assert moved.centroids.ravel().tolist() == [2.0, 4.0, 8.25]
-    assert moved.moved == 2.0
+    centroids, moved = move(V, sums, weights, nudge, np.ones(1), 3)
+    assert centroids.ravel().tolist() == [2.0, 4.0, 8.25]
+    assert moved == 2.0
 
 
 def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
-from support.attacks import looks_like_noise
+from support.attacks import looks_like_noise, sent_packets
 from support.lies import altered
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
@@ -131,11 +131,8 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
 def test_distances_to_groups_are_noise_and_shifted_in_each_row() -> None:
     s = started(np.random.default_rng(0).normal(size=(20_000, 3)), 4, max_iter=1)
     s.to_the_end()
-    kind = messages.GroupDistances.kind
-    sent = [packets.read(each.payload) for each in s.received_messages]
-    words = [
-        each.arrays["words"] for each in sent if each.header.record["kind"] == kind
-    ]
+    sent = sent_packets(s, messages.GroupDistances.kind)
+    words = [packet.arrays["words"] for packet in sent]
     assert len(words) == 3
     for share in words:
         looks_like_noise(share)

@@ -1,15 +1,18 @@
 """What a party compares between totals over the same rows: slack is for rounding alone."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
-from clustering_protocols.protocols.llf.maths import has_converged, may_have_converged
-from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.protocols.llf.maths import (
+    has_converged,
+    may_have_converged,
+    split_sums,
+)
+from tests.protocols.llf.llf_sessions import session
 
 
 def total(members: list[str], sums: Any, counts: Any) -> rows_round.MemberSums:
@@ -44,17 +47,10 @@ def test_rows_may_seem_farther_by_the_slack_alone(
 
 
 def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
-    encoding = FixedPoint.of(np.array([10.0, 1e6, 7.0]))
-    session = SimpleNamespace(
-        slots=["a"], n_rows=lambda _: 7, params=SimpleNamespace(n_clusters=1)
-    )
-    context = SimpleNamespace(session=session)
-    scale = SimpleNamespace(square_limit=np.array([3.0, 4.0]))
-    place = rows_round.RowsRound(
-        context=cast(Any, context), scale=cast(Any, scale), encoding=encoding
-    )
-    assert np.array_equal(place.slack.sums * encoding.unit[:2], [14.0, 14.0])
-    assert place.slack.squares == 7.0
+    place = rows_round.RowsRound(session().context("r1c1"))
+    units = split_sums(place.encoding.unit, 3)[0][0]
+    assert np.array_equal(place.slack.sums * units, [2 * 200.0] * 2)
+    assert place.slack.squares == place.scale.square_limit.sum()
 
 
 def test_sums_of_rows_stand_in_no_log() -> None:

@@ -18,8 +18,8 @@ from clustering_protocols.algorithms.neighbors import (
     RowNeighbors,
 )
 from clustering_protocols.algorithms.spectral import (
+    build_affinity,
     embed_neighbors,
-    neighbor_graph,
     spectral_embedding,
 )
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -32,6 +32,10 @@ def cluster(X: Any, k: int, seed: int = 0) -> Any:
 
 def labels_of(Z: Any, k: int, rng: np.random.Generator) -> Any:
     return kmeans(Z, draw_starts(Z, k, 10, rng), 300).labels
+
+
+def neighbor_graph(X: Any, count: int) -> Any:
+    return build_affinity(RowNeighbors(X).nearest(count))
 
 
 def theirs(X: Any, k: int) -> Any:
