@@ -14,7 +14,6 @@ from clustering_protocols.simulation import Session, number_rows
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.known_ways import KnownWay
 
 SEED = 6
 
@@ -58,14 +57,10 @@ def session(n_parties: int = 5, **more: Any) -> Session:
         **more,
     }
     params, layout = Llf(**given), Layout.lattice(n_parties)
-
-    def begin() -> KnownWay:
-        sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
-        data = cut(rows(), layout, sizes)
-        said = within(-20.0, 20.0, data, layout)
-        return KnownWay(params, layout, data, seed=5, dictionary=said)
-
-    return KnownWay.begun(("rows", n_parties, params), begin)
+    sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
+    data = cut(rows(), layout, sizes)
+    said = within(-20.0, 20.0, data, layout)
+    return Session(params, layout, data, seed=5, dictionary=said)
 
 
 def three_parties(
@@ -119,17 +114,9 @@ def columns_session(
         Llf(n_clusters=3, algorithm=algorithm, **given),
         Layout.lattice(1, 3),
     )
-
-    def begin() -> KnownWay:
-        pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
-        data = {
-            slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], number_rows(60))
-            for slot, X in zip(layout.names, pieces, strict=True)
-        }
-        said = None if bound is None else within(-bound, bound, data, layout)
-        return KnownWay(params, layout, data, seed=5, dictionary=said)
-
-    s = KnownWay.begun(("columns", bound, params), begin)
+    data = by_columns(np.random.default_rng(0).normal(size=(60, 6)), [2, 2, 2])
+    said = None if bound is None else within(-bound, bound, data, layout)
+    s = Session(params, layout, data, seed=5, dictionary=said)
     s.until(messages.MeasureDistances, update)
     return s
 
