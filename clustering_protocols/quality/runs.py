@@ -115,7 +115,6 @@ def gaps(
     X: FloatArray,
     numbers: Sequence[int],
     rng: np.random.Generator,
-    n_references: int = REFERENCES,
 ) -> list[Gap]:
     """Return the gap statistics of k = 1 and of the given k, by ascending k.
 
@@ -129,7 +128,7 @@ def gaps(
     inertias = _inertias(X, counts, rng)
     box = _Box.around(X)
     references = [
-        _inertias(box.draw(len(X), rng), counts, rng) for _ in range(n_references)
+        _inertias(box.draw(len(X), rng), counts, rng) for _ in range(REFERENCES)
     ]
     rounding = _ROUNDING * inertias[0]
     results: list[Gap] = []
@@ -142,7 +141,7 @@ def gaps(
             Gap(
                 n_clusters=k,
                 gap=float(logs.mean() - np.log(inertias[index])),
-                error=float(logs.std() * np.sqrt(1 + 1 / n_references)),
+                error=float(logs.std() * np.sqrt(1 + 1 / REFERENCES)),
             )
         )
     return results

@@ -30,7 +30,7 @@ means span as many dimensions as there are columns (Nyström).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -116,16 +116,9 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         total = add_all(share.words for share in shares.values())
         fuzzy = session.params.fuzzy
         assign = _fuzzy_clusters if fuzzy else _nearest_clusters
-        clusters = assign(session, total, state)
-        update = messages.ColumnsState(
-            number=state.number + 1,
-            labels=clusters.labels,
-            memberships=clusters.memberships,
-            roots=clusters.roots,
-            tolerances=np.append(state.tolerances, clusters.moved),
-        )
+        update = assign(session, total, state)
         tol = session.params.tol if fuzzy else 0
-        rests = state.number > 1 and clusters.moved <= tol
+        rests = state.number > 1 and float(update.tolerances[-1]) <= tol
         if not rests and state.number <= session.params.max_iter:
             return _ask(session, update)
         # centroids whose distances to all rows equal those of a lower-numbered one
@@ -142,35 +135,21 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         return Ask.everybody(session, task, state=update)
 
 
-class _Clusters(NamedTuple):
-    """Clusters of all rows.
-
-    roots: square roots of the squared distances (n, k); empty for c-means.
-    moved: number of labels that changed; fuzzy: Frobenius norm of the change of roots.
-    """
-
-    labels: IntArray
-    memberships: FloatArray
-    roots: FloatArray
-    moved: float
-
-
 def _nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
-) -> _Clusters:
+) -> messages.ColumnsState:
     """Return the nearest clusters from distances that a secret number per row shifts."""
     words = subtract_first(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
     if len(state.labels):
         moved = int(np.count_nonzero(labels != state.labels))
-    no_rows = np.empty((0, total.shape[1]))
-    return _Clusters(labels, no_rows, no_rows, float(moved))
+    return _follow(state, moved, labels=labels)
 
 
 def _fuzzy_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
-) -> _Clusters:
+) -> messages.ColumnsState:
     """Return memberships from ratios to the smallest distance (equation 18)."""
     encoding = build_distance_encoding(session)
     if not encoding.fits(total) or (total.view(np.int64) < 0).any():
@@ -184,7 +163,20 @@ def _fuzzy_clusters(
     roots = np.sqrt(D)
     moved = float(np.linalg.norm(roots - state.roots)) if len(state.roots) else 0.0
     U = ratios / ratios.sum(axis=1, keepdims=True)
-    return _Clusters(labels, U, roots, moved)
+    return _follow(state, moved, labels=labels, memberships=U, roots=roots)
+
+
+def _follow(
+    state: messages.ColumnsState, moved: float, **clusters: IntArray | FloatArray
+) -> messages.ColumnsState:
+    """Return the state after an update.
+
+    moved: number of labels that changed; fuzzy: Frobenius norm of the change of roots.
+    **clusters: fields of the state.
+    """
+    tolerances = np.append(state.tolerances, float(moved))
+    changes = {"number": state.number + 1, "tolerances": tolerances, **clusters}
+    return messages.ColumnsState.model_validate(dict(state) | changes)
 
 
 def _ask(session: LlfSession, state: messages.ColumnsState) -> Ask:
