@@ -15,9 +15,12 @@ from clustering_protocols.terms.schema import Schema, numbers
 from clustering_protocols.terms.terms import Layout
 
 
-def cut(X: FloatArray, layout: Layout, sizes: list[int]) -> dict[str, MatrixSource]:
-    """Return the rows of X, in order, as parties of these sizes."""
-    pieces = np.split(X, np.cumsum(sizes)[:-1])
+def cut(
+    X: FloatArray, layout: Layout, sizes: Sequence[int] | None = None
+) -> dict[str, MatrixSource]:
+    """Return the rows of X, in order, as parties of these sizes, or of equal ones."""
+    ends = len(layout.names) if sizes is None else np.cumsum(sizes)[:-1]
+    pieces = np.array_split(X, ends)
     return {
         slot: MatrixSource(piece)
         for slot, piece in zip(layout.names, pieces, strict=True)

@@ -129,8 +129,8 @@ def _share(
     else:  # logarithms of this site's own normalisers
         normalisers = state.shifts.reshape(-1, params.n_clusters).sum(axis=1)
     words = np.concatenate([sums, encoding.encode(normalisers)])
-    total = site_state.masked_sum(context, state.number, context.transcript)
-    words = site_state.SUMS.share(context, words, total)
+    masked_sum = site_state.masked_sum(context, state)
+    words = site_state.SUMS.share(context, words, masked_sum)
     overflows = np.asarray(state.lanes)[overflow].tolist()
     if context.session.slots[0] != context.slot.name:
         return messages.SiteShare(words=words, overflows=overflows)

@@ -109,10 +109,12 @@ class ItemTotals(NamedTuple):
     normalisers: FloatArray
 
 
-def masked_sum(context: FccmContext, number: int, transcript: str) -> MaskedSum:
-    """Return what identifies a numbered sum, to which its masks are bound."""
+def masked_sum(context: FccmContext, state: Memberships) -> MaskedSum:
+    """Return what identifies a site's last sum, to which its masks are bound."""
     return MaskedSum(
-        members=context.session.slots, name=f"sums-{number}", transcript=transcript
+        members=context.session.slots,
+        name=f"sums-{state.number}",
+        transcript=state.transcript,
     )
 
 
@@ -216,8 +218,7 @@ def _read(context: FccmContext, task: messages.Add, state: Memberships) -> ItemT
     def fits(words: WordArray) -> bool:
         return sum_encoding.fits(words[:n_sums]) and encoding.fits(words[n_sums:])
 
-    total = masked_sum(context, state.number, state.transcript)
-    words = SUMS.read(context, task.total, total, fits)
+    words = SUMS.read(context, task.total, masked_sum(context, state), fits)
     sums = sum_encoding.decode(words[:n_sums]).reshape(n_rows, n_columns)
     normalisers = encoding.decode(words[n_sums:])
     own = state.weights.sum(axis=0) - 1.0 / encoding.unit

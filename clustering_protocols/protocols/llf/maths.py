@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -153,13 +152,6 @@ def draw_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
 def rows_of(session: LlfSession, slots: Sequence[str]) -> int:
     """Return how many rows these slots hold together."""
     return sum(session.n_rows(slot) for slot in slots)
-
-
-def digest(V: FloatArray, number: int) -> bytes:
-    """Return the SHA-256 of an update's number and the bits of its centroids."""
-    return sha256(
-        number.to_bytes(8, "big") + np.ascontiguousarray(V).tobytes()
-    ).digest()
 
 
 def has_converged(params: LosslessFederated, moved: float | None) -> bool:

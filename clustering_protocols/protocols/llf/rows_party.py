@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import numpy as np
@@ -68,7 +69,6 @@ from clustering_protocols.shared_stages.sums import (
 from . import kernels, maths, messages, round_bound, rows_round
 from .maths import (
     check_weights,
-    digest,
     draw_cohort,
     has_converged,
     join_sums,
@@ -281,7 +281,8 @@ def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     """Return the digest of the result; the leader adds the published part."""
     state = _final_centroids(view, task)
     sizes, figures = view.totals(task, state)
-    mark = digest(state.centroids, state.number) + sizes.sizes.tobytes()
+    centroids = state.number.to_bytes(8, "big") + state.centroids.tobytes()
+    mark = sha256(centroids).digest() + sizes.sizes.tobytes()
     published, order = _publish(view, task, state, sizes)
     leads = task.members[0] == view.context.slot.name
     if not leads:

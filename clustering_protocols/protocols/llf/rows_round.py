@@ -144,7 +144,7 @@ class RowsRound:
         Raises InvalidArray, ProtocolFailed if the totals have other sizes, are out of
             order, or cannot be sums over rows.
         """
-        n_slots, n_words = len(self.context.session.slots), self._n_words_of_sums
+        n_slots, n_words = len(self.context.session.slots), self.encoding.unit.size + 1
         totals.require({"slots": n_slots, "w": n_words})
         state = self.context.memory.get(messages.Centroids)
         if state is None:
@@ -183,9 +183,9 @@ class RowsRound:
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session
-        task.require({"closing": self._n_words_of_sums})
-        members = members_of(session, task.closed_by)
         name, code = f"closing/{state.number}", self.labels_encoding
+        task.require({"closing": code.unit.size + 1})
+        members = members_of(session, task.closed_by)
         total = self._read(task.closing, members, name, task.closed_in, code)
         sums, counts = split_sums(total, self.params.n_clusters)
         check_weights(counts, rows_of(session, members))
@@ -203,10 +203,9 @@ class RowsRound:
     ) -> tuple[messages.FinalSizes, Figures]:
         """Return sizes and figures of the result."""
         session, means = self.context.session, self.means(task, state).means
-        task.require({"gathered": maths.n_words_of_figures(self.params)})
+        name, code = f"gathered/{state.number}", self.figures_encoding(state, means)
+        task.require({"gathered": code.unit.size + 1})
         members = members_of(session, task.gathered_by)
-        name = f"gathered/{state.number}"
-        code = self.figures_encoding(state, means)
         total = self._read(task.gathered, members, name, task.gathered_in, code)
         n_rows = rows_of(session, members)
         return maths.closing_totals(self.params, state, means, total, n_rows)
@@ -227,10 +226,6 @@ class RowsRound:
     def n_rows(self) -> int:
         """Return the number of rows of all parties."""
         return rows_of(self.context.session, self.context.session.slots)
-
-    @property
-    def _n_words_of_sums(self) -> int:
-        return maths.n_words_of_sums(self.params, self.scale.offset.size)
 
     @property
     def _checked_sum(self) -> CheckedSum:

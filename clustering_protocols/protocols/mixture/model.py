@@ -426,14 +426,6 @@ class Closing:
         bounds[shape.k : shape.k + 2] = n_rows * np.array([LARGEST_LOG, shape.k])
         return FixedPoint.of(bounds)
 
-    def vector(self, n_words: int) -> FloatArray:
-        """Return the sums in a vector (n_words,), padded with zeros."""
-        vector = np.zeros(n_words)
-        k = len(self.sizes)
-        vector[:k] = self.sizes
-        vector[k : k + 2] = self.log_likelihood, self.entropy
-        return vector
-
     @classmethod
     def read(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
         """Return the closing sums over n rows.

@@ -177,7 +177,7 @@ class RoundView:
 
         Raises ProtocolFailed if it is not the sum of the members' shares.
         """
-        masked_sum = _masked_sum(self.context, before, before.transcript)
+        masked_sum = _masked_sum(self.context, before)
         return _SUM.read(self.context, total, masked_sum, code.fits)
 
     def follow(
@@ -217,20 +217,19 @@ class RoundView:
             log += float(clipped.sum())
             entropy -= float((R * np.log(np.where(R > 0, R, 1.0))).sum())
         labels = U.argmax(axis=1).astype(np.int64)
-        sizes = np.bincount(labels, minlength=self.shape.k).astype(np.float64)
-        vector = Closing(sizes, log, entropy).vector(self.shape.n_words)
+        sizes = np.bincount(labels, minlength=self.shape.k)
+        sums = np.append(sizes, [log, entropy])
+        vector = np.pad(sums, (0, self.shape.n_words - len(sums)))
         words = Closing.encoding(self.shape, self.n_rows).encode(vector)
         return words, messages.FinalRows(labels=labels, memberships=np.minimum(U, 1.0))
 
 
-def _masked_sum(
-    context: MixtureContext, components: messages.Components, transcript: str
-) -> MaskedSum:
+def _masked_sum(context: MixtureContext, components: messages.Components) -> MaskedSum:
     name = "closing" if components.closing else "update"
     return MaskedSum(
         members=tuple(context.session.slots),
         name=f"{name}/{components.number}",
-        transcript=transcript,
+        transcript=components.transcript,
     )
 
 
@@ -269,8 +268,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
             remember.append(rows)
         else:
             own = view.add_up(components, data)
-        masked_sum = _masked_sum(context, components, context.transcript)
-        words = _SUM.share(context, own, masked_sum)
+        words = _SUM.share(context, own, _masked_sum(context, components))
         return Reply(
             contribution=messages.Sums(words=words, last=closing),
             remember=[components.model_copy(update={"own": own}), *remember],
@@ -318,11 +316,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     )
     leads = context.slot.name == context.session.slots[0]
     if not leads:
-        empty = {
-            "clusters": sizes[:0],
-            "sizes": sizes[:0],
-            "centroids": np.empty((0, view.columns.width)),
-        }
+        empty = {name: array[:0] for name, array in published.arrays.items()}
         published = published.model_copy(update=empty)
     mark = sha256()
     for name in ("weights", "means", "covariances", "shares"):

@@ -168,18 +168,13 @@ def round_mean(members: FloatArray) -> FloatArray:
 
 
 def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
-    """Return the means (k, m) of random rows and their nearest neighbours."""
-    rows = stream.permutation(len(X))[:k]
-    return np.array([mean_of_neighbours(X, int(row)) for row in rows])
-
-
-def mean_of_neighbours(X: FloatArray, row: int) -> FloatArray:
-    """Return the mean (m,) of a row and its four nearest others."""
-    distances = np.square(X - X[row]).sum(axis=1)
-    size = min(N_NEIGHBOURS, len(X))
-    near = np.argpartition(distances, size - 1)[:size]
-    mean: FloatArray = X[np.sort(near)].mean(axis=0)
-    return mean
+    """Return the means (k, m) of random rows and their four nearest neighbours."""
+    means, size = np.empty((k, X.shape[1])), min(N_NEIGHBOURS, len(X))
+    for c, row in enumerate(stream.permutation(len(X))[:k]):
+        distances = np.square(X - X[row]).sum(axis=1)
+        near = np.argpartition(distances, size - 1)[:size]
+        means[c] = X[np.sort(near)].mean(axis=0)
+    return means
 
 
 def merge(

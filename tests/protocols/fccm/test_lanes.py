@@ -1,5 +1,6 @@
 """Starts of `fccm` side by side: each goes as it would alone, and the best one counts."""
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -24,11 +25,7 @@ GROUPS = (27, 24, 21, 18)
 X = blocks()
 DEGREES = X * np.random.default_rng(3).random(X.shape)
 both = pytest.mark.parametrize("normalisation", ["global", "site"])
-
-
-def made(**more: Any) -> CoClustering:
-    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 60, "n_init": 4}
-    return CoClustering(small_cohorts="allow", **values | more)
+made = partial(CoClustering, small_cohorts="allow", n_clusters=4, max_iter=60, n_init=4)
 
 
 def memory(s: Session, slot: str = "r1c1") -> messages.Memberships:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,14 @@ from clustering_protocols.protocols.fccm import (
 GROUPS = (10, 8, 6)
 X = blocks(60, 24, groups=3)
 EMPTY, TOTAL = np.empty(0, dtype=np.uint64), np.ones(3, dtype=np.uint64)
-
-
-def made(**more: Any) -> CoClustering:
-    values: dict[str, Any] = {
-        "n_clusters": 3,
-        "lambda_u": 0.02,
-        "lambda_w": 10.0,
-        "n_init": 6,
-    }
-    return CoClustering(small_cohorts="allow", **values | more)
+made = partial(
+    CoClustering,
+    small_cohorts="allow",
+    n_clusters=3,
+    lambda_u=0.02,
+    lambda_w=10.0,
+    n_init=6,
+)
 
 
 def at(number: int, **more: Any) -> Session:

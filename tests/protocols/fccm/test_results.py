@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any
 
@@ -37,11 +38,9 @@ CLOSE = 1e-6
 GROUPS = (27, 24, 21, 18)
 X = blocks()
 both = pytest.mark.parametrize("normalisation", ["global", "site"])
-
-
-def made(**more: Any) -> CoClustering:
-    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 12, "tol": 0.0, "n_init": 1}
-    return CoClustering(small_cohorts="allow", **values | more)
+made = partial(
+    CoClustering, small_cohorts="allow", n_clusters=4, max_iter=12, tol=0.0, n_init=1
+)
 
 
 # Equations 2 and 3, dense

@@ -27,11 +27,9 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
-
-
-def made(**more: Any) -> CoClustering:
-    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 8, "tol": 0.0, "n_init": 1}
-    return CoClustering(small_cohorts="allow", **values | more)
+made = partial(
+    CoClustering, small_cohorts="allow", n_clusters=4, max_iter=8, tol=0.0, n_init=1
+)
 
 
 def session(R: FloatArray = X, **more: Any) -> Session:

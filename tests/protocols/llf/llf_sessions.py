@@ -57,8 +57,7 @@ def session(n_parties: int = 5, **more: Any) -> Session:
         **more,
     }
     params, layout = Llf(**given), Layout.lattice(n_parties)
-    sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
-    data = cut(rows(), layout, sizes)
+    data = cut(rows(), layout)
     said = within(-20.0, 20.0, data, layout)
     return Session(params, layout, data, seed=5, dictionary=said)
 

@@ -1,6 +1,5 @@
 """What `llf` says of its result is what scikit-learn says of the labels and pooled rows."""
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -44,11 +43,10 @@ def load(name: str) -> FloatArray:
 
 
 def of_rows(
-    X: FloatArray, sizes: Sequence[int] | None = None, **params: Any
+    X: FloatArray, **params: Any
 ) -> tuple[SimulationResult, FloatArray, IntArray]:
-    sizes = sizes or [len(piece) for piece in np.array_split(X, 3)]
-    layout = Layout.lattice(len(sizes))
-    data, lifted = cut(X, layout, sizes), unaudited(layout)
+    layout = Layout.lattice(3)
+    data, lifted = cut(X, layout), unaudited(layout)
     run = simulation.run(Llf(**params), layout, data, SEED, choices=lifted)
     labels = np.concatenate([run.outcomes[slot].labels for slot in layout.names])
     spread = X.std(axis=0)

@@ -47,9 +47,8 @@ def standardised(name: str) -> FloatArray:
 
 def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
     layout = Layout.lattice(n_parties)
-    sizes = [len(piece) for piece in np.array_split(X, n_parties)]
     seed = params.pop("seed", 5)
-    data = cut(X, layout, sizes)
+    data = cut(X, layout)
     said = (
         within(-60.0, 60.0, data, layout) if UNITS.items() <= params.items() else None
     )

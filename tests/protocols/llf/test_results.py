@@ -51,10 +51,6 @@ SETS = {
 K = {"iris": 3, "wine": 3, "digits": 10}
 
 
-def evenly(n: int, parts: int) -> list[int]:
-    return [len(piece) for piece in np.array_split(np.arange(n), parts)]
-
-
 class Compared:
     def __init__(
         self,
@@ -272,7 +268,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
         )
         order = rng.permutation(len(X))
         layout = Layout.lattice(n_parties)
-        data = cut(X[order], layout, evenly(len(X), n_parties))
+        data = cut(X[order], layout)
         said = within(-WIDEST, WIDEST, data, layout)
         run = simulation.run(params, layout, data, SEED, dictionary=said)
         labels = np.empty(len(X), dtype=np.int64)
@@ -379,10 +375,6 @@ def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
     return session, outcome.centroids, 2
 
 
-def summary_of(session: Session) -> Any:
-    return session.summary()
-
-
 def floats_in(stored: Sequence[bytes]) -> FloatArray:
     """Return every eight bytes of all messages as a number, at any alignment."""
     found = []
@@ -395,7 +387,7 @@ def floats_in(stored: Sequence[bytes]) -> FloatArray:
 
 def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
     session, V, small = small_cluster()
-    summary = summary_of(session)
+    summary = session.summary()
     assert summary.clusters.tolist() == [0, 1]
     assert summary.sizes.tolist() == [55, 55], "to fives"
     rows = np.vstack([matrix(data) for data in suppressed_data().values()])
@@ -426,7 +418,7 @@ def test_terms_say_what_is_let_out(
     more: dict[str, Any], clusters: list[int], n_centroids: int
 ) -> None:
     session, _, _ = small_cluster(**more)
-    summary = summary_of(session)
+    summary = session.summary()
     assert summary.clusters.tolist() == clusters
     assert len(summary.centroids) == n_centroids
     assert summary.sizes.size == len(clusters)

@@ -54,8 +54,7 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
     few: int, more: dict[str, Any], *, stays: bool
 ) -> None:
     X = three_groups(few)
-    sizes = [len(piece) for piece in np.array_split(X, 3)]
-    data = cut(X, LAYOUT, sizes)
+    data = cut(X, LAYOUT)
     given = Llf(**GIVEN, **more)
     said = within(-20.0, 20.0, data, LAYOUT)
     run = simulation.run(given, LAYOUT, data, seed=1, dictionary=said)
