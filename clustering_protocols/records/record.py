@@ -118,6 +118,10 @@ class Record(BaseModel):
             _table(name, array) for name, array in self.arrays.items() if array.size > 0
         )
 
+    def replace(self, **changes: Any) -> Self:
+        """Return the record with some fields replaced, checked again."""
+        return type(self).model_validate(dict(self) | changes)
+
     def require(self, dims: Mapping[str, int]) -> None:
         """Raise :class:`InvalidArray` unless axes of these symbols have these sizes."""
         try:

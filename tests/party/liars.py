@@ -72,7 +72,7 @@ def leaves_one_out(patch: Patch) -> Lies:
         cohort = now.cohort.copy()
         cohort[-1] = 0
         lies.append(cohort)
-        return honest(session, rows_analyst.replace_fields(now, cohort=cohort))
+        return honest(session, now.replace(cohort=cohort))
 
     patch.setattr(rows_analyst, "_ask", ask)
     return lies

@@ -34,7 +34,7 @@ def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
     _, stages = engine.load(agreement)
     packet = packets.read(message)
     record = packet.read(_stage_of(stages, packet).records)
-    lie = type(record).model_validate(dict(record) | dict(change(record)))
+    lie = record.replace(**change(record))
     header = packet.header.model_copy(update={"record": lie.header()})
     changed = replace(packet, header=header, arrays=lie.arrays)
     if packet.history:

@@ -237,15 +237,15 @@ def _select_lanes(
     params = context.session.params
     k = params.n_clusters
     blocks = [state.lanes.index(lane) for lane in lanes]
-    changes = {
-        "lanes": lanes,
-        "weights": lane_part(state.weights, blocks, k),
-        "shifts": lane_part(state.shifts, blocks, k),
-    }
+    state = state.replace(
+        lanes=lanes,
+        weights=lane_part(state.weights, blocks, k),
+        shifts=lane_part(state.shifts, blocks, k),
+    )
     if total is not None:
         Z = lane_part(total.normalisers, blocks, k if params.is_global else 1)
         total = ItemTotals(lane_part(total.sums, blocks, k), Z)
-    return Memberships.model_validate(dict(state) | changes), total
+    return state, total
 
 
 def _iterate(
@@ -275,14 +275,13 @@ def _iterate(
             params.fuzziness,
         )
     columns = lane_columns(lanes, params.n_clusters)
-    changes = {
-        "n_iterations": _replace_at(state.n_iterations, lanes, n_iterations),
-        "moved": _replace_at(state.moved, lanes, moved),
-        "criteria": _replace_at(state.criteria, lanes, criteria),
-        "objects": _replace_at(state.objects, columns, U.reshape(len(U), -1)),
-        "items": _replace_at(state.items, columns, state.weights / Z),
-    }
-    return Memberships.model_validate(dict(state) | changes)
+    return state.replace(
+        n_iterations=_replace_at(state.n_iterations, lanes, n_iterations),
+        moved=_replace_at(state.moved, lanes, moved),
+        criteria=_replace_at(state.criteria, lanes, criteria),
+        objects=_replace_at(state.objects, columns, U.reshape(len(U), -1)),
+        items=_replace_at(state.items, columns, state.weights / Z),
+    )
 
 
 def _prepare_sums(
@@ -304,14 +303,13 @@ def _prepare_sums(
     else:
         weights = maths.item_memberships(exponents)
         shifts = logsumexp(exponents, axis=0)
-    changes = {
-        "number": state.number + 1,
-        "transcript": context.transcript,
-        "repeats": repeats,
-        "weights": weights,
-        "shifts": shifts,
-    }
-    return Memberships.model_validate(dict(state) | changes)
+    return state.replace(
+        number=state.number + 1,
+        transcript=context.transcript,
+        repeats=repeats,
+        weights=weights,
+        shifts=shifts,
+    )
 
 
 def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:

@@ -175,8 +175,7 @@ def _follow(
     **clusters: fields of the state.
     """
     tolerances = np.append(state.tolerances, float(moved))
-    changes = {"number": state.number + 1, "tolerances": tolerances, **clusters}
-    return messages.ColumnsState.model_validate(dict(state) | changes)
+    return state.replace(number=state.number + 1, tolerances=tolerances, **clusters)
 
 
 def _ask(session: LlfSession, state: messages.ColumnsState) -> Ask:

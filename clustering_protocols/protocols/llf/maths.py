@@ -129,9 +129,9 @@ def move(
     return np.where(filled[:, None], centroids, centroids + nudge), moved
 
 
-def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
+def nudge(session: LlfSession, number: int, scale: Scaler) -> FloatArray:
     """Return the public nudges (k, m) of an update of split rows."""
-    stream = session.public_stream("llf", "nudge", column, number)
+    stream = session.public_stream("llf", "nudge", 0, number)  # of column group 0
     return draw_nudge(stream, scale, session.params.n_clusters)
 
 

@@ -164,7 +164,7 @@ def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatAr
         return 1e-3 * rng.normal(size=shape)
     session = trace.session
     if _rows_split(trace):
-        return nudge(session, 0, number, scaler(session, 0, None))
+        return nudge(session, number, scaler(session, 0, None))
     secret = trace.memories[session.slots[0]].get(RowSecret)
     if secret is None:
         raise ValueError("the trace holds no secret of the row group")

@@ -109,14 +109,13 @@ def _follow_update(
     total = add_tagged(share.words for share in shares.values())
     if leader.moved is not None:
         moves = np.append(state.tolerances, leader.moved)
-        state = replace_fields(state, tolerances=moves)
+        state = state.replace(tolerances=moves)
     if leader.stop:
-        state = replace_fields(state, number=state.number - 1)
+        state = state.replace(number=state.number - 1)
         return _enter_phase(session, state, "close")
     update = np.array([[state.number, leader.round, leader.attempt]])
     unseen = state.updates[:, 0] > state.seen.min()
-    state = replace_fields(
-        state,
+    state = state.replace(
         updates=np.concatenate([state.updates[unseen], update]),
         cohorts=np.concatenate([state.cohorts[unseen], state.cohort[None]]),
         totals=np.concatenate([state.totals[unseen], total[None]]),
@@ -137,7 +136,7 @@ def _add_closing_sum(
     attempt = np.array([leader.round, leader.attempt])
     total = add_tagged(share.words for share in shares.values())
     fields = zip(names, (attempt, state.cohort, total), strict=True)
-    return replace_fields(state, **dict(fields))
+    return state.replace(**dict(fields))
 
 
 def _finish_session(
@@ -165,15 +164,13 @@ def _finish_session(
 def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -> Ask:
     state = _include_available(session, state)
     cohort = draw_cohort(session, state.cohort, number)
-    fields = {"cohort": cohort, "number": number, "phase": "update"}
-    return _ask(session, replace_fields(state, **fields))
+    return _ask(session, state.replace(cohort=cohort, number=number, phase="update"))
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
     """Ask all available slots for the round of a closing phase."""
-    return _ask(
-        session, replace_fields(_include_available(session, state), phase=phase)
-    )
+    state = _include_available(session, state)
+    return _ask(session, state.replace(phase=phase))
 
 
 def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
@@ -217,7 +214,7 @@ def _include_available(
     if available.sum() < session.params.least_parties:
         available = np.ones_like(available)  # better than ending the session
     sits_out = np.maximum(state.sits_out - 1, 0)
-    return replace_fields(state, cohort=available.astype(np.uint8), sits_out=sits_out)
+    return state.replace(cohort=available.astype(np.uint8), sits_out=sits_out)
 
 
 def _exclude(
@@ -236,8 +233,8 @@ def _exclude(
         raise ProtocolFailed(f"Only {int(cohort.sum())} parties answered in time.")
     misses = state.misses + missed
     sits_out = np.where(missed, 2 ** np.maximum(misses - 1, 0) - 1, state.sits_out)
-    return replace_fields(
-        state, cohort=cohort.astype(np.uint8), misses=misses, sits_out=sits_out
+    return state.replace(
+        cohort=cohort.astype(np.uint8), misses=misses, sits_out=sits_out
     )
 
 
@@ -246,7 +243,7 @@ def mark_answered(state: messages.UpdateState) -> messages.UpdateState:
     answered = state.cohort.astype(bool)
     number = state.number - 1 if state.phase == "update" else state.number
     seen = np.where(answered, np.maximum(state.seen, number), state.seen)
-    return replace_fields(state, seen=seen, misses=np.where(answered, 0, state.misses))
+    return state.replace(seen=seen, misses=np.where(answered, 0, state.misses))
 
 
 def select_missing_totals(
@@ -259,8 +256,3 @@ def select_missing_totals(
         "cohorts": state.cohorts[missing],
         "totals": state.totals[missing],
     }
-
-
-def replace_fields(state: messages.UpdateState, **changes: Any) -> messages.UpdateState:
-    """Return the state with some fields replaced, checked again."""
-    return messages.UpdateState.model_validate(dict(state) | changes)

@@ -271,7 +271,7 @@ class RowsRound:
         if state.asked == number and self.context.slot.name in members:
             check_own(weights, state.own)
         self._check_against_earlier(state, sums, weights, members)
-        step = nudge(self.context.session, self.context.slot.column, number, self.scale)
+        step = nudge(self.context.session, number, self.scale)
         unit, minimum = self.scale.step, self.params.least_rows_moved
         V, moved = move(state.centroids, sums, weights, step, unit, minimum)
         return messages.Centroids(
