@@ -109,10 +109,8 @@ def columns_session(
     """Return a session of split columns; a dictionary of values up to ``bound``, if any."""
     # random rows: the default start comes to rest before any update can be lied about
     given = {"init": "random_rows", **more}
-    params, layout = (
-        Llf(n_clusters=3, algorithm=algorithm, **given),
-        Layout.lattice(1, 3),
-    )
+    params = Llf(n_clusters=3, algorithm=algorithm, **given)
+    layout = Layout.lattice(1, 3)
     data = by_columns(np.random.default_rng(0).normal(size=(60, 6)), [2, 2, 2])
     said = None if bound is None else within(-bound, bound, data, layout)
     s = Session(params, layout, data, seed=5, dictionary=said)
