@@ -35,10 +35,6 @@ def figures(run: Run) -> Iterator[Figure]:
     words = np.arange(10 * n, dtype=np.uint64)
     D, S, square = np.empty((n, k)), np.empty((k, F)), np.empty((rows, rows))
 
-    def products() -> None:
-        np.dot(X, V.T, out=D)
-        np.dot(U.T, X, out=S)
-
     with threadpool_limits(1):
         for name, ours, theirs, goal in (
             (
@@ -52,7 +48,7 @@ def figures(run: Run) -> Iterator[Figure]:
                 lambda: kernels.fuzzy_sums(
                     X, *fixed, 2.0, units, 2.0**30, sums, weights
                 ),
-                products,
+                lambda: (np.dot(X, V.T, out=D), np.dot(U.T, X, out=S)),
                 2,
             ),
             (
