@@ -62,7 +62,7 @@ def isometric_maps(
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
-    R = maths.factor_centred(blocks, means, engine)
+    R = maths.factor_columns(blocks, engine, means)
     target = _leading_components(R, r, n_features) / np.sqrt(count)
     parts = np.split(R, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
     return [
@@ -85,11 +85,13 @@ def orthonormal_maps(
 
     anchors: for each row group, the float64 arrays (r, m̃_ij) of its column groups.
     """
-    widths = [sum(block.shape[1] for block in row_group) for row_group in anchors]
-    ones, m_hat = int(affine), min(widths)
-    R = maths.factor_groups(anchors, ones, engine)
+    ones = [np.ones((len(anchors[0][0]), 1))] * affine
+    groups = [[*row_group, *ones] for row_group in anchors]
+    widths = [sum(block.shape[1] for block in group) for group in groups]
+    m_hat = min(widths) - affine
+    R = maths.factor_columns([block for group in groups for block in group], engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
-    parts = np.split(R, np.cumsum([width + ones for width in widths])[:-1], axis=1)
+    parts = np.split(R, np.cumsum(widths)[:-1], axis=1)
     solutions = [maths.least_squares(part, U[:, :m_hat]) for part in parts]
     if affine:
         return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solutions]

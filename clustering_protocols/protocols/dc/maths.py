@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -69,55 +69,33 @@ def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
     return R
 
 
-def factor_centred(
-    columns: Sequence[FloatArray], means: Sequence[FloatArray], engine: Engine
+def factor_columns(
+    columns: Sequence[FloatArray],
+    engine: Engine,
+    means: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
     """Return R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
 
     Rows are factored in blocks, so that the whole matrix is never formed. A block has many
     more rows than columns, because its factor has as many rows as columns; its size depends
     only on the width, so that every engine gives the same bits.
+
+    means: for each array, float64 (m_i,); zeros if None.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
         tuple(column[rows] for column in columns)
         for rows in slices(len(columns[0]), max(_LEAST_ROWS, 4 * width))
     )
-    return fold_factors(
-        engine.map(partial(_factor_centred_block, tuple(means)), blocks)
-    )
+    offsets = tuple(means or [np.zeros(1)] * len(columns))
+    return fold_factors(engine.map(partial(_factor_block, offsets), blocks))
 
 
-def factor_groups(
-    groups: Sequence[Sequence[FloatArray]], ones: int, engine: Engine
-) -> FloatArray:
-    """Return R of groups of arrays (r, m_i), each group followed by columns of ones.
-
-    Rows are factored in blocks, as in :func:`factor_centred`.
-
-    ones: number of columns of ones.
-    """
-    width = sum(column.shape[1] for group in groups for column in group)
-    width += ones * len(groups)
-    blocks = (
-        tuple(tuple(column[rows] for column in group) for group in groups)
-        for rows in slices(len(groups[0][0]), max(_LEAST_ROWS, 4 * width))
-    )
-    return fold_factors(engine.map(partial(_factor_group_block, ones), blocks))
-
-
-def _factor_centred_block(
+def _factor_block(
     means: Sequence[FloatArray], block: Sequence[FloatArray]
 ) -> FloatArray:
     centred = [column - mean for column, mean in zip(block, means, strict=True)]
     return qr_r(np.hstack(centred))
-
-
-def _factor_group_block(
-    n_ones: int, block: Sequence[Sequence[FloatArray]]
-) -> FloatArray:
-    ones = np.ones((len(block[0][0]), n_ones))
-    return qr_r(np.hstack([columns for group in block for columns in (*group, ones)]))
 
 
 RowFunction = Callable[[FloatArray], FloatArray]
@@ -194,32 +172,12 @@ def map_rows(function: RowFunction, data: DataSource) -> FloatArray:
     return np.concatenate([function(batch) for batch in data.batches()])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affine:
-    """The map x -> ((x - offset) / scale) F.
-
-    offset, scale: float64 (m,).
-    F: float64 (m, width).
-    """
-
-    offset: FloatArray = field(repr=False)
-    scale: FloatArray = field(repr=False)
-    F: FloatArray = field(repr=False)
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Return the images (n, width) of rows (n, m)."""
-        return ((X - self.offset) / self.scale) @ self.F
-
-
 def triangular_factor(
     data: DataSource, mean: FloatArray, scale: FloatArray
 ) -> FloatArray:
     """Return R (m, m) of a QR decomposition of (X - mean) / scale, read in batches."""
-    m = len(mean)
-    R: FloatArray = np.zeros((0, m))
-    for batch in data.batches():
-        R = qr_r(np.vstack([R, (batch - mean) / scale]))
-    return R
+    scaled = ((batch - mean) / scale for batch in data.batches())
+    return fold_factors(chain([np.empty((0, len(mean)))], scaled))
 
 
 def principal_axes(

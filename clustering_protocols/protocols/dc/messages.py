@@ -40,13 +40,20 @@ class Reduction(Record):
 
 
 class KeptMap(Record):
-    """Memory: the linear map f_ij, if the terms let parties label new rows."""
+    """The map f_ij: x -> ((x - offset) / scale) axes.
+
+    A memory if the terms let parties label new rows.
+    """
 
     kind = "kept-map"
 
     offset: Annotated[FloatArray, Spec("m")]
     scale: Annotated[FloatArray, Spec("m")]
     axes: Annotated[FloatArray, Spec("m", "width")]
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+        return ((X - self.offset) / self.scale) @ self.axes
 
 
 class RowGroupLabels(Record):

@@ -9,6 +9,7 @@ before it sends it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -103,7 +104,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - own.mean) / scale
         axes = maths.locality_preserving_axes(rows, width)
     axes = axes[:, :width]
-    linear = maths.Affine(offset=offset, scale=scale, F=axes @ rotation)
+    linear = messages.KeptMap(offset=offset, scale=scale, axes=axes @ rotation)
     if params.reduction == "lpp":
         axes, _ = np.linalg.qr(axes)  # the only axes that are not orthonormal
     total = np.square(centred).sum() or 1.0
@@ -375,26 +376,20 @@ class Projector(
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             coordinates=coordinates,
-            predict=None if f_ij is None else _Predictor(f_ij, result),
+            predict=None if f_ij is None else partial(_place, f_ij, result),
             report=report,
         )
 
 
-class _Predictor:
-    """Labels new rows at the party: f_ij, then g_i, then distances to the centroids."""
-
-    def __init__(self, f_ij: messages.KeptMap, model: messages.RowGroupModel) -> None:
-        self._map = maths.Affine(offset=f_ij.offset, scale=f_ij.scale, F=f_ij.axes)
-        self._model = model
-
-    def __call__(self, data: DataSource) -> Placement:
-        """Return the clusters of new rows with the same columns."""
-        check_width(data, len(self._map.offset))
-        model = self._model
-        Z = maths.map_rows(self._map, data) @ model.map_matrix + model.map_offset
-        squares = squared_distances(Z, model.centroids)
-        # ties go to the centroid of the lowest number, as in the session
-        return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
+def _place(
+    f_ij: messages.KeptMap, model: messages.RowGroupModel, data: DataSource
+) -> Placement:
+    """Label new rows at the party: f_ij, then g_i, then distances to the centroids."""
+    check_width(data, len(f_ij.offset))
+    Z = maths.map_rows(f_ij, data) @ model.map_matrix + model.map_offset
+    squares = squared_distances(Z, model.centroids)
+    # ties go to the centroid of the lowest number, as in the session
+    return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
@@ -413,13 +408,12 @@ def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
 
 
 def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
-    f = f_ij.function
-    if not isinstance(f, maths.Affine):
+    if not isinstance(f_ij.function, messages.KeptMap):
         raise GuardRefused(
             "The terms ask for a predictor, which needs a linear reduction, but this "
             "party uses its own transformer."
         )
-    return messages.KeptMap(offset=f.offset, scale=f.scale, axes=f.F)
+    return f_ij.function
 
 
 def _check_nearest(model: messages.RowGroupModel) -> None:

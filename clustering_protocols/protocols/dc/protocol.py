@@ -14,7 +14,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Stage,
     roles_of,
@@ -361,12 +360,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def sizes(self) -> Sizes[DataCollaboration]:
         """Return the limits and costs of a session."""
         return DcSizes()
-
-    def reference(self) -> PooledReference[DataCollaboration]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:

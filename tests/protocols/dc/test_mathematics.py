@@ -248,12 +248,12 @@ def test_a_factor_folded_over_blocks_is_that_of_the_whole(
     W = Q * spread @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
     monkeypatch.setattr(maths, "_LEAST_ROWS", n_rows)
     columns = np.split(W, [3, 4], axis=1)
-    R = maths.factor_groups([columns], 0, ONE_THREAD)
+    R = maths.factor_columns(columns, ONE_THREAD)
     values = np.linalg.svd(R, compute_uv=False)
     np.testing.assert_allclose(values, spread, rtol=1e-6)
     np.testing.assert_allclose(R.T @ R, W.T @ W, atol=1e-14)
     for n_threads in (2, 3):
-        again = maths.factor_groups([columns], 0, LocalEngine(n_threads))
+        again = maths.factor_columns(columns, LocalEngine(n_threads))
         assert again.tobytes() == R.tobytes()
 
 
