@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.site_effects import SiteEffects, harmonise
-from clustering_protocols.simulation.session import SimulationResult, Timer, run
+from clustering_protocols.simulation.session import SimulationResult, run
 from clustering_protocols.simulation.split import Split
 from clustering_protocols.terms.preparation import ColumnPlan, Fill
 
@@ -39,22 +39,15 @@ def evaluate(
     X: FloatArray,
     parts: Split,
     seed: int,
-    *,
-    choices: Mapping[str, Mapping[str, Any]] | None = None,
-    timer: Timer = lambda: 0.0,
     **options: Any,
 ) -> SessionEvaluation:
     """Simulate a session over a split of X and measure its fidelity.
 
+    Options are those of :class:`~clustering_protocols.simulation.session.Session`.
     With a dictionary and a preparation, X holds fields and NaN is a missing value; the
     pooled clustering then uses the columns prepared from them, in common units.
     """
-    simulated = run(
-        *(params, parts.layout, parts.data, seed),
-        choices=choices,
-        timer=timer,
-        **options,
-    )
+    simulated = run(params, parts.layout, parts.data, seed, **options)
     return measure(simulated, X, parts)
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -174,118 +174,7 @@ def agree_and_join(
     return roster_entries.agree(terms, roster), tables
 
 
-class PendingTask(NamedTuple):
-    """A task that a party received, and the state in which it received it."""
-
-    task: bytes
-    journal: engine.Journal
-    memory: Memory
-
-
-class Parties:
-    """All parties of an agreement, with their memories and journals.
-
-    tables: the part of each party's table that the session admits.
-
-    data: the rows of each table that take part, as the engine sees them.
-    last_tasks: the last task of each party, with the state in which it came.
-    """
-
-    def __init__(
-        self,
-        agreement: bytes,
-        entropies: Mapping[str, bytes],
-        tables: Mapping[str, AdmittedTable],
-        choices: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        self.agreement = agreement
-        self.entropies = entropies
-        self.tables = tables
-        self.data = {slot: table.data for slot, table in tables.items()}
-        self.choices = choices
-        self.memories = {slot: Memory() for slot in self.session.slots}
-        self.journals = {slot: engine.Journal() for slot in self.session.slots}
-        self.last_tasks: dict[str, PendingTask] = {}
-
-    @property
-    def session(self) -> SessionContext:
-        """Return the session that follows from the agreement."""
-        return engine.load(self.agreement)[0]
-
-    def party(self, slot: str) -> engine.PartyEngine:
-        """Return a party between rounds, without its memory and data."""
-        return engine.PartyEngine(
-            agreement=self.agreement,
-            slot=slot,
-            entropy=self.entropies[slot],
-            choices=self.choices.get(slot, {}),
-        )
-
-    def recall(self, slot: str, kind: type[R]) -> R:
-        """Return a record of a party's memory; raise :class:`KeyError` if there is none."""
-        record = self.memories[slot].get(kind)
-        if record is None:
-            raise KeyError(kind.kind)
-        return record
-
-    def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Return a party's answer to a task; its memory and journal do not change."""
-        state = (self.journals[slot], self.memories[slot])
-        return self.party(slot).reply(*state, task, self.data[slot])
-
-    def replay(self, slot: str) -> engine.TaskOutcome:
-        """Return a party's answer to its last task, from its state at that time.
-
-        The contribution is the same bytes except for envelopes: sealing draws randomness
-        outside the party's entropy. The memory does not change.
-        """
-        last = self.last_tasks[slot]
-        state = (last.journal, last.memory)
-        return self.party(slot).reply(*state, last.task, self.data[slot])
-
-    def kill(self, *slots: str) -> None:
-        """Restart parties (all by default) from their stored bytes.
-
-        Memory and journal are encoded and decoded, and every role's cached agreement is
-        dropped.
-        """
-        for slot in slots or self.memories:
-            memory = self.memories[slot]
-            entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
-            _, arrays = codec.decode(codec.encode({}, entries))
-            self.memories[slot] = Memory(
-                {kind: array.tobytes() for kind, array in arrays.items()}
-            )
-            self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
-        engine.load.cache_clear()
-
-    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
-        """Return each party's outcome of its result."""
-        return {
-            slot: self.outcome(slot, result, self.data[slot])
-            for slot, result in results.items()
-        }
-
-    def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
-        """Return one party's outcome of a result, with or without its rows.
-
-        Its order is that of the party's own table; ``data`` are the rows that take part.
-        """
-        state = (self.journals[slot], self.memories[slot])
-        outcome = self.party(slot).conclude(*state, result, data)
-        return self.tables[slot].put_back(outcome)
-
-    def list_travelled_rows(self, slot: str) -> IntArray:
-        """Return a slot's own rows in the order in which they travelled."""
-        memory = self.memories[slot]
-        selection, order = memory.get(Selection), memory.get(RowOrder)
-        rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
-        rows = rows if order is None else rows[order.order]
-        own = self.tables[slot].rows
-        return rows if own is None else own[rows]
-
-
-class Session(Parties):
+class Session:
     """Analyst and parties of one session; its first round is open.
 
     Every step is a method of its own, so that a subclass can deviate: with an analyst that
@@ -299,6 +188,8 @@ class Session(Parties):
     **options: see :func:`agree_and_join`.
 
     entropies: 32 bytes for every party, and for the coordinator.
+    tables: the part of each party's table that the session admits.
+    data: the rows of each table that take part, as the engine sees them.
     memories: the memory of each party after the last round that was not void.
     journals: the journal of each party; a void attempt does not reset it.
     move: the open round, the open choice, or the end.
@@ -323,9 +214,15 @@ class Session(Parties):
         runs_on: Engine = ONE_THREAD,
         **options: Any,
     ) -> None:
-        agreement, tables = agree_and_join(params, layout, data, seed, **options)
-        keys = entropies(seed, options.get("session", SIMULATION), layout.names)
-        super().__init__(agreement, keys, tables, choices or {})
+        self.agreement, self.tables = agree_and_join(
+            params, layout, data, seed, **options
+        )
+        session = options.get("session", SIMULATION)
+        self.entropies = entropies(seed, session, layout.names)
+        self.data = {slot: table.data for slot, table in self.tables.items()}
+        self.choices = choices or {}
+        self.memories = {slot: Memory() for slot in layout.names}
+        self.journals = {slot: engine.Journal() for slot in layout.names}
         self.timer = timer
         self.runs_on = runs_on
         self.last: engine.Opened | None = None
@@ -338,6 +235,11 @@ class Session(Parties):
         self.move = self.keep(move)
 
     # State
+
+    @property
+    def session(self) -> SessionContext:
+        """Return the session that follows from the agreement."""
+        return engine.load(self.agreement)[0]
 
     @property
     def is_over(self) -> bool:
@@ -369,6 +271,43 @@ class Session(Parties):
     def received_messages(self) -> list[SentMessage]:
         """Return the contributions that came to the analyst, in order."""
         return [message for message in self.sent if message.receiver == ANALYST]
+
+    def party(self, slot: str) -> engine.PartyEngine:
+        """Return a party between rounds, without its memory and data."""
+        return engine.PartyEngine(
+            agreement=self.agreement,
+            slot=slot,
+            entropy=self.entropies[slot],
+            choices=self.choices.get(slot, {}),
+        )
+
+    def recall(self, slot: str, kind: type[R]) -> R:
+        """Return a record of a party's memory; raise :class:`KeyError` if there is none."""
+        record = self.memories[slot].get(kind)
+        if record is None:
+            raise KeyError(kind.kind)
+        return record
+
+    def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        """Return a party's answer to a task; its memory and journal do not change."""
+        state = (self.journals[slot], self.memories[slot])
+        return self.party(slot).reply(*state, task, self.data[slot])
+
+    def kill(self, *slots: str) -> None:
+        """Restart parties (all by default) from their stored bytes.
+
+        Memory and journal are encoded and decoded, and every role's cached agreement is
+        dropped.
+        """
+        for slot in slots or self.memories:
+            memory = self.memories[slot]
+            entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
+            _, arrays = codec.decode(codec.encode({}, entries))
+            self.memories[slot] = Memory(
+                {kind: array.tobytes() for kind, array in arrays.items()}
+            )
+            self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
+        engine.load.cache_clear()
 
     def context(self, slot: str) -> PartyContext:
         """Return a party's context in the last round, to read what it could read."""
@@ -456,13 +395,11 @@ class Session(Parties):
 
         Raises GuardRefused if its rows look wrong, unless its choices allow them.
         """
-        journal = self.journals[slot]
-        self.last_tasks[slot] = PendingTask(task, journal, self.memories[slot])
         with self.clock(slot):
             try:
                 answer = self.reply(slot, task)
             except engine.FINAL as error:
-                self.journals[slot] = journal.stop_by_error(error)
+                self.journals[slot] = self.journals[slot].stop_by_error(error)
                 raise
         self.journals[slot] = answer.journal
         if answer.doubts:  # no operator confirms that the rows are right
@@ -519,7 +456,28 @@ class Session(Parties):
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return the outcome of each party."""
-        return self.conclude(self.final_step.results)
+        return {
+            slot: self.outcome(slot, result, self.data[slot])
+            for slot, result in self.final_step.results.items()
+        }
+
+    def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
+        """Return one party's outcome of a result, with or without its rows.
+
+        Its order is that of the party's own table; ``data`` are the rows that take part.
+        """
+        state = (self.journals[slot], self.memories[slot])
+        outcome = self.party(slot).conclude(*state, result, data)
+        return self.tables[slot].put_back(outcome)
+
+    def list_travelled_rows(self, slot: str) -> IntArray:
+        """Return a slot's own rows in the order in which they travelled."""
+        memory = self.memories[slot]
+        selection, order = memory.get(Selection), memory.get(RowOrder)
+        rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
+        rows = rows if order is None else rows[order.order]
+        own = self.tables[slot].rows
+        return rows if own is None else own[rows]
 
     def summary(self) -> Record | None:
         """Return the coordinator's summary."""
@@ -553,10 +511,6 @@ def run(
     layout: Layout,
     data: Mapping[str, DataSource],
     seed: int,
-    *,
-    choices: Mapping[str, Mapping[str, Any]] | None = None,
-    timer: Timer = lambda: 0.0,
-    runs_on: Engine = ONE_THREAD,
     **options: Any,
 ) -> SimulationResult:
     """Run a session of all slots to its end; parameters as in :class:`Session`.
@@ -565,11 +519,4 @@ def run(
 
     Raises CoterieError where a session over HTTP would end with that problem.
     """
-    session = Session(
-        *(params, layout, data, seed),
-        choices=choices,
-        timer=timer,
-        runs_on=runs_on,
-        **options,
-    )
-    return session.to_the_end()
+    return Session(params, layout, data, seed, **options).to_the_end()

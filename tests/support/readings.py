@@ -104,12 +104,12 @@ class ReadSession(Session):
             self._open(ANALYST, slot, contribution)
         super().advance(contributions)
 
-    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
-        for slot, result in results.items():
+    def outcomes(self) -> dict[str, Outcome]:
+        for slot, result in self.final_step.results.items():
             self._open(slot, ANALYST, result)
         if self.final_step.summary:
             self._open(COORDINATOR, ANALYST, self.final_step.summary)
-        return super().conclude(results)
+        return super().outcomes()
 
     def rows_of(self, slot: str) -> FloatArray:
         """Return a party's rows that take part, in the order in which they travel."""

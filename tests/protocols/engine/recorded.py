@@ -75,7 +75,7 @@ class Recorded(simulation.Session):
         other.move = other.last = at.move
         other.memories, other.journals = dict(at.memories), dict(at.journals)
         other.standings = {slot: [] for slot in self.standings}
-        other.last_tasks, other.sent, other.stored, other._before = {}, [], [], []
+        other.sent, other.stored, other._before = [], [], []
         return other
 
 

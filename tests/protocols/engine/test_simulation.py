@@ -42,23 +42,24 @@ def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) -> None:
+def test_a_repeated_task_is_answered_by_the_same_bytes(*, killed: bool) -> None:
     whole = session()
     whole.until(messages.Confirm)
-    whole.turn()
-    first = {m.sender: m.payload for m in whole.received_messages if m.round == 4}
+    sent, before = len(whole.sent), entries(whole.memories)
+    answers = {slot: whole.answer(slot).contribution for slot in (A, B)}
+    assert (len(whole.sent), entries(whole.memories)) == (sent, before)
     if killed:
         whole.kill()
-    sent, after = len(whole.sent), entries(whole.memories)
-    assert {slot: whole.replay(slot).contribution for slot in (A, B)} == first
-    assert (len(whole.sent), entries(whole.memories)) == (sent, after)
+    whole.turn()
+    received = {m.sender: m.payload for m in whole.received_messages if m.round == 4}
+    assert received == answers
 
 
-def test_a_replayed_answer_does_not_fit_another_attempt() -> None:
+def test_an_answer_does_not_fit_another_attempt() -> None:
     whole = session(void_attempts=1)
     whole.until(messages.Count)
+    old = {slot: whole.answer(slot).contribution for slot in (A, B)}
     whole.turn()
-    old = {slot: whole.replay(slot).contribution for slot in (A, B)}
     with pytest.raises(RoundClosed):
         whole.advance(old)
 

@@ -35,9 +35,9 @@ class Forgetful(simulation.Session):
         self.kill()
         super().advance(contributions)
 
-    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, Outcome]:
         self.kill()
-        return super().conclude(results)
+        return super().outcomes()
 
 
 def recorded(
