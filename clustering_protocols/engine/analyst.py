@@ -231,7 +231,7 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
             expects=packets.Expectation(
                 kind=exchange.answer.kind, dims=dict(ask.dims.get(slot, {}))
             ),
-            envelopes=[e for to, e in ongoing.envelopes.mail if to == slot],
+            envelopes=[e for to, e in ongoing.mail if to == slot],
             history=ongoing.list_unanswered_lines(slot),
             signatures=ongoing.list_unseen_signatures(slot),
         )

@@ -39,13 +39,7 @@ from clustering_protocols.engine.analyst import check_answer
 from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
-from clustering_protocols.engine.stages import (
-    last_stages,
-    load,
-    load_checked,
-    shows_rows,
-    stage_of,
-)
+from clustering_protocols.engine.stages import last_stages, load, load_checked, stage_of
 from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
@@ -178,7 +172,15 @@ class PartyEngine:
 
     def shows_rows(self, task: Packet) -> bool:
         """Return whether rows have been shown to outsiders once a task is answered."""
-        return shows_rows(load(self.agreement)[1], task)
+        _, stages = load(self.agreement)
+        last = (task.address.stage, task.header.record.get("kind"))
+        for stage in stages:
+            for exchange in stage.exchanges:
+                if exchange.shows:
+                    return True
+                if (stage.name, exchange.task.kind) == last:
+                    return False
+        return False
 
     def conclude(
         self,

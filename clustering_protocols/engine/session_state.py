@@ -162,36 +162,29 @@ class PendingResults:
         return {slot: digests[name] for slot, name in names.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class PendingEnvelopes:
-    """Envelopes that go out with the next task of their receivers."""
+def _decode_mail(content: ByteArray) -> Mail:
+    """Return the envelopes from the bytes of :func:`_encode_mail`."""
+    if not len(content):
+        return ()
+    header, arrays = codec.decode(content.data)
+    mail = []
+    for number, (receiver, label_values) in enumerate(header["mail"]):
+        sealed = arrays[f"envelope.{number}"].tobytes()
+        label = packets.EnvelopeLabel.model_validate(label_values)
+        mail.append((receiver, Envelope(label=label, sealed=sealed)))
+    return mail
 
-    mail: Mail = ()
 
-    @classmethod
-    def decode(cls, content: ByteArray) -> PendingEnvelopes:
-        """Return the envelopes from the bytes of :meth:`encode`."""
-        if not len(content):
-            return cls()
-        header, arrays = codec.decode(content.data)
-        mail = []
-        for number, (receiver, label_values) in enumerate(header["mail"]):
-            sealed = arrays[f"envelope.{number}"].tobytes()
-            label = packets.EnvelopeLabel.model_validate(label_values)
-            mail.append((receiver, Envelope(label=label, sealed=sealed)))
-        return cls(mail)
-
-    def encode(self, slots: Collection[str]) -> ByteArray:
-        """Return the bytes to keep: the envelopes for slots other than these."""
-        mail = [(to, envelope) for to, envelope in self.mail if to not in slots]
-        if not mail:
-            return np.empty(0, np.uint8)
-        header = [[to, envelope.label.model_dump()] for to, envelope in mail]
-        arrays = {
-            f"envelope.{number}": np.frombuffer(envelope.sealed, np.uint8)
-            for number, (_, envelope) in enumerate(mail)
-        }
-        return np.frombuffer(codec.encode({"mail": header}, arrays), np.uint8)
+def _encode_mail(mail: Mail) -> ByteArray:
+    """Return the bytes to keep; empty without envelopes."""
+    if not mail:
+        return np.empty(0, np.uint8)
+    header = [[to, envelope.label.model_dump()] for to, envelope in mail]
+    arrays = {
+        f"envelope.{number}": np.frombuffer(envelope.sealed, np.uint8)
+        for number, (_, envelope) in enumerate(mail)
+    }
+    return np.frombuffer(codec.encode({"mail": header}, arrays), np.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +192,7 @@ class OngoingSession:
     """A session between two rounds, in memory; fields as in :class:`AnalystState`.
 
     lines: the last lines of the transcript, which some slot may lack.
+    mail: envelopes that go out with the next task of their receivers.
     """
 
     session: SessionContext
@@ -212,7 +206,7 @@ class OngoingSession:
     stage_state: Buffer = field(default=b"", repr=False)
     signatures: ByteArray = field(default_factory=lambda: UNSIGNED)
     results: PendingResults = PendingResults()
-    envelopes: PendingEnvelopes = PendingEnvelopes()
+    mail: Mail = ()
 
     @classmethod
     def begin(cls, session: SessionContext, stages: Sequence[Stage]) -> OngoingSession:
@@ -242,7 +236,7 @@ class OngoingSession:
             stage_state=record.stage_state.data,
             signatures=record.signatures,
             results=PendingResults.decode(record.held),
-            envelopes=PendingEnvelopes.decode(record.mail),
+            mail=_decode_mail(record.mail),
         )
 
     @property
@@ -292,8 +286,7 @@ class OngoingSession:
 
     def with_mail(self, mail: Mail) -> OngoingSession:
         """Return the session with more envelopes on their way."""
-        envelopes = PendingEnvelopes([*self.envelopes.mail, *mail])
-        return replace(self, envelopes=envelopes)
+        return replace(self, mail=[*self.mail, *mail])
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
         """Return the transcript's lines that a slot has not answered, at least the last."""
@@ -328,7 +321,7 @@ class OngoingSession:
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
             held=np.empty(0, np.uint8),
-            mail=self.envelopes.encode(slots),
+            mail=_encode_mail([item for item in self.mail if item[0] not in slots]),
         )
         return record.encode(held=self.results.pieces())
 

@@ -151,18 +151,6 @@ def check_roster(session: SessionContext) -> None:
     catalogue.protocol(session.terms.protocol.name).check_roster(session)
 
 
-def shows_rows(stages: Sequence[Stage], task: Packet) -> bool:
-    """Return whether a party has shown rows to outsiders once it answers a task."""
-    last = (task.address.stage, task.header.record.get("kind"))
-    for stage in stages:
-        for exchange in stage.exchanges:
-            if exchange.shows:
-                return True
-            if (stage.name, exchange.task.kind) == last:
-                return False
-    return False
-
-
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
     """Return the stage that a message names; raise :class:`Malformed` if there is none."""
     for stage in stages:

@@ -25,7 +25,7 @@ from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource
@@ -129,7 +129,8 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     Raises GuardRefused if a field has so few values that its filling would reveal single
         rows.
     """
-    poolings = [pooling_of(fill) for fill in _plan(context).fills]
+    plan = context.session.terms.plans[context.slot.column]
+    poolings = [pooling_of(fill) for fill in plan.fills]
     columns = [pooling.fill.place for pooling in poolings]
     minimum = context.session.terms.guards.minimum_rows
     alone = len(column_group_members(context)) < _LEAST_MEMBERS
@@ -219,21 +220,13 @@ def _tally(
     return np.concatenate(numbers)
 
 
-def _plan(context: PartyContext) -> ColumnPlan:
-    plan = context.session.terms.plan(context.slot.name)
-    if plan is None:
-        raise ProtocolFailed("The terms impute no missing values.")
-    return plan
-
-
 def _groups(session: SessionContext) -> list[tuple[str, ...]]:
     groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
     return [group for group, plan in groups if plan.fills]
 
 
 def _sizes(session: SessionContext, slot: str) -> list[int]:
-    plan = session.terms.plan(slot)
-    fills = () if plan is None else plan.fills
+    fills = session.terms.plans[session.layout.slot(slot).column].fills
     return [sum(pooling_of(fill).sizes[index] for fill in fills) for index in (0, 1)]
 
 

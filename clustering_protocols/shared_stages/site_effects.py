@@ -40,7 +40,7 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, Spec, WordArray
@@ -123,7 +123,7 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     Raises InvalidData if a covariate is constant here, a level too rare, or a row decisive.
     Raises GuardRefused if covariates are linearly dependent.
     """
-    plan = _plan(context.session, context.slot.name)
+    plan = context.session.terms.plans[context.slot.column]
     rows = _SiteRows(plan, data)
     n, q, f = n_rows(context), len(plan.covariates), rows.n_columns
     low, high = plan.harmonised_ranges
@@ -314,20 +314,13 @@ class _SiteRows:
             )
 
 
-def _plan(session: SessionContext, slot: str) -> ColumnPlan:
-    plan = session.terms.plan(slot)
-    if plan is None:
-        raise ProtocolFailed("The terms remove no site effects.")
-    return plan
-
-
 def _groups(session: SessionContext) -> list[tuple[str, ...]]:
     groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
     return [group for group, plan in groups if plan.harmonised.any()]
 
 
 def _sizes(session: SessionContext, slot: str) -> list[int]:
-    plan = _plan(session, slot)
+    plan = session.terms.plans[session.layout.slot(slot).column]
     f, q = int(plan.harmonised.sum()), len(plan.covariates)
     return [q * (q + 1) // 2 + q * f + f + q, f]
 

@@ -6,6 +6,7 @@ from the roster.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from clustering_protocols.common.limits import graph_rows
@@ -101,11 +102,7 @@ def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
     """Return the largest n whose ``bytes_of(n)``, which grows with n, is within a limit."""
-    low, high = 0, 1 << 24
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bytes_of(middle) <= limit else (low, middle)
-    return low
+    return max(bisect_right(range(1 << 24), limit, key=bytes_of) - 1, 0)
 
 
 def rows_that_fit(params: OmniFC, n_features: int) -> int:

@@ -41,17 +41,16 @@ def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
     labelled: returns the outcome that the protocol computes from a result.
     results_to: the kind of group in which all get the same result.
     """
-    for_everybody = release.profiles == "everybody"
 
     def analyst() -> Any:
         from clustering_protocols.shared_stages.profiles.roles import ProfilesAnalyst
 
-        return ProfilesAnalyst(for_everybody)
+        return ProfilesAnalyst(release)
 
     def party() -> Any:
         from clustering_protocols.shared_stages.profiles.roles import ProfilesParty
 
-        return ProfilesParty(labelled)
+        return ProfilesParty(release, labelled)
 
     reading = Exchange(messages.ReadProfiles, messages.ProfilesRead)
     return Stage(
@@ -69,6 +68,6 @@ def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
                 fields=True,
             ),
             Exchange(messages.TellProfile, messages.ProfileTold, audience="column"),
-            *([reading] if for_everybody else []),
+            *([reading] if release.profiles == "everybody" else []),
         ),
     )

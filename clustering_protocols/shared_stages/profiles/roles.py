@@ -48,23 +48,11 @@ from clustering_protocols.shared_stages.sums import (
 from clustering_protocols.terms.sections import Release
 
 
-def sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
-    """Return the number of elements of each sum."""
-    schema = session.terms.dictionary_of(slot)
-    if schema is None:
-        return [0] * N_SUMS
-    fields = ProfileFields(schema)
-    return [n_numbers(fields, n_clusters, number) for number in range(1, N_SUMS + 1)]
-
-
 @dataclass(frozen=True)
 class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
-    """Adds up sum after sum; before that the engine itself hands out labels.
+    """Adds up sum after sum; before that the engine itself hands out labels."""
 
-    for_everybody: whether everybody reads all profiles.
-    """
-
-    for_everybody: bool
+    release: Release
 
     state = messages.AddingProfile
 
@@ -84,7 +72,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             answers = all_of(messages.LabelsTaken, contributions).values()
             n_clusters = max(answer.n_clusters for answer in answers)
             start = messages.AddingProfile(sum=1, n_clusters=n_clusters)
-            return _ask_sum(
+            return self._ask_sum(
                 session, start, dict.fromkeys(groups, np.empty(0, dtype=np.uint64))
             )
         if state.sum <= N_SUMS:
@@ -95,34 +83,32 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             }
             after = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < N_SUMS:
-                return _ask_sum(session, after, sums)
+                return self._ask_sum(session, after, sums)
             tasks = {
                 slot: messages.TellProfile(total=total)
                 for group, total in sums.items()
                 for slot in group
             }
             return Ask(state=after, tasks=tasks)
-        if state.sum == N_SUMS + 1 and self.for_everybody:
+        if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
             return _publish(session, state, contributions)
         return Finish()
 
-
-def _ask_sum(
-    session: SessionContext,
-    state: messages.AddingProfile,
-    sums: Mapping[tuple[str, ...], WordArray],
-) -> Ask:
-    tasks: dict[str, Record] = {}
-    dims: dict[str, Mapping[str, int]] = {}
-    for column, (group, total) in enumerate(sums.items()):
-        task = messages.AddProfile(
-            sum=state.sum, n_clusters=state.n_clusters, total=total
-        )
-        tasks |= dict.fromkeys(group, task)
-        for slot in group:
-            size = sizes(state.n_clusters, session, slot)[state.sum - 1]
-            dims[slot] = {"words": 1 + size if session.layout.adds_up(column) else 0}
-    return Ask(state=state, tasks=tasks, dims=dims)
+    def _ask_sum(
+        self,
+        session: SessionContext,
+        state: messages.AddingProfile,
+        sums: Mapping[tuple[str, ...], WordArray],
+    ) -> Ask:
+        tasks: dict[str, Record] = {}
+        for group, total in sums.items():
+            task = messages.AddProfile(
+                sum=state.sum, n_clusters=state.n_clusters, total=total
+            )
+            tasks |= dict.fromkeys(group, task)
+        program = _program(self.release, state.n_clusters)
+        dims = {s: {"words": program.n_words(session, s, state.sum)} for s in tasks}
+        return Ask(state=state, tasks=tasks, dims=dims)
 
 
 def _publish(
@@ -163,6 +149,7 @@ class ProfilesParty(PartyRole[Params, Task]):
     labelled: returns the outcome that the protocol computes from a result.
     """
 
+    release: Release
     labelled: Labelled
 
     def reply(self, context: PartyContext, task: Task, data: DataSource) -> Reply:
@@ -170,9 +157,9 @@ class ProfilesParty(PartyRole[Params, Task]):
         if isinstance(task, messages.TakeLabels):
             return _store_labels(task, self.labelled(context, task, data))
         if isinstance(task, messages.AddProfile):
-            return _add_share(context, task, data)
+            return _add_share(self.release, context, task, data)
         if isinstance(task, messages.TellProfile):
-            return _make_profile(context, task, data)
+            return _make_profile(self.release, context, task, data)
         return _check_published(context, task)
 
 
@@ -192,7 +179,10 @@ def _store_labels(task: messages.TakeLabels, outcome: Outcome) -> Reply:
 
 
 def _add_share(
-    context: PartyContext, task: messages.AddProfile, data: DataSource
+    release: Release,
+    context: PartyContext,
+    task: messages.AddProfile,
+    data: DataSource,
 ) -> Reply:
     if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
         raise ProtocolFailed("The analyst reports more clusters than there are rows.")
@@ -203,7 +193,8 @@ def _add_share(
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= task.n_clusters:
         raise ProtocolFailed("The analyst reports fewer clusters than there are.")
-    turn = _program(task.n_clusters).play(context, data, task.sum, task, task.total)
+    program = _program(release, task.n_clusters)
+    turn = program.play(context, data, task.sum, task, task.total)
     return Reply(
         contribution=messages.ProfileShare(words=turn.words),
         remember=[*turn.remember, clusters],
@@ -211,10 +202,13 @@ def _add_share(
 
 
 def _make_profile(
-    context: PartyContext, task: messages.TellProfile, data: DataSource
+    release: Release,
+    context: PartyContext,
+    task: messages.TellProfile,
+    data: DataSource,
 ) -> Reply:
     clusters = context.recall(messages.ProfiledClusters)
-    program = _program(clusters.n_clusters)
+    program = _program(release, clusters.n_clusters)
     turn = program.play(context, data, N_SUMS + 1, task, task.total)
     totals = turn.outcome
     alone, column = _is_alone(context), context.slot.column
@@ -223,7 +217,7 @@ def _make_profile(
         for flag in (False, True)
     )
     leads = column_group_members(context)[0] == context.slot.name
-    publishes = _release(context).profiles == "everybody" and leads and not alone
+    publishes = release.profiles == "everybody" and leads and not alone
     return Reply(
         contribution=messages.ProfileTold(text=rounded if publishes else rounded[:0]),
         remember=[
@@ -247,19 +241,16 @@ def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Repl
     return Reply(contribution=messages.ProfilesRead(), remember=[task])
 
 
-def add_up(
-    n_clusters: int, context: PartyContext, data: DataSource
+def _add_up(
+    release: Release, n_clusters: int, context: PartyContext, data: DataSource
 ) -> Sums[ProfileTotals]:
     """Add up the sums of a profile over the column group; see :mod:`.totals`."""
-    schema = context.session.terms.dictionary_of(context.slot.name)
-    if schema is None:
-        raise ProtocolFailed("The terms describe no fields.")
     totals = ProfileTotals(
-        fields=ProfileFields(schema),
+        fields=_fields_of(context.session, context.slot.name),
         n_clusters=n_clusters,
         n_rows=n_rows(context),
         n_members=len(column_group_members(context)),
-        smallest=_release(context).min_cluster_rows,
+        smallest=release.min_cluster_rows,
         describes=context.session.params.describes,
     )
     labels = context.recall(Assignment).labels
@@ -274,22 +265,25 @@ def add_up(
     return totals
 
 
-def _program(n_clusters: int) -> SumProgram[ProfileTotals]:
+def _sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
+    fields = _fields_of(session, slot)
+    return [n_numbers(fields, n_clusters, number) for number in range(1, N_SUMS + 1)]
+
+
+def _fields_of(session: SessionContext, slot: str) -> ProfileFields:
+    dictionary = session.terms.dictionary or ()  # terms with a release have one
+    return ProfileFields(dictionary[session.layout.slot(slot).column])
+
+
+def _program(release: Release, n_clusters: int) -> SumProgram[ProfileTotals]:
     return SumProgram(
         "profiles",
         N_SUMS,
-        partial(add_up, n_clusters),
-        partial(sizes, n_clusters),
+        partial(_add_up, release, n_clusters),
+        partial(_sizes, n_clusters),
         alone_below=MINIMUM_MEMBERS,
     )
 
 
 def _is_alone(context: PartyContext) -> bool:
     return not context.session.layout.adds_up(context.slot.column)
-
-
-def _release(context: PartyContext) -> Release:
-    release = context.session.terms.release
-    if release is None:
-        raise ProtocolFailed("The terms release no profile.")
-    return release

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -172,7 +173,7 @@ class StatisticsAnalyst(
 ):
     """Relays; learns only that the parties answered."""
 
-    largest_group: int | None
+    largest_group: int
 
     state = MomentsState
 
@@ -192,11 +193,12 @@ class StatisticsAnalyst(
         return self._ask(session, Pool(), measured=True)
 
     def _ask(self, session: SessionContext, task: Record, *, measured: bool) -> Ask:
-        sizes = {
-            s: len(group_of(session.layout, session.layout.slot(s), "column"))
-            for s in session.slots
-        }
-        slots = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
+        layout = session.layout
+        slots = [
+            slot.name
+            for slot in layout.slots
+            if len(layout.column_group(slot.column)) <= self.largest_group
+        ]
         return Ask(
             state=MomentsState(measured=measured), tasks=dict.fromkeys(slots, task)
         )
@@ -208,12 +210,12 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
     moments: bool
     ranges: bool
-    largest_group: int | None
+    largest_group: int
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the column group pools through its leader."""
-        size = len(group_of(context.session.layout, context.slot, "column"))
-        return size <= (self.largest_group or size)
+        group = context.session.layout.column_group(context.slot.column)
+        return len(group) <= self.largest_group
 
     def reply(
         self, context: PartyContext, task: Measure | Pool, data: DataSource
@@ -269,10 +271,12 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return units.ask(context, data.columns, own, pooled)
 
 
-def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
+def stage(
+    *, moments: bool, ranges: bool, largest_group: int = MAX_GROUP_SLOTS
+) -> Stage:
     """Return the stage for what a protocol needs of each feature.
 
-    If ``largest_group`` is given, only column groups of at most this size take part.
+    largest_group: the size of the largest column groups that take part.
     """
     return Stage(
         name=NAME,

@@ -173,7 +173,7 @@ def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
     kept = by_leader.OwnMoments.model_validate(dict(own))
     view = session.context("r1c1")
     view = replace(view, memory=view.memory.remember([kept]))
-    role = by_leader.StatisticsParty(moments=True, ranges=False, largest_group=None)
+    role = by_leader.StatisticsParty(moments=True, ranges=False, largest_group=2)
     came = {slot: PeerMessage(peer=slot, content=own) for slot in ("r2c1", "r2c2")}
     (found,) = role.receive(view, [came["r2c1"]])
     assert PooledMoments.narrow(found).n_rows == 2 * own.n_rows

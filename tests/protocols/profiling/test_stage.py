@@ -200,12 +200,13 @@ def test_published_centroids_are_as_rounded_as_profiles() -> None:
 def test_a_false_number_of_clusters_in_a_profile_is_refused(
     monkeypatch: pytest.MonkeyPatch, told: int, said: str
 ) -> None:
-    honest = roles._ask_sum
+    honest = roles.ProfilesAnalyst._ask_sum
 
-    def lying(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
-        return honest(session, state.model_copy(update={"n_clusters": told}), sums)
+    def lying(role: Any, session: Any, state: messages.AddingProfile, sums: Any) -> Any:
+        lie = state.model_copy(update={"n_clusters": told})
+        return honest(role, session, lie, sums)
 
-    monkeypatch.setattr(roles, "_ask_sum", lying)
+    monkeypatch.setattr(roles.ProfilesAnalyst, "_ask_sum", lying)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match=said):
         session.to_the_end()
