@@ -82,23 +82,6 @@ def mask(
         add_stream(words, stream, sign)
 
 
-def blind(
-    context: PartyContext, words: WordArray, masked_sum: MaskedSum, scope: Scope
-) -> None:
-    """Add the group's own stream, in place, if this party leads the sum."""
-    if masked_sum.members[0] == context.slot.name:
-        add_stream(words, group_stream(context, scope, f"blind/{masked_sum.label}"))
-
-
-def unblind(
-    context: PartyContext, total: WordArray, masked_sum: MaskedSum, scope: Scope
-) -> WordArray:
-    """Return a total without the stream that :func:`blind` added to it."""
-    words = np.array(total)
-    add_stream(words, group_stream(context, scope, f"blind/{masked_sum.label}"), -1)
-    return words
-
-
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
     """Refuse sums that would not hide this party; see :func:`mask`."""
     names = frozenset(members)
@@ -140,8 +123,8 @@ class CheckedSum:
         check_members(context, members, self.minimum_members)
         masked = np.array(words)
         tag = tags.tag(masked, group_stream(context, self.scope, f"tag/{label}"))
-        blind(context, masked, masked_sum, self.scope)
         if members[0] == context.slot.name:
+            add_stream(masked, group_stream(context, self.scope, f"blind/{label}"))
             stream = group_stream(context, self.scope, f"blind-tag/{label}")
             tag = tags.shift_residue(tag, stream)
         for sign, stream in context.pairwise_streams(members, _MASK, label):
@@ -167,7 +150,8 @@ class CheckedSum:
         from clustering_protocols.secrecy import tags  # imported late: it compiles
 
         label = masked_sum.label
-        words = unblind(context, total[:-1], masked_sum, self.scope)
+        words = np.array(total[:-1])
+        add_stream(words, group_stream(context, self.scope, f"blind/{label}"), -1)
         stream = group_stream(context, self.scope, f"blind-tag/{label}")
         tag = tags.shift_residue(int(total[-1]), stream, -1)
         # a tag exists only for elements below 2^60

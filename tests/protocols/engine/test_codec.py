@@ -69,6 +69,10 @@ def test_header_and_arrays_come_back_as_they_were(
 ) -> None:
     read_header, read = codec.decode(codec.encode(header, content))
     assert read_header == header
+    assert_same_arrays(read, content)
+
+
+def assert_same_arrays(read: codec.Arrays, content: codec.Arrays) -> None:
     assert read.keys() == content.keys()
     for name, array in content.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
@@ -146,10 +150,7 @@ def test_every_array_starts_on_a_multiple_of_its_item_size() -> None:
 @given(content=contents)
 def test_the_safetensors_library_reads_our_files(content: codec.Arrays) -> None:
     read = safetensors.numpy.load(codec.encode(HEADER, content))
-    assert read.keys() == content.keys()
-    for name, array in content.items():
-        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
-        assert read[name].tobytes() == array.tobytes()
+    assert_same_arrays(read, content)
 
 
 @given(content=contents)
@@ -159,10 +160,7 @@ def test_we_read_files_of_the_safetensors_library(content: codec.Arrays) -> None
     )
     header, read = codec.decode(theirs)
     assert header == HEADER
-    assert read.keys() == content.keys()
-    for name, array in content.items():
-        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
-        assert read[name].tobytes() == array.tobytes()
+    assert_same_arrays(read, content)
 
 
 # What is refused

@@ -1,11 +1,10 @@
 """An analyst that sends well-formed tasks at another time: no party answers them.
 
-Every protocol of the catalogue gets the same deviations from an honest session: tasks of
-other rounds under the number of the open one, left out, asked again, or results handed
-out before their time.
+Every protocol of the catalogue gets the same deviations from an honest session: tasks
+asked again, or results handed out before their time. Others are drawn in
+:mod:`.test_deviations`.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +14,8 @@ from support.lies import again, moved, signed
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError, TaskRefused
 from clustering_protocols.engine import MAX_ATTEMPTS, packets
-from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records import codec
-from clustering_protocols.wire.states import StopReason
-from tests.protocols.engine.recorded import Recorded, Standing, honest, small
+from tests.protocols.engine.recorded import Recorded, honest, small
 from tests.protocols.engine.sealing import Sealed, read_before_sealing
 
 HIDDEN = frozenset({"words", "distances"})
@@ -33,34 +30,6 @@ every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 def last_slot(session: Recorded) -> str:
     """A party that leads nothing, where there are several."""
     return list(session.standings)[-1]
-
-
-def refuses(
-    party: engine.PartyEngine, at: Standing, task: bytes, data: DataSource
-) -> bool:
-    try:
-        party.reply(at.journal, at.memory, task, data)
-    except CoterieError:
-        return True
-    return False
-
-
-def near(index: int, count: int) -> Iterator[int]:
-    yield from sorted(
-        {0, index - 1, index + 1, count - 1} & set(range(count)) - {index}
-    )
-
-
-@every_protocol
-def test_a_task_of_another_round_is_refused(name: str) -> None:
-    session = honest(name)
-    slot = last_slot(session)
-    party, data = session.party(slot), session.data[slot]
-    standings = session.standings[slot]
-    for index, at in enumerate(standings):
-        for other in near(index, len(standings)):
-            lie = moved(session.agreement, standings[other].task, at.task)
-            assert refuses(party, at, lie, data), (index, other)
 
 
 @every_protocol
@@ -118,16 +87,6 @@ def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
                 other = moved(session.agreement, following.task, third)
                 with pytest.raises(TaskRefused):
                     party.reply(after, at.memory, other, data)
-
-
-@every_protocol
-def test_who_has_stopped_answers_nothing_more(name: str) -> None:
-    session = honest(name)
-    slot = last_slot(session)
-    for at in session.standings[slot]:
-        stopped = at.journal.stop("because", StopReason.REFUSED)
-        with pytest.raises(TaskRefused, match="has stopped: because"):
-            session.party(slot).reply(stopped, at.memory, at.task, session.data[slot])
 
 
 def test_a_party_that_refused_once_stays_stopped() -> None:

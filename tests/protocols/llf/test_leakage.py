@@ -30,7 +30,7 @@ from clustering_protocols.protocols.llf.maths import (
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, unblind
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -149,7 +149,9 @@ def true_totals(session: Session) -> WordArray:
                 transcript=told[round_, attempt],
             )
             # behind the words stands the tag
-            found[number] = unblind(view, total[:-1], of, "column")
+            found[number] = CheckedSum(scope="column").read(
+                view, total, of, lambda _: True
+            )
     return np.array([found[number] for number in sorted(found)])
 
 

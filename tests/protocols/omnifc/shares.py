@@ -1,15 +1,19 @@
 """The coding of `omnifc` by its own kernels, one step at a time, for tests to look in."""
 
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering_protocols.engine import packets
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import maths, party
+from clustering_protocols.protocols.omnifc import OmniFC, analyst, limits, maths, party
 from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy import field
+from clustering_protocols.simulation import SimulationResult
 
 Words = NDArray[np.uint64]
 
@@ -52,3 +56,44 @@ def integer_distances(rows: Words) -> list[int]:
         sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
         for x, y in combinations(whole, 2)
     ]
+
+
+def words_in(messages: Iterable[Mapping[str, Any]]) -> set[int]:
+    """Return all residues in the arrays of some messages."""
+    arrays = (array for message in messages for array in message.values())
+    return {v for a in arrays if a.dtype == np.uint64 for v in a.ravel().tolist()}
+
+
+def words_sent(run: SimulationResult) -> set[int]:
+    """Return all residues that travelled outside of envelopes."""
+    return words_in(packets.read(message.payload).arrays for message in run.sent)
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def assert_step_fits_memory(
+    params: OmniFC, read: Callable[[Any], tuple[Any, Any]], blocks: int = 0
+) -> None:
+    """Cluster 900 rows in at most the memory that the limits state, and some blocks.
+
+    read: returns squared distances, or None, and rows, as the analyst decodes them.
+    """
+    X = np.random.default_rng(0).normal(size=(900, 4))
+
+    def step(n: int) -> None:
+        squared, rows = read(X[:n])
+        seen = analyst.build_clustering_input(params, squared, rows)
+        rng = np.random.default_rng(1)
+        analyst.figures_of(rows, analyst.clusters(params, seen, lambda _: rng))
+
+    step(60)  # what is compiled or imported once does not count
+    peak = peak_bytes(lambda: step(len(X)))
+    stated = limits.analyst_bytes(params, len(X), 4)
+    stated -= limits.analyst_bytes(params, 0, 4)
+    assert limits.upload_bytes(params, len(X), 4) < peak <= stated + blocks

@@ -1,6 +1,5 @@
 """Distances to landmarks: exact, of linear size, masked; the same algorithms on them."""
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,23 @@ from clustering_protocols.algorithms.dbscan import (
 )
 from clustering_protocols.common import limits as general_limits
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.engine import packets
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
-    analyst,
     limits,
     maths,
     messages,
     party,
     units,
 )
-from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.omnifc.shares import integer_distances, stream
+from tests.protocols.omnifc.shares import (
+    assert_step_fits_memory,
+    integer_distances,
+    stream,
+    words_sent,
+)
 
 SETS = {
     "iris": (load_iris().data, 3),
@@ -204,14 +205,7 @@ def test_the_analyst_sees_no_landmark_and_no_share_of_one(
     assert all(np.array_equal(each, drawn[0]) for each in drawn)  # all parties alike
     assert not (other == drawn[0]).any(), "each session has its own"
     inside = {int(value) for each in (*drawn, *shared) for value in each.ravel()}
-    outside = {
-        int(value)
-        for message in run.sent
-        for array in packets.read(message.payload).arrays.values()
-        if array.dtype == np.uint64
-        for value in array.ravel()
-    }
-    assert not inside & (outside - {0})
+    assert not inside & (words_sent(run) - {0})
 
 
 @pytest.mark.threat(84)
@@ -235,20 +229,9 @@ def squared_of(X: Any) -> Any:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
     params = params_of(algorithm, n_init=2, max_iter=5)
-    X = np.random.default_rng(0).normal(size=(900, 4))
 
-    def step(n: int) -> None:
-        rows = maths.rows_from_landmarks(squared_of(X[:n]).__getitem__, n, 4)
-        seen = analyst.build_clustering_input(params, None, rows)
-        rng = np.random.default_rng(1)
-        figures_of(rows, analyst.clusters(params, seen, lambda _: rng))
+    def read(X: Any) -> tuple[None, Any]:
+        read_pairs = squared_of(X).__getitem__
+        return None, maths.rows_from_landmarks(read_pairs, len(X), 4)
 
-    step(60)  # what is compiled or imported once does not count
-    tracemalloc.start()
-    step(len(X))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    stated = limits.analyst_bytes(params, len(X), 4)
-    stated -= limits.analyst_bytes(params, 0, 4)
-    blocks = 1 << 20  # of figures, of fixed size
-    assert limits.upload_bytes(params, len(X), 4) < peak <= stated + blocks
+    assert_step_fits_memory(params, read, blocks=1 << 20)  # of figures, of fixed size

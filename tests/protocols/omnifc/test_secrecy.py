@@ -22,6 +22,8 @@ from tests.protocols.omnifc.shares import (
     integer_distances,
     shares,
     stream,
+    words_in,
+    words_sent,
 )
 
 SMALL = [(1, 1, 3, 11), (2, 1, 5, 13), (1, 2, 5, 11), (2, 2, 7, 17)]
@@ -150,21 +152,9 @@ def test_the_analyst_sees_neither_quantised_rows_nor_shares() -> None:
     parts = simulation.split(X, Layout.lattice(5), seed=0)
     with read_before_sealing() as sealed:
         run = simulation.run(params, parts.layout, parts.data, 0)
-    inside = {
-        int(v) for each in sealed for v in word_values(codec.decode(each.content)[1])
-    }
+    inside = words_in(codec.decode(each.content)[1] for each in sealed)
     assert len(inside) > 4 * 36 * 3 * 0.9  # the shares that went into envelopes
-    outside = {
-        int(value)
-        for message in run.sent
-        for value in word_values(packets.read(message.payload).arrays)
-    }
-    assert not inside & (outside - {0})
-
-
-def word_values(arrays: Any) -> Any:
-    found = [a.ravel() for a in arrays.values() if a.dtype == np.uint64]
-    return np.concatenate([np.empty(0, np.uint64), *found])
+    assert not inside & (words_sent(run) - {0})
 
 
 def test_equal_rows_of_a_party_have_different_shares() -> None:

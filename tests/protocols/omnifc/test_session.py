@@ -1,6 +1,5 @@
 """`omnifc` as a session: exact, lossless, and refused in time."""
 
-import tracemalloc
 from itertools import combinations
 from typing import Any
 
@@ -32,12 +31,18 @@ from clustering_protocols.protocols.omnifc import (
     reference as pooled,
     units,
 )
-from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.omnifc.shares import answers, integer_distances, shares, stream
+from tests.protocols.omnifc.shares import (
+    answers,
+    assert_step_fits_memory,
+    integer_distances,
+    peak_bytes,
+    shares,
+    stream,
+)
 
 IRIS = load_iris().data
 ALGORITHMS: dict[str, dict[str, Any]] = {
@@ -267,25 +272,12 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
         max_iter=5,
         **options,
     )
-    X = np.random.default_rng(0).normal(size=(900, 4))
 
-    def step(n: int) -> None:
-        rng = np.random.default_rng(1)
-        squared = pdist(X[:n], "sqeuclidean")
-        rows = classical_scaling(squared, 4)
-        seen = analyst.build_clustering_input(params, squared, rows)
-        found = analyst.clusters(params, seen, lambda _: rng)
-        figures_of(rows, found)
+    def read(X: Any) -> tuple[Any, Any]:
+        squared = pdist(X, "sqeuclidean")
+        return squared, classical_scaling(squared, 4)
 
-    step(60)  # what is compiled or imported once does not count
-    tracemalloc.start()
-    step(len(X))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    stated = limits.analyst_bytes(params, len(X), 4) - limits.analyst_bytes(
-        params, 0, 4
-    )
-    assert limits.upload_bytes(params, len(X), 4) < peak <= stated
+    assert_step_fits_memory(params, read)
 
 
 @pytest.mark.parametrize("hide", [True, False])
@@ -294,10 +286,7 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     params = OmniFC(n_clusters=2, hide_segments=hide)
     X = np.random.default_rng(0).normal(size=(n, 4))
     session = at_distances(params, simulation.split(X, Layout.lattice(3), 1))
-    tracemalloc.start()
-    session.answer("r1c1")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = peak_bytes(lambda: session.answer("r1c1"))
     stated = limits.party_bytes(params, n, 4) - limits.party_bytes(params, 0, 4)
     assert 2 * limits.upload_bytes(params, n, 4) < peak <= stated + blocks
 

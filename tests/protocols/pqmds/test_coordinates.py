@@ -15,7 +15,6 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, messages
 from clustering_protocols.protocols.pqmds.params import subspaces_of
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -119,22 +118,6 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     assert run.outcomes["r1c1"].report["codes per row"] == 7
     assert run.outcomes["r1c1"].centroids is not None
     assert run.outcomes["r1c1"].centroids.shape == (1, 7)
-
-
-def codes_of(name: str, coordinates: int, sub_dim: int) -> FloatArray:
-    return maths.encode(several(coordinates, sub_dim), SETS[name], stream()).codes
-
-
-def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatArray:
-    X, codes = SETS[name], codes_of(name, coordinates, sub_dim)
-    rows = np.random.default_rng(1).choice(len(X), known, replace=False)
-    found, begin = [], 0
-    for features, width in subspaces_of(several(coordinates, sub_dim), X.shape[1]):
-        own, begin = codes[:, begin : begin + width], begin + width
-        guess = LinearRegression().fit(own[rows], X[rows, features]).predict(own)
-        error = ((guess - X[:, features]) ** 2).mean(axis=0)
-        found += list(1 - error / X[:, features].var(axis=0))
-    return np.array(found)
 
 
 @pytest.mark.threat(105)

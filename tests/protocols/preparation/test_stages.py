@@ -215,12 +215,6 @@ def renamed(names: Sequence[str] | None) -> list[str]:
     return ["somebody else", *others]
 
 
-def ended(data: Mapping[str, MatrixSource], problem: type[CoterieError]) -> str:
-    with pytest.raises(problem) as end:
-        simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
-    return end.value.detail
-
-
 def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
     layout = Layout.lattice(3, 1)
     data = simulation.split(X, layout, seed=1).data
@@ -233,34 +227,36 @@ def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
     assert digests.digests(view, renamed_columns, ["one"]).columns != one.columns
 
 
-def test_another_id_ends_the_session_with_the_parties_and_no_id() -> None:
-    ids = renamed(PARTS.data["r2c2"].ids)
-    detail = ended(with_changes("r2c2", ids=ids), RowsNotAligned)
-    assert detail == "Compare the inputs of r2c1, r2c2."
-
-
-def test_swapped_columns_end_the_session_and_name_its_parties() -> None:
-    columns = swapped(PARTS.data["r2c2"].columns)
-    detail = ended(with_changes("r2c2", columns=columns), ColumnsNotAligned)
-    assert detail == "Compare the inputs of r1c2, r2c2."
-
-
 @pytest.mark.threat(20)
 @pytest.mark.parametrize(
-    ("changes", "other"),
+    ("changes", "problem", "named", "other"),
     [
-        ({"ids": renamed(PARTS.data["r2c2"].ids)}, "'r2c1' holds other rows"),
+        (
+            {"ids": renamed(PARTS.data["r2c2"].ids)},
+            RowsNotAligned,
+            "r2c1, r2c2",
+            "'r2c1' holds other rows",
+        ),
         (
             {"columns": swapped(PARTS.data["r2c2"].columns)},
+            ColumnsNotAligned,
+            "r1c2, r2c2",
             "'r1c2' holds other columns",
         ),
     ],
 )
-def test_members_stop_an_analyst_that_hides_a_difference(
-    monkeypatch: pytest.MonkeyPatch, changes: Mapping[str, Any], other: str
+def test_a_difference_is_named_and_members_stop_an_analyst_that_hides_it(
+    monkeypatch: pytest.MonkeyPatch,
+    changes: Mapping[str, Any],
+    problem: type[CoterieError],
+    named: str,
+    other: str,
 ) -> None:
-    monkeypatch.setattr(digests, "compare", lambda *_: None)
     data = with_changes("r2c2", **changes)
+    with pytest.raises(problem) as ended:
+        simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
+    assert ended.value.detail == f"Compare the inputs of {named}.", "and no id"
+    monkeypatch.setattr(digests, "compare", lambda *_: None)
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     with pytest.raises(ProtocolFailed, match=other):
         whole.to_the_end()
