@@ -245,7 +245,7 @@ def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
         ),
     ],
 )
-def test_a_difference_is_named_and_members_stop_an_analyst_that_hides_it(
+def test_members_stop_an_analyst_that_hides_a_difference(
     monkeypatch: pytest.MonkeyPatch,
     changes: Mapping[str, Any],
     problem: type[CoterieError],
