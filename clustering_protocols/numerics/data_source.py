@@ -304,14 +304,17 @@ def order_rows(source: DataSource, rows: IntArray) -> DataSource:
     return OrderedRows(source, rows)
 
 
-class ColumnSelection:
-    """Some columns of a source, batch by batch."""
+class MappedRows:
+    """Rows of a source after a function of each batch, which gives other columns."""
 
-    def __init__(self, source: DataSource, numbers: IntArray) -> None:
-        self._source = source
-        self._numbers = numbers
-        self.n_rows = source.n_rows
-        self.columns = tuple(source.columns[number] for number in numbers)
+    def __init__(
+        self,
+        source: DataSource,
+        columns: Sequence[str],
+        function: Callable[[FloatArray], FloatArray],
+    ) -> None:
+        self._source, self._function = source, function
+        self.n_rows, self.columns = source.n_rows, columns
 
     @property
     def ids(self) -> Sequence[str] | None:
@@ -319,9 +322,8 @@ class ColumnSelection:
         return self._source.ids
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the selected columns of each batch of the source."""
-        for batch in self._source.batches():
-            yield batch[:, self._numbers]
+        """Yield what the function returns for each batch of the source."""
+        return map(self._function, self._source.batches())
 
 
 def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
@@ -329,9 +331,9 @@ def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
 
     numbers: int64 (m,); the indices of the columns, in the new order.
     """
+    names = tuple(source.columns[number] for number in numbers)
     if not isinstance(source, SparseSource):
-        return ColumnSelection(source, numbers)
-    names = [source.columns[number] for number in numbers]
+        return MappedRows(source, names, lambda batch: batch[:, numbers])
     return SparseSource(source.sparse[:, numbers], columns=names, ids=source.ids)
 
 

@@ -28,12 +28,12 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, MappedRows
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum
-from clustering_protocols.shared_stages.site_effects import HarmonisedRows, SiteEffects
+from clustering_protocols.shared_stages.site_effects import SiteEffects, harmonise
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
     bound_of,
@@ -48,12 +48,7 @@ from clustering_protocols.shared_stages.sums import (
     column_group_members,
     n_rows,
 )
-from clustering_protocols.terms.preparation import (
-    ColumnPlan,
-    Fill,
-    ObservedRows,
-    PreparedRows,
-)
+from clustering_protocols.terms.preparation import ColumnPlan, Fill
 
 NAME = "filling"
 _LEAST_MEMBERS: Final = 2
@@ -116,11 +111,15 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
-        return ObservedRows(data, plan)
+        # already named as prepared columns, which parties compare before they pool
+        return MappedRows(data, plan.columns, plan.take_logarithms)
     filled = np.empty(0) if fillings is None else fillings.instead
-    if effects is None:
-        return PreparedRows(data, plan, filled)
-    return HarmonisedRows(data, plan, filled, effects)
+
+    def prepare(batch: FloatArray) -> FloatArray:
+        columns = plan.prepare(plan.take_logarithms(batch), filled)
+        return columns if effects is None else harmonise(plan, columns, effects)
+
+    return MappedRows(data, plan.columns, prepare)
 
 
 def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:

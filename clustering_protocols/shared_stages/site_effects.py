@@ -54,7 +54,7 @@ from clustering_protocols.shared_stages.sums import (
     Sums,
     n_rows,
 )
-from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows
+from clustering_protocols.terms.preparation import ColumnPlan
 
 NAME = "site-effects"
 LEAST_OF_LEVEL: Final = 5
@@ -85,25 +85,6 @@ class SiteEffects(Record):
         expected = self.intercepts + covariates @ self.coefficients
         residuals: FloatArray = (values - expected - self.shifts) / self.scales
         return residuals + expected
-
-
-class HarmonisedRows(PreparedRows):
-    """Rows as the columns that are clustered, without site effects."""
-
-    def __init__(
-        self,
-        source: DataSource,
-        plan: ColumnPlan,
-        filled: FloatArray,
-        effects: SiteEffects,
-    ) -> None:
-        super().__init__(source, plan, filled)
-        self._effects = effects
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield rows as (batch, columns) arrays, finite."""
-        for batch in super().batches():
-            yield harmonise(self._plan, batch, self._effects)
 
 
 def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:

@@ -628,28 +628,6 @@ def plans_of(
     return tuple(map(ColumnPlan.of, dictionary, preparation))
 
 
-class ObservedRows:
-    """Rows as their party has them, a column per field, NaN for a gap.
-
-    ``columns`` already has the names of the prepared columns, because parties compare them
-    before anything is pooled.
-    """
-
-    def __init__(self, source: DataSource, plan: ColumnPlan) -> None:
-        self._source, self._plan = source, plan
-        self.n_rows, self.columns = source.n_rows, plan.columns
-
-    @property
-    def ids(self) -> Sequence[str] | None:
-        """Return the ids of the source."""
-        return self._source.ids
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield rows as (batch, fields) arrays."""
-        for batch in self._source.batches():
-            yield self._plan.take_logarithms(batch)
-
-
 def check_fields(source: DataSource, names: Sequence[str]) -> None:
     """Refuse columns that are not the fields in their order."""
     if tuple(source.columns) != tuple(names):
@@ -703,18 +681,3 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     if not len(rows):
         raise InvalidData("No row has all the values that it needs to take part.")
     return None if len(rows) == source.n_rows else rows
-
-
-class PreparedRows(ObservedRows):
-    """Rows as the columns that are clustered, with their gaps filled."""
-
-    def __init__(
-        self, source: DataSource, plan: ColumnPlan, filled: FloatArray
-    ) -> None:
-        super().__init__(source, plan)
-        self._filled = filled
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield rows as finite (batch, columns) arrays; see :meth:`ColumnPlan.prepare`."""
-        for batch in super().batches():
-            yield self._plan.prepare(batch, self._filled)
