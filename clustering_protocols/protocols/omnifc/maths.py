@@ -90,29 +90,27 @@ def build_encoding_matrix(
     return [basis(nodes, point, p) for point in share_points(parties)]
 
 
-def build_decoding_weights(
-    segments: int, points: Sequence[int], p: int = P
-) -> list[int]:
+def build_decoding_weights(segments: int, points: Sequence[int]) -> list[int]:
     """Return w_j = Σ_{o ≤ l} L_j(α_o), the weight of each share point's answer (eq. 5).
 
     A pair's answers are the values of a polynomial of degree 2(l + t - 1) whose values
     at the first l data points add up to the squared distance (the paper's Theorem 1).
     """
-    values = [basis(points, point, p) for point in data_points(segments)]
-    return [sum(column) % p for column in zip(*values, strict=True)]
+    values = [basis(points, point) for point in data_points(segments)]
+    return [sum(column) % P for column in zip(*values, strict=True)]
 
 
-def checks(points: Sequence[int], n_values: int, p: int = P) -> Matrix:
+def checks(points: Sequence[int], n_values: int) -> Matrix:
     """Return rows of weights with which consistent answers add up to zero.
 
     They are rows of the dual of the Reed-Solomon code of length N and dimension R: v_j
     and, with two more answers than needed, v_j β_j, where v_j = 1 / Π_{k ≠ j} (β_j - β_k).
     If only answer j is wrong, by e, they give e v_j and e v_j β_j, with the ratio β_j.
     """
-    v = [pow(prod(x - y for y in points if y != x), -1, p) for x in points]
+    v = [pow(prod(x - y for y in points if y != x), -1, P) for x in points]
     rows = min(len(points) - n_values, 2)
     return [
-        [w * pow(x, power, p) % p for w, x in zip(v, points, strict=True)]
+        [w * pow(x, power, P) % P for w, x in zip(v, points, strict=True)]
         for power in range(rows)
     ]
 

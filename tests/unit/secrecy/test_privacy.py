@@ -121,14 +121,6 @@ def test_neighbours_cannot_be_told_apart_beyond_the_budget(
     assert largest_loss(mechanism, scale / 2, cost.delta) > cost.epsilon
 
 
-def test_without_the_library_there_is_no_noise_and_no_upload(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(GuardRefused, match=r"pip install 'coterie\[dp\]'"):
-        budget.noise_scale("laplace", SENSITIVITY, PrivacyCost(1.0, 0.0))
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_noise_is_at_least_a_twentieth_of_the_sensitivity(mechanism: Mechanism) -> None:
     assert budget.noise_scale(mechanism, 1000, PrivacyCost(1e6, 0.1)) == 50.0
@@ -145,7 +137,7 @@ def test_a_cached_scale_is_refused_without_the_library(
     cost = PrivacyCost(0.02, 0.0)
     assert budget.noise_scale("laplace", SENSITIVITY, cost) > 0
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(GuardRefused, match="OpenDP"):
+    with pytest.raises(GuardRefused, match=r"pip install 'coterie\[dp\]'"):
         budget.noise_scale("laplace", SENSITIVITY, cost)
 
 
