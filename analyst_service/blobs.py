@@ -312,7 +312,7 @@ def sync_folder(folder: Path) -> None:
 def trim_pages(mapping: Buffer) -> Iterator[None]:
     """Drop a mapping's pages every millisecond while it is read.
 
-    The kernel counts pages that were read towards the memory limit of this process.
+    Pages that were read count towards the memory limit of this process.
     Dropped pages are read from the file again when they are needed.
     """
     if not isinstance(mapping, mmap.mmap) or len(mapping) < _TRIMMED_BYTES:

@@ -190,9 +190,9 @@ def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
 
 
 def _set_state(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
-    """Set the state of a slot and audit it.
+    """Set the state of a slot, and record it in the audit.
 
-    The reason, people's words, is not audited, because the audit outlives the session.
+    The reason, which people write, stays out of the audit, which outlives the session.
     """
     member.state, member.reason = state.value, None
     audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)

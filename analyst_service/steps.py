@@ -246,7 +246,7 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
 
 def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
     """Extend the lease of a running step; False if another driver has taken it."""
-    return _change(db, lease, lease_until=db.now() + span)
+    return _update_session(db, lease, lease_until=db.now() + span)
 
 
 def give_back(
@@ -256,7 +256,7 @@ def give_back(
 
     counts: whether this attempt counts against the session.
     """
-    _change(
+    _update_session(
         db,
         lease,
         lease_token=None,
@@ -265,7 +265,7 @@ def give_back(
     )
 
 
-def _change(db: Transaction, lease: Lease, **values: object) -> bool:
+def _update_session(db: Transaction, lease: Lease, **values: object) -> bool:
     """Write columns of a session; False if the lease was lost."""
     of_lease = {"of_id": lease.session.id, "by": lease.token}
     return db.execute(_CHANGE, of_lease | values).first() is not None

@@ -60,7 +60,7 @@ def generated() -> dict[Path, str]:
 
 
 def registry(known: Path) -> str:
-    """Return the registry of the code's names, with the sentences that a file has."""
+    """Return the registry of the code's names, with the sentences in the file ``known``."""
     labels = tomllib.loads(known.read_text())["labels"] if known.exists() else {}
     versions: dict[str, set[int]] = {}
     for name, version in found_labels():

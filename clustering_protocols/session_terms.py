@@ -163,7 +163,7 @@ def _check_opening(params: Params, terms: Terms) -> None:
     check_disclosures(_find_disclosures(params, terms))
 
 
-def shown_in(terms: Terms) -> frozenset[Disclosure]:
+def disclosures_under(terms: Terms) -> frozenset[Disclosure]:
     """Return the disclosures about rows under checked terms, with their readers."""
     return _find_disclosures(check_terms(terms), terms)
 

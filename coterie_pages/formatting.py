@@ -122,7 +122,7 @@ def numbered(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     return ((f"cluster {cluster}", *row) for cluster, row in enumerate(rows))
 
 
-def clusters(count: int) -> list[str]:
+def cluster_headings(count: int) -> list[str]:
     """Return a heading for each of ``count`` clusters."""
     return [f"cluster {cluster}" for cluster in range(count)]
 

@@ -363,7 +363,7 @@ class DaskEngine:
     ) -> Iterator[BlockTask]:
         sent_kernel, _ = self._mapped.replace_arrays(kernel)
         installed = versions(named_packages())
-        while batch := list(islice(blocks, _blocks_of_a_task(cost))):
+        while batch := list(islice(blocks, _n_blocks_per_task(cost))):
             sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
             yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)
 
@@ -375,7 +375,7 @@ class DaskEngine:
         return of_block > _MOST_BLOCK_BYTES or of_kernel > _MOST_KERNEL_BYTES * worth
 
 
-def _blocks_of_a_task(cost: _Cost) -> int:
+def _n_blocks_per_task(cost: _Cost) -> int:
     if cost.per_block <= 0:
         return 1
     return min(max(ceil(TASK_SECONDS / cost.per_block), 1), _MOST_BLOCKS)

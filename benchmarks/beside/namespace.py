@@ -31,7 +31,7 @@ def loopback_bytes() -> int:
     return int(line.split()[8])
 
 
-def adopted() -> list[int]:
+def children() -> list[int]:
     """Return this process's children."""
     tasks = Path("/proc/self/task").iterdir()
     return [
@@ -39,15 +39,15 @@ def adopted() -> list[int]:
     ]
 
 
-def end_adopted() -> None:
+def end_children() -> None:
     """End what the command left running, and wait for all of it."""
     deadline = time.monotonic() + GRACE
-    while pids := adopted():
+    while pids := children():
         late = time.monotonic() > deadline
         for pid in pids:
             os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
         while os.waitpid(-1, os.WNOHANG)[0]:
-            if not adopted():
+            if not children():
                 return
         time.sleep(0.1)
 
@@ -60,7 +60,7 @@ def main(file: str, _: str, *command: str) -> int:
     code = subprocess.run(command, check=False).returncode
     seconds = time.perf_counter() - begin
     with contextlib.suppress(ChildProcessError):
-        end_adopted()
+        end_children()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     costs = {
         "seconds": seconds,

@@ -239,13 +239,13 @@ def _averages(algorithm: str, measured: dict[str, dict[str, Matrix]]) -> Iterato
     ):
 
         def average(
-            take: Callable[[Matrix], Matrix], instead: str = of_phoneme
+            resample: Callable[[Matrix], Matrix], phoneme_way: str = of_phoneme
         ) -> float:
             shares = []
             for name, found in measured.items():
-                way = instead if name == "phoneme" else "proposed"
+                way = phoneme_way if name == "phoneme" else "proposed"
                 base = found["central"].mean(axis=0)
-                away = take(found[way]).mean(axis=0) - base
+                away = resample(found[way]).mean(axis=0) - base
                 shares.append(100 * np.abs(away) / np.abs(base))
             return float(np.mean(shares))
 

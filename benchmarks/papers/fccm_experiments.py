@@ -57,21 +57,21 @@ class Run:
 
 
 def ones(
-    objects: NDArray[Any], items: NDArray[Any], likely: float, rng: np.random.Generator
+    objects: NDArray[Any], items: NDArray[Any], p_same: float, rng: np.random.Generator
 ) -> Matrix:
-    """Return co-occurrences: likely where an object's group is the item's."""
-    p = np.where(objects[:, None] == items[None, :], likely, 1.0 - likely)
+    """Return co-occurrences, which are likely where an object's group is the item's."""
+    p = np.where(objects[:, None] == items[None, :], p_same, 1.0 - p_same)
     return (rng.random(p.shape) < p).astype(np.float64)
 
 
-def homogeneous(likely: float, rng: np.random.Generator) -> Matrix:
+def homogeneous(p_same: float, rng: np.random.Generator) -> Matrix:
     """Return four groups of objects that all sites have items for (section 6.1)."""
     objects = np.arange(100) % 4
     items = np.concatenate([np.arange(width) % 4 for width in GROUPS])
-    return ones(objects, items, likely, rng)
+    return ones(objects, items, p_same, rng)
 
 
-def heterogeneous(likely: float, rng: np.random.Generator) -> Matrix:
+def heterogeneous(p_same: float, rng: np.random.Generator) -> Matrix:
     """Return three groups of objects as sites see them: 4, 3, 2 and 4 (section 6.2).
 
     The leader tells two halves of the first group apart, the third takes the last
@@ -86,17 +86,17 @@ def heterogeneous(likely: float, rng: np.random.Generator) -> Matrix:
     )
     return np.hstack(
         [
-            ones(objects, np.arange(width) % (objects.max() + 1), likely, rng)
+            ones(objects, np.arange(width) % (objects.max() + 1), p_same, rng)
             for objects, width in zip(seen, GROUPS, strict=True)
         ]
     )
 
 
-def experiments(likely: float, *, attacks: bool = True) -> list[list[Experiment]]:
+def experiments(p_same: float, *, attacks: bool = True) -> list[list[Experiment]]:
     """Return the experiments, each on as many matrices as there are or are made."""
     made = [
-        [table_1(homogeneous(likely, rng)) for rng in _generators()],
-        [table_2(heterogeneous(likely, rng)) for rng in _generators()],
+        [table_1(homogeneous(p_same, rng)) for rng in _generators()],
+        [table_2(heterogeneous(p_same, rng)) for rng in _generators()],
     ]
     return [*made, [table_3(load("terrorist")[0])]] if attacks else made
 
@@ -106,7 +106,7 @@ def _generators() -> list[np.random.Generator]:
 
 
 def table_1(X: Matrix) -> Experiment:
-    """Return section 6.1."""
+    """Return the experiment of section 6.1."""
     return Experiment(
         title="Table 1, homogeneous",
         X=X,
@@ -119,12 +119,12 @@ def table_1(X: Matrix) -> Experiment:
 
 
 def table_2(X: Matrix) -> Experiment:
-    """Return section 6.2."""
+    """Return the experiment of section 6.2."""
     return replace(table_1(X), title="Table 2, heterogeneous", n_clusters=3)
 
 
 def table_3(X: Matrix) -> Experiment:
-    """Return section 6.3."""
+    """Return the experiment of section 6.3."""
     return Experiment(
         title="Table 3, terrorist attacks",
         X=X,

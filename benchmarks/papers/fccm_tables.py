@@ -23,10 +23,10 @@ Table 4  the largest three classes of attacks against clusters of the pooled run
          that are in other cells than the paper prints.
 
 The paper's made data are not published, nor is their noise: ours have ones with
-probability .7 inside a group and .3 outside. Draws are five such matrices; for the attacks
-they are the starts of "mean", and five times as many, of each fifth the best, of "best".
-Starts run as plain arrays; the first of them
-runs as a session too, whose clusters are matched with those of the plain run.
+probability .7 inside a group and .3 outside. A draw is one of five such matrices. The
+attacks are one matrix and have five times as many starts: there a draw of "mean" is one
+start, and a draw of "best" is the best of about 50 starts. Starts run as plain arrays. The
+first start runs as a session, too, whose clusters are matched with those of the plain run.
 """
 
 from __future__ import annotations

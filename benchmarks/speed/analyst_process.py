@@ -138,7 +138,7 @@ class AnalystProcess:
         return {name: size << 10 for name, size in kibibytes.items()}
 
     def processor_seconds(self) -> tuple[float, float]:
-        """Return the processor time so far: of what serves, and of what steps rounds."""
+        """Return the processor seconds so far: those of serving, and of stepping rounds."""
         return processor_seconds_around(self.process.pid)
 
     @contextmanager

@@ -3,7 +3,7 @@
     python -m benchmarks.vectors [LAYER or PROTOCOL ...]
     python -m benchmarks.vectors check [--level D] -- COMMAND ...
 
-Written are all files by default. ``check`` starts COMMAND, a program as section 14 of the
+By default all files are written. ``check`` starts COMMAND, a program as section 14 of the
 specification describes it, and ends with 5 where an answer differs.
 """
 

@@ -265,4 +265,4 @@ def _compare_numbers(
 
 def _shorten(value: Any) -> str:
     text = repr(value)
-    return text if len(text) < 80 else f"{text[:60]} … ({len(text)} signs)"
+    return text if len(text) < 80 else f"{text[:60]} … ({len(text)} characters)"

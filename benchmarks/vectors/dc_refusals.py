@@ -30,12 +30,12 @@ _OTHER = "ab" * 32
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return them, of a member of three that add up."""
-    return [*_of_the_secrets(forger), *_of_the_sums(forger), *_of_the_upload(forger)]
+    """Return the refusals of a member of three that add up."""
+    return [*_refuse_secrets(forger), *_refuse_sums(forger), *_refuse_upload(forger)]
 
 
 def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
-    """Return them, of a member of two that pool through their leader."""
+    """Return the refusals of a member of two that pool through their leader."""
     none = np.empty(0)
     pooled = PooledMoments(
         n_rows=22, mean=none, deviations=none, minimum=np.zeros(3), maximum=np.ones(3)
@@ -54,7 +54,7 @@ def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
 
 
 def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
-    """Return them, of a session of two runs."""
+    """Return the refusals in a session of two runs."""
 
     def tell_runs(packet: Packet, **values: object) -> Packet:
         """Return the closing with other values, of which everybody was told."""
@@ -83,7 +83,7 @@ def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_secrets(forger: Forger) -> list[Refusal]:
+def _refuse_secrets(forger: Forger) -> list[Refusal]:
     own = GroupSecret(scope="row", secret=_OTHER)
     digests = Digests(rows=_OTHER, columns=_OTHER)
     return forger.refuse(
@@ -104,7 +104,7 @@ def _of_the_secrets(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_sums(forger: Forger) -> list[Refusal]:
+def _refuse_sums(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("add-up", "task-refused", 2): {
@@ -125,7 +125,7 @@ def _of_the_sums(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_upload(forger: Forger) -> list[Refusal]:
+def _refuse_upload(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("sign", "task-refused", 1): {

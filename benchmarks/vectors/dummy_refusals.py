@@ -30,20 +30,20 @@ _OTHER = "ab" * 32
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return them, of a party in the middle of three."""
+    """Return the refusals of a party in the middle of three."""
     return [
-        *_of_the_address(forger),
-        *_of_the_lines(forger),
-        *_of_the_order(forger),
-        *_of_the_signatures(forger),
-        *_of_the_envelopes(forger),
-        *_of_the_content(forger),
-        *_of_the_result(forger),
+        *_refuse_address(forger),
+        *_refuse_lines(forger),
+        *_refuse_order(forger),
+        *_refuse_signatures(forger),
+        *_refuse_envelopes(forger),
+        *_refuse_content(forger),
+        *_refuse_result(forger),
     ]
 
 
 def list_refusals_of_attempts(forger: Forger) -> list[Refusal]:
-    """Return them, of the second attempt of a round."""
+    """Return the refusals in the second attempt of a round."""
     return forger.refuse(
         {
             ("count", "task-refused", 1): {
@@ -56,7 +56,7 @@ def list_refusals_of_attempts(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_address(forger: Forger) -> list[Refusal]:
+def _refuse_address(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("sign", "agreement-mismatch"): {
@@ -74,11 +74,11 @@ def _of_the_address(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_lines(forger: Forger) -> list[Refusal]:
+def _refuse_lines(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("sign", "task-refused"): {
-                "lines of another agreement": _of_another_agreement
+                "lines of another agreement": _name_another_agreement
             },
             ("greet", "task-refused"): {
                 "another past": lambda p: tell(p, previous=_OTHER),
@@ -94,7 +94,7 @@ def _of_the_lines(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_order(forger: Forger) -> list[Refusal]:
+def _refuse_order(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("greet", "task-refused"): {
@@ -109,11 +109,11 @@ def _of_the_order(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_signatures(forger: Forger) -> list[Refusal]:
+def _refuse_signatures(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("greet", "protocol-failed"): {
-                "a signature of the opening is missing": _without_the_last,
+                "a signature of the opening is missing": _blank_last_signature,
                 "two signatures were exchanged": lambda p: replace(
                     p, signatures=p.signatures[[1, 0, 2]]
                 ),
@@ -123,7 +123,7 @@ def _of_the_signatures(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_envelopes(forger: Forger) -> list[Refusal]:
+def _refuse_envelopes(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("count", "envelope-refused"): {
@@ -147,7 +147,7 @@ def _of_the_envelopes(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_content(forger: Forger) -> list[Refusal]:
+def _refuse_content(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("confirm", "task-refused"): {
@@ -167,12 +167,12 @@ def _of_the_content(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_result(forger: Forger) -> list[Refusal]:
+def _refuse_result(forger: Forger) -> list[Refusal]:
     labels = forger.result.arrays["labels"]
     return forger.refuse(
         {
             (RESULT, "protocol-failed"): {
-                "a signature of the closing is missing": _without_the_last,
+                "a signature of the closing is missing": _blank_last_signature,
                 "no signature of the closing": lambda p: replace(
                     p, signatures=p.signatures[:0]
                 ),
@@ -190,13 +190,13 @@ def _of_the_result(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_another_agreement(packet: Packet) -> Packet:
+def _name_another_agreement(packet: Packet) -> Packet:
     first, *lines = packet.history
     changed = first.replace(packet.address.agreement, _OTHER)
     return replace(packet, history=[changed, *lines])
 
 
-def _without_the_last(packet: Packet) -> Packet:
+def _blank_last_signature(packet: Packet) -> Packet:
     signatures = packet.signatures.copy()
     signatures[-1] = 0
     return replace(packet, signatures=signatures)

@@ -16,12 +16,12 @@ _POOLED = 5
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return them, of a member of three whose two starts race."""
-    return [*_of_starts(forger), *_of_the_race(forger), *_of_updates(forger)]
+    """Return the refusals of a member of three whose two starts race."""
+    return [*_refuse_starts(forger), *_refuse_race(forger), *_refuse_updates(forger)]
 
 
 def list_refusals_of_columns(forger: Forger) -> list[Refusal]:
-    """Return them, of a member of three that hold columns."""
+    """Return the refusals of a member of three that hold columns."""
     return forger.refuse(
         {
             ("start-from", _FAILED): {
@@ -43,7 +43,7 @@ def list_refusals_of_columns(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_starts(forger: Forger) -> list[Refusal]:
+def _refuse_starts(forger: Forger) -> list[Refusal]:
     starts = LaneStarts(centroids=np.zeros((2, 2, 3)))
     one = LaneStarts(centroids=starts.centroids[:1])
     far = LaneStarts(centroids=starts.centroids + 1e101)
@@ -57,7 +57,7 @@ def _of_starts(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_race(forger: Forger) -> list[Refusal]:
+def _refuse_race(forger: Forger) -> list[Refusal]:
     nothing = np.zeros(1, np.uint64)
     return forger.refuse(
         {
@@ -74,7 +74,7 @@ def _of_the_race(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_updates(forger: Forger) -> list[Refusal]:
+def _refuse_updates(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("update", _FAILED, 1): {

@@ -26,15 +26,11 @@ _PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return them, of the first of three that starts from given centroids."""
-    return [
-        *_of_the_updates(forger),
-        *_of_members_who_lie(forger),
-        *_of_the_end(forger),
-    ]
+    """Return the refusals of the first of three that starts from given centroids."""
+    return [*_refuse_updates(forger), *_refuse_liars(forger), *_refuse_end(forger)]
 
 
-def _of_the_updates(forger: Forger) -> list[Refusal]:
+def _refuse_updates(forger: Forger) -> list[Refusal]:
     first = forger.task("update", 1).arrays["totals"]
     none = {"updates": (0, 3), "cohorts": (0, 3), "totals": (0, first.shape[1])}
     bent: dict[str, Change] = {
@@ -61,7 +57,7 @@ def _of_the_updates(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_members_who_lie(forger: Forger) -> list[Refusal]:
+def _refuse_liars(forger: Forger) -> list[Refusal]:
     """Return totals that are not of the same rows, though their tags are right."""
     first, second = (
         FalsifiedSum(ColumnSecret, f"update/{number}", _FIRST_ROUND + number)
@@ -90,7 +86,7 @@ def _of_members_who_lie(forger: Forger) -> list[Refusal]:
     )
 
 
-def _of_the_end(forger: Forger) -> list[Refusal]:
+def _refuse_end(forger: Forger) -> list[Refusal]:
     found: list[Refusal] = []
     for kind, name, stem in (
         ("gather", "closing", "closed"),

@@ -25,7 +25,9 @@ _BLOCK: Final = 4096  # rows
 def blocks(
     X: FloatArray, offset: FloatArray, inverse: FloatArray, V: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Yield rows, (x - offset) · inverse (F, size), and squared distances to V (k, size).
+    """Yield each block's slice, its scaled rows (F, size), and their squared distances.
+
+    A row x is scaled to (x - offset) · inverse. The distances (k, size) are those to V.
 
     Features are added four at a time, as in C, because the order decides the last bits.
     """

@@ -78,13 +78,13 @@ _ROUNDS: Mapping[RoundBudget, str] = {
 class Method:
     """One way to use a protocol.
 
-    name: of the algorithm; unique in its protocol for a partitioning.
+    name: the name of the algorithm; unique for a protocol and a partitioning.
     partitionings: the possible splits of data.
     shapes: the shapes of clusters that it finds.
     data: the kind of data that it is for.
-    params: to begin with, beside the number of clusters.
-    agreement: of the labels with a clustering of the pooled rows, by split: the mean
-        adjusted Rand index of the worst and of the best public data set of
+    params: the parameters to begin with, except the number of clusters.
+    agreement: how well the labels agree with a clustering of the pooled rows, by split:
+        the mean adjusted Rand index of the worst and of the best public data set of
         docs/evidence.md. Empty if not measured.
     counted: whether the number of clusters is a parameter, ``n_clusters``.
     """

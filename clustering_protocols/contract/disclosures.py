@@ -89,7 +89,7 @@ REFUSED: Final = tuple(_REFUSALS)
 
 
 class Clash(NamedTuple):
-    """Two kinds that one reader would have together."""
+    """Two kinds that one reader would have together, but must not."""
 
     reader: Reader
     kinds: frozenset[Kind]

@@ -253,9 +253,10 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring.
+        """Return the codes of the risks that follow from parameters and layout.
 
-        They are keys of ``risks``, or ``house.`` codes of any session.
+        They are keys of ``risks``, or begin with ``house.`` if any session may have
+        the risk.
         """
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:

@@ -178,12 +178,12 @@ class SparseSource:
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield dense pieces of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
-        size = _batch_rows(len(self.columns))
+        size = _rows_per_batch(len(self.columns))
         for begin in range(0, self.n_rows, size):
             yield self.sparse[begin : begin + size].toarray()
 
 
-def _batch_rows(width: int) -> int:
+def _rows_per_batch(width: int) -> int:
     return max(1, min(BATCH_ROWS, _BATCH_NUMBERS // width))
 
 
@@ -281,7 +281,7 @@ class OrderedRows:
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
-        size = _batch_rows(len(self.columns))
+        size = _rows_per_batch(len(self.columns))
         for begin in range(0, self.n_rows, size):
             yield self._source.take(self._rows[begin : begin + size])
 

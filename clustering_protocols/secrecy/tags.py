@@ -3,8 +3,8 @@
 A member's tag is t = Σ_j ρ_j x_j mod p, p = 2^61 - 1, over its signed ring elements x,
 with ρ from a secret of the group (a universal hash, used once: Wegman & Carter, "New hash
 functions and their use in authentication and set equality", 1981). Tags add up as the
-elements do, so the tag of a total is the total of the tags. A change of the total without
-ρ passes with a probability of (1 + m/1024) / p for m elements.
+elements do, so the tag of a total is the total of the tags. Somebody who changes the total
+without knowing ρ stays undetected with a probability of (1 + m/1024) / p for m elements.
 
 Ring elements are residues modulo 2^64, tags modulo p, so a tag proves a total only if the
 total is also in its range. Two different totals within ±2^59 differ by less than p; with

@@ -462,7 +462,7 @@ class Session:
         }
 
     def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
-        """Return one party's outcome of a result, with or without its rows.
+        """Return the outcome that one party derives from a result, with or without rows.
 
         Its order is that of the party's own table; ``data`` are the rows that take part.
         """

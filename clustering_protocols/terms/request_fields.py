@@ -24,7 +24,7 @@ class RequestField(NamedTuple):
 
     @property
     def option(self) -> str:
-        """Return the name of the field's command-line option, as a Python keyword."""
+        """Return the name of the field's command-line option, as a Python identifier."""
         return self.caption.flag.lstrip("-").replace("-", "_")
 
     @property

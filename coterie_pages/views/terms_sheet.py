@@ -368,7 +368,7 @@ def form(field: FieldInfo) -> str:
         return _array(field.annotation, spec)
     if _DIGEST in repr(field.metadata):
         return "64 hex digits"
-    return _words(field.annotation)
+    return _describe_type(field.annotation)
 
 
 def _array(annotation: Any, spec: Spec) -> str:
@@ -378,19 +378,19 @@ def _array(annotation: Any, spec: Spec) -> str:
     return f"a table of {_ARRAYS[dtype.name]}, {' × '.join(map(str, spec.shape))}"
 
 
-def _words(annotation: Any) -> str:
+def _describe_type(annotation: Any) -> str:
     """Return a type in words; a compound type is described by its parts."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if hasattr(annotation, "__metadata__"):  # Annotated
-        return _words(parts[0])
+        return _describe_type(parts[0])
     if origin in {Union, types.UnionType}:
-        return " or ".join(map(_words, parts))
+        return " or ".join(map(_describe_type, parts))
     if origin is Literal:
         return f"one of {', '.join(map(str, parts))}"
     if origin in {list, tuple, set, frozenset}:
-        return f"a list, each {_words(parts[0])}" if parts else "a list"
+        return f"a list, each {_describe_type(parts[0])}" if parts else "a list"
     if origin is dict:
-        return f"by name, {_words(parts[1])}"
+        return f"by name, {_describe_type(parts[1])}"
     if inspect.isclass(annotation) and issubclass(annotation, Record):
         return f"{annotation.kind} ({', '.join(annotation.model_fields)})"
     return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))

@@ -327,7 +327,7 @@ class Home:
     def _agree(self, change: MappingChange) -> bool:
         if self.new_mapping:
             return True
-        return self.asker is not None and self.asker.change_mapping(change)
+        return self.asker is not None and self.asker.confirm_mapping(change)
 
     def decline(self, invitation: str, reason: str) -> None:
         """Tell the coordinator why this institution does not join."""

@@ -37,7 +37,7 @@ FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 # Arguments
 
 
-def _not_empty(context: Context, parameter: click.Parameter, value: str) -> str:
+def _refuse_empty(context: Context, parameter: click.Parameter, value: str) -> str:
     if not value.strip():  # for example from an unset shell variable
         raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
     return value
@@ -69,7 +69,7 @@ def read_invitation(context: Context, _: click.Parameter, value: str | None) -> 
         raise click.BadParameter(f"cannot read the file {path!r}.") from None
 
 
-SessionName: TypeAlias = Annotated[str, argument(callback=_not_empty)]
+SessionName: TypeAlias = Annotated[str, argument(callback=_refuse_empty)]
 MaybeSessionName: TypeAlias = Annotated[str | None, argument()]
 Slot: TypeAlias = Annotated[str, argument()]
 MaybeSlot: TypeAlias = Annotated[str | None, argument()]

@@ -102,7 +102,7 @@ def mix(words: WordArray) -> WordArray:
     return words ^ (words >> _SHIFTS[2])
 
 
-def stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
+def hash_stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
     """Return a hash of each stretch words[begin:end], by the method of Rabin and Karp."""
     powers = np.full(len(words) + 1, _BASE, np.uint64).cumprod()
     sums = np.concatenate([np.zeros(1, np.uint64), (words * powers[:-1]).cumsum()])
@@ -157,7 +157,7 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
     for piece in pieces:
         content, ends = _bytes_of(piece)
         words, ends = letters[content[ends[0] : ends[-1]]], ends - ends[0]
-        hashes.append(stretches(words, ends[:-1], ends[1:]))
+        hashes.append(hash_stretches(words, ends[:-1], ends[1:]))
     return _encipher_words(key, "ids", np.concatenate(hashes))
 
 
@@ -351,7 +351,7 @@ def _find_runs(
     n_found, words = 0, mix(words)
     for length in _RUNS:
         begins = np.arange(max(len(words) - length + 1, 0))
-        runs = stretches(words, begins, begins + length)
+        runs = hash_stretches(words, begins, begins + length)
         rows = np.flatnonzero(runs <= limit)
         values, first, counts = np.unique(
             runs[rows], return_index=True, return_counts=True

@@ -17,7 +17,7 @@ from clustering_protocols.contract.disclosures import (
     kinds_of,
 )
 from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.session_terms import check_terms, shown_in
+from clustering_protocols.session_terms import check_terms, disclosures_under
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
 
@@ -72,7 +72,7 @@ class Use(BaseModel):
 
         columns: of the table; variables that are only described do not count.
         """
-        disclosures, params = shown_in(terms), check_terms(terms)
+        disclosures, params = disclosures_under(terms), check_terms(terms)
         outside = kinds_of(disclosures, Reader.OUTSIDE)
         adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
         clustered = set(columns).difference(terms.described_names(slot))

@@ -30,7 +30,7 @@ class _Form(NamedTuple):
     read: Callable[[Any], Any] = lambda value: value
 
 
-def _is_number(value: Any) -> bool:
+def _is_nonnegative_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
@@ -46,9 +46,9 @@ _ADDRESSES: Final = _Form(
 )
 _COUNT: Final = _Form(
     "a whole number, 0 or more",
-    lambda value: _is_number(value) and isinstance(value, int),
+    lambda value: _is_nonnegative_number(value) and isinstance(value, int),
 )
-_NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
+_NUMBER: Final = _Form("a number, 0 or more", _is_nonnegative_number, float)
 
 _FORMS: Final = {
     "accepted_risks": _TEXTS,
@@ -64,7 +64,9 @@ _FORMS: Final = {
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,
     "sums_limit": _Form(
-        "a share, from 0 to 1", lambda value: _is_number(value) and value <= 1, float
+        "a share, from 0 to 1",
+        lambda value: _is_nonnegative_number(value) and value <= 1,
+        float,
     ),
 }
 

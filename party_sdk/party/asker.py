@@ -40,7 +40,7 @@ class Asker:
         del roster, is_known
         return False
 
-    def change_mapping(self, change: MappingChange) -> bool:
+    def confirm_mapping(self, change: MappingChange) -> bool:
         """Ask whether a new mapping of the table replaces the stored one."""
         del change
         return False

@@ -134,7 +134,7 @@ class OrderAsker(Asker):
             QuestionKind.SAFETY_NUMBER, number, safety_number=number, members=seats
         )
 
-    def change_mapping(self, change: MappingChange) -> bool:
+    def confirm_mapping(self, change: MappingChange) -> bool:
         """Ask whether a new mapping of the table replaces the stored one."""
         sentence = f"{change.sentence} Should the new mapping be used?"
         return self.ask(QuestionKind.MAPPING, change.digest, sentence)

@@ -503,8 +503,8 @@ def _lines(text: str) -> list[str]:
 def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     """Return the delimiter that splits most lines into the same number of cells.
 
-    The column names should have this number of cells, too: in rows of numbers, decimal
-    commas are as regular as the semicolons between the numbers.
+    The line of column names should have this number of cells, too. Rows of numbers do not
+    decide alone: their decimal commas are as regular as the semicolons between numbers.
     """
     scores = {}
     for delimiter in (",", ";", "\t", "|"):

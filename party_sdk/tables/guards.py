@@ -479,7 +479,7 @@ class SignWatch:
 
     @property
     def has_two_readings(self) -> bool:
-        """Return whether the other columns do not resolve the ambiguity, either.
+        """Return whether a number stays ambiguous even beside the other columns.
 
         That holds for 967 and 9.370: a program that writes 967 without a fraction would
         write 9.37 without its last zero, so the point may separate thousands.

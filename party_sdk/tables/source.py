@@ -127,7 +127,7 @@ class Source(ABC):
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
         """Return the given lines that cannot be split into cells.
 
-        The whole table is read. Then :attr:`locations` counts each such line as a row.
+        Reads the whole table; afterwards :attr:`locations` counts each such line as a row.
         """
         del lines
         return frozenset()

@@ -92,7 +92,7 @@ class Variable:
         constraints = {
             "minimum": read("minimum", str if kind == "date" else _parse_number),
             "maximum": read("maximum", str if kind == "date" else _parse_number),
-            "required": read("required", _parse_truth) or False,
+            "required": read("required", _parse_yes_or_no) or False,
         }
         values: dict[str, Any] = {
             "name": self.name,
@@ -101,7 +101,7 @@ class Variable:
             "unit": self.unit,
             "title": self.title,
             "description": self.description,
-            "decimals": read("decimals", _parse_whole),
+            "decimals": read("decimals", _parse_integer),
             "categories": read(
                 "levels",
                 lambda text: tuple(
@@ -109,7 +109,7 @@ class Variable:
                 ),
             )
             or (),
-            "categoriesOrdered": read("ordered", _parse_truth) or False,
+            "categoriesOrdered": read("ordered", _parse_yes_or_no) or False,
             "missingValues": read("missing", split_texts),
         }
         try:
@@ -147,7 +147,7 @@ def _parse_level(text: str, kind: str) -> Level:
     value, label = _LEVEL.findall(text)[0]
     value, label = re.sub(r"(?s)\\(.)", r"\1", value), label.strip()
     if kind == "integer":
-        return Level(value=_parse_whole(value), label=label)
+        return Level(value=_parse_integer(value), label=label)
     if not value.strip():
         raise ValueError("a level is empty")
     return Level(value=value.strip(), label=label)
@@ -162,14 +162,14 @@ def _parse_number(text: str) -> float | int:
         raise ValueError("give a number") from None
 
 
-def _parse_whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
         raise ValueError("give a whole number") from None
 
 
-def _parse_truth(text: str) -> bool:
+def _parse_yes_or_no(text: str) -> bool:
     folded = text.casefold()
     if folded not in _YES | _NO:
         raise ValueError("write yes or no")

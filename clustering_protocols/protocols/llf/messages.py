@@ -232,7 +232,7 @@ class Centroids(Record):
     """Memory: V after an update, in scaled units, and how far it moved.
 
     asked: the number of the last update to which this party added its share.
-    own: the weights of this share; empty before the first.
+    own: the weights of that share; empty before the first share.
     members, sums, weights: the total from which V was computed; empty for V(0).
     """
 

@@ -81,7 +81,7 @@ def applies(params: LosslessFederated) -> bool:
 
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
-    """Return how many rows of others are needed; k is the sum over all runs."""
+    """Return how many rows of others are needed; k counts the clusters of all runs."""
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     return math.ceil(equations / width)
 

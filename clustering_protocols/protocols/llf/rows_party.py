@@ -533,7 +533,7 @@ def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
 
 
 def _race_sizes(session: SessionContext[Any], slot: str) -> list[int]:
-    """Return the number of words of the sum: an update and one number per start."""
+    """Return the number of words of the sum: per start, an update and an objective."""
     params, width = session.params, session.member(slot).n_columns
     return [params.n_init * maths.n_words_of_sums(params, width)]
 

@@ -100,7 +100,7 @@ def check_same_rows(
 def check_no_farther(
     before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
 ) -> None:
-    """Raise ProtocolFailed if a total implies rows that did not go to the nearest of V."""
+    """Raise ProtocolFailed if a total shows rows that did not join the nearest centroid."""
     squares = np.square(V).sum(axis=1)
     moved = now.sums - before.sums
     rise = float((now.counts - before.counts) @ squares - 2.0 * (moved * V).sum())

@@ -168,7 +168,7 @@ def encode(
     """Return each party's share z_j = f(β_j) (n · width,) of segments and noise (eq. 3).
 
     matrix: (parties × (l + t)) integers; see :func:`build_encoding_matrix`.
-    parts: l + t uint64 (n · width,).
+    parts: the l segments and t arrays of noise, each uint64 (n · width,).
     """
     return [combine(weights, parts) for weights in matrix]
 

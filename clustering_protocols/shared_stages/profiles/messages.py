@@ -69,7 +69,11 @@ class ProfileShare(Record):
 
 
 class AddingProfile(Record):
-    """The analyst's state; sum is 0 until labels are taken, N_SUMS + 1 after the last."""
+    """The analyst's state.
+
+    sum: the number of the current sum; 0 until the parties have taken their labels, and
+        N_SUMS + 1 after the last sum.
+    """
 
     kind = "adding-profile"
 

@@ -424,10 +424,11 @@ def report(
     ] = (),
     force: Force = False,
 ) -> Output:
-    """Report the result of a session, on a page to file.
+    """Report the result of a session, as a page for your files.
 
     It has terms, members, figures, sizes and the audit, all checked. Terms, members and
-    result are included only where the session was opened, since they are checked there.
+    result are included only on the machine that opened the session: no other can check
+    them.
     """
     from party_sdk.reports.session_reports import archive, audited_report
 

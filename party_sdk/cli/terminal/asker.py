@@ -62,7 +62,7 @@ class TerminalAsker(Asker):
         question = "Did each of these members read you this safety number?"
         return click.confirm(question, err=True)
 
-    def change_mapping(self, change: MappingChange) -> bool:
+    def confirm_mapping(self, change: MappingChange) -> bool:
         """Show the differences; ask, at a terminal, whether to use the new mapping."""
         say(change.sentence, err=True)
         if not self.is_present:

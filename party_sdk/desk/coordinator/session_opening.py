@@ -54,7 +54,7 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_new(request: Request, coordinator: Coordinator) -> Response:
-    """Continue with a screen, with the terms, or with the open session."""
+    """Show a screen of the form or the terms for review, or open the session."""
     form = form_of(request)
     draft = Draft(form, desk_of(request).tables, _repeated_terms(form, coordinator))
     do, screen = form.get("do"), form.get("screen")

@@ -361,7 +361,7 @@ def describe_table(
         "report": report,
         "described": described is not None,
         "checked": table_form.checked,
-        # a warning that a problem repeats is left out
+        # leaves out a warning about what a problem reports already
         "warnings": tuple(
             warning
             for warning in report.warnings
