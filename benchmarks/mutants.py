@@ -17,8 +17,10 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from compileall import compile_dir
 from dataclasses import dataclass, field
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Final, Literal
 
 import numpy as np
@@ -160,6 +162,9 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
         shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)
+        for package in (*PACKAGES, "tests"):  # a changed file no longer has the hash
+            mode = PycInvalidationMode.CHECKED_HASH
+            compile_dir(self.root / package, quiet=2, invalidation_mode=mode)
         self.environment = os.environ | {
             "PYTHONPATH": str(self.root),  # before the installed packages
             "CC": "none",  # kernels run in numpy, where they are changed
