@@ -57,6 +57,8 @@ class Admission:
     def admit(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         """Return the journal after a task; raise :class:`TaskRefused` if it may not follow.
 
+        The task is of the last line of the chain, which no answered round can precede.
+
         journal: after the transcript lines of the packet: see :meth:`follow`.
         """
         self._check_task(packet)
@@ -64,8 +66,6 @@ class Admission:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if packet.address.round == journal.round:
             members, digest = _members(task), _digest_content(packet)
-            if packet.address.attempt < journal.attempt:
-                raise TaskRefused("The analyst sent a task of an earlier attempt.")
             if digest != journal.asked or not set(members) <= set(journal.members):
                 raise TaskRefused(
                     "The task differs from the earlier attempt of its round."
@@ -73,8 +73,6 @@ class Admission:
             return journal.model_copy(
                 update={"attempt": packet.address.attempt, "members": members}
             )
-        if packet.address.round < journal.round:
-            raise TaskRefused("The analyst sent a task of an earlier round.")
         if journal.stage == 0:
             session, name = self.context.session, self.stages[0].name
             opening = journal.transcript_by_attempt[journal.round, journal.attempt]

@@ -58,8 +58,6 @@ export class Admission {
       refuse("task-refused", `A round has at most ${MAX_ATTEMPTS} attempts.`);
     }
     if (round === journal.round) return nextAttempt(journal, asked);
-    if (round < journal.round)
-      refuse("task-refused", "The analyst sent a task of an earlier round.");
     if (journal.stage === 0) {
       const opened = transcriptAt(journal.told, journal.round, journal.attempt);
       this.checkSigned(OPENING, opened, asked, this.agreement.roster.length);
@@ -183,9 +181,6 @@ function isBefore(a: readonly [number, number], b: readonly [number, number]): b
 }
 
 function nextAttempt(journal: Journal, asked: Packet): Journal {
-  if (asked.address.attempt < journal.attempt) {
-    refuse("task-refused", "The analyst sent a task of an earlier attempt.");
-  }
   const members = membersOf(asked);
   const known = members.every((member) => journal.members.includes(member));
   if (digestOf(asked) !== journal.asked || !known) {
