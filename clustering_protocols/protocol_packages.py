@@ -54,7 +54,7 @@ def own_modules() -> Mapping[str, str]:
 
 @cache
 def find_modules() -> Mapping[str, str]:
-    """Return the module of each protocol, also of named distributions, without an import.
+    """Return each protocol's module, also of named distributions, without importing it.
 
     Raises InvalidParameters if a named distribution is not installed, has no protocol, or
         has one with an invalid name.
@@ -68,12 +68,12 @@ def find_modules() -> Mapping[str, str]:
 
 
 def find_module(name: str) -> str | None:
-    """Return the module of a protocol."""
+    """Return the module of a protocol; None for an unknown name."""
     return own_modules().get(name) or find_modules().get(name)
 
 
 def _entries(package: str) -> Iterator[tuple[str, str]]:
-    from importlib import metadata  # not above: most processes name no package
+    from importlib import metadata  # imported late: most processes name no package
 
     try:
         entries = metadata.distribution(package).entry_points.select(group=GROUP)

@@ -190,12 +190,12 @@ def _imputed_warning(plans: Sequence[ColumnPlan]) -> str:
     )
 
 
-def _list_names(names: Iterable[str], joint: str = "and") -> str:
+def _list_names(names: Iterable[str], conjunction: str = "and") -> str:
     """Return the first five names, and how many more there are."""
     quoted = [repr(name) for name in names]
     first_names, more = quoted[:_MOST_NAMES], len(quoted) - _MOST_NAMES
     if more > 0:
-        return f"{', '.join(first_names)} {joint} {more} more"
+        return f"{', '.join(first_names)} {conjunction} {more} more"
     if len(first_names) == 1:
         return first_names[0]
-    return f"{', '.join(first_names[:-1])} {joint} {first_names[-1]}"
+    return f"{', '.join(first_names[:-1])} {conjunction} {first_names[-1]}"

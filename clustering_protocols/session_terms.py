@@ -53,7 +53,7 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
     )
 
 
-def check_named(params: Params) -> None:
+def check_chosen(params: Params) -> None:
     """Refuse parameters that lack a value which the coordinator has to choose.
 
     Raises InvalidParameters; the message says what each possible value costs.
@@ -91,14 +91,14 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
 
 
 def _sections_of_description(params: Params, request: SessionRequest) -> dict[str, Any]:
-    """Return the sections of a description's terms that have other defaults."""
+    """Return the sections of terms whose defaults differ for a description."""
     if not params.describes:
         return {}
     is_default = {*(request.preparation or ())} <= {Preparation()}
-    leave = (Preparation(missing="leave"),) * len(request.dictionary or ()) or None
+    leave_gaps = (Preparation(missing="leave"),) * len(request.dictionary or ())
     return {
         "release": request.release or Release(profiles="everybody"),
-        "preparation": leave if is_default else request.preparation,
+        "preparation": (leave_gaps or None) if is_default else request.preparation,
     }
 
 
@@ -258,7 +258,7 @@ def check_version(terms: Terms) -> None:
 
 
 def risks_in(terms: Terms) -> dict[str, Risk]:
-    """Return the risks that terms list by their codes, worst first.
+    """Return the risks that terms list, by code, worst first.
 
     Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """

@@ -507,7 +507,7 @@ class ProductParty:
             raise
 
     def _answer(self, task: bytes) -> bytes:
-        self._journal.check_going()
+        self._journal.check_not_stopped()
         here = packets.read(task).address
         when, last = (here.round, here.attempt), self._journal
         if when == (last.round, last.attempt):

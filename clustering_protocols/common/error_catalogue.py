@@ -22,7 +22,7 @@ class Facts(NamedTuple):
 
 
 class Problem(Enum):
-    """Every problem with which service or SDK refuses something."""
+    """Every problem for which service or SDK refuses something."""
 
     def __init__(self, status: int, title: str, remedy: str) -> None:
         self.status, self.title, self.remedy = status, title, remedy

@@ -44,7 +44,7 @@ Most of the time goes into comparing each row with all groups.
 
 
 def graph_rows(n_rows: int) -> int:
-    """Return the rows of the graph of spectral clustering: all, or the means of groups."""
+    """Return how many rows spectral clustering's graph has: all, or one per group."""
     return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
 
 

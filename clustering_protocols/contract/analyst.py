@@ -69,7 +69,7 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The end of a run.
+    """The results of a run.
 
     results: the result for each slot; labels go to the slots of their row group only.
     summary: the summary for the coordinator.

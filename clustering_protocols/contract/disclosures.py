@@ -1,8 +1,8 @@
 """Disclosures of a session, by kind and by reader, and clashes between them.
 
 No reader gets two kinds about the same rows that together determine the rows. Terms
-that give both are refused when a session is opened or joined. A home that gave one kind
-asks its operator before it gives the other.
+that give both are refused when a session is opened or joined. A party that gave one
+kind asks its operator before it gives the other.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]
 
 
 def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
-    """Return the disclosures of other runs besides the selected one."""
+    """Return the disclosures of all runs except the selected one."""
     return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 

@@ -29,7 +29,7 @@ USUAL: Final = "The method"
 
 
 def required_choices(params: type[BaseModel]) -> dict[str, Any]:
-    """Return, by name, the costs of parameters that a coordinator has to choose."""
+    """Return, by name, the text on costs of each parameter that has to be chosen."""
     fields = params.model_fields.items()
     extras = {name: field.json_schema_extra for name, field in fields}
     return {

@@ -39,7 +39,7 @@ class Exchange(NamedTuple):
     own: fields in which the tasks of one group may differ nevertheless.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    shows: whether outsiders may read the session's disclosures once it is answered.
+    shows: whether outsiders may read the session's disclosures after the answer.
     """
 
     task: type[Record]
@@ -116,9 +116,9 @@ class Example(Generic[P]):
     """Parameters, layout and synthetic data that demonstrate a protocol.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
-    of its row group's rows that each party lacks, drawn separately. ``sections`` holds
-    further sections of its request by name. With a dictionary, X holds fields, and NaN is a
-    missing value.
+    of its row group's rows that each party lacks, drawn for each party. ``sections``
+    holds further sections of the request by name. With a dictionary, X holds fields,
+    and NaN is a missing value.
     """
 
     params: P

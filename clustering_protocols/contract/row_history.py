@@ -46,7 +46,7 @@ ClassArray = NDArray[np.int32]
 class DegreeSums(Record):
     """Memory: what sums of degrees disclose about rows; they have no history.
 
-    equations: for each unknown number of the others' rows.
+    equations: how many there are per unknown number in the others' rows.
     """
 
     kind = "degree-sums"
@@ -118,7 +118,7 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of rows of which the i-th is ``rows[i]`` here; -1 is new."""
+        """Return the history of rows; row i is row ``rows[i]`` here, or new if -1."""
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})

@@ -33,7 +33,7 @@ class Params(BaseModel):
 
     @property
     def selects_rows(self) -> bool:
-        """Return whether rows are selected: then a row group's parties may hold others."""
+        """Return whether rows are selected, so that a row group's tables may differ."""
         return False
 
     @property
@@ -53,7 +53,7 @@ class Params(BaseModel):
 
     @property
     def match_columns(self) -> Sequence[str]:
-        """Return the columns of the match keys, which then make up a row's id."""
+        """Return the columns of the match keys, which together make up a row's id."""
         return ()
 
     @property

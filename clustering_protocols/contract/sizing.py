@@ -45,7 +45,7 @@ class Extent:
 
 
 class Sizes(Generic[P]):
-    """The cost of a session; by default 0 and no limits."""
+    """The costs and limits of a session; by default 0 and none."""
 
     def upload_bytes(self, params: P, extent: Extent) -> int:
         """Return the most bytes of arrays that the largest party sends.

@@ -168,7 +168,7 @@ def _open_labels(ongoing: OngoingSession) -> Opened:
 
 
 def _open_closing(ongoing: OngoingSession) -> Opened:
-    """Open the last round: for all slots, or where a quorum is enough those present."""
+    """Open the last round for all slots; for those present if a quorum is enough."""
     session, results = ongoing.session, ongoing.results
     minimum = quorum(session)
     slots = session.slots if minimum == len(session.slots) else ongoing.present
@@ -192,14 +192,14 @@ def _open_again(
         raise ProtocolFailed(
             f"Round {ongoing.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
-    void = {slot: packets.read(task) for slot, task in tasks.items()}
+    void_tasks = {slot: packets.read(task) for slot, task in tasks.items()}
     ongoing = replace(ongoing, attempt=ongoing.attempt + 1)
     if move.ask is not None:
-        mail = [(slot, e) for slot, task in void.items() for e in task.envelopes]
+        mail = [(slot, e) for slot, task in void_tasks.items() for e in task.envelopes]
         return _open_attempt(ongoing.with_mail(mail), move.ask)
-    kind = next(iter(void.values())).header.record["kind"]
+    kind = next(iter(void_tasks.values())).header.record["kind"]
     digests = transcript.last(ongoing.lines).told
-    ongoing = _record_attempt(ongoing, kind, void, digests)
+    ongoing = _record_attempt(ongoing, kind, void_tasks, digests)
     repeated = {
         slot: packets.encode(
             replace(
@@ -208,7 +208,7 @@ def _open_again(
                 signatures=ongoing.list_unseen_signatures(slot),
             )
         )
-        for slot, task in void.items()
+        for slot, task in void_tasks.items()
     }
     return _build_opened(ongoing, repeated, ongoing.quorum, move.state)
 
@@ -289,7 +289,7 @@ def _close(ongoing: OngoingSession) -> Closed:
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
     """Refuse bytes that do not answer a task; see :func:`check_answer`.
 
-    Raises SignatureRefused if it signs a transcript other than the task's.
+    Raises SignatureRefused if the bytes sign a transcript other than the task's.
     """
     session, stages = load(agreement)
     question, answer = packets.read(task), packets.read(contribution)
@@ -297,7 +297,7 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
     address = answer.address
     if question.history:
         digest = hash_chain.digest(question.history[-1])
-        signatures.check_arrived(session, address.stage, digest, address.slot, record)
+        signatures.check_upload(session, address.stage, digest, address.slot, record)
     peers = set(session.slots) - {address.slot}
     for envelope in answer.envelopes:
         if envelope.label.when != address.when or envelope.label.peer not in peers:
@@ -311,8 +311,8 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
 
     The same check runs at the party before it sends and at the analyst on arrival.
 
-    Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if it belongs to
-        another round or session, or has a wrong kind or size.
+    Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if the record belongs
+        to another round or session, or has a wrong kind or size.
     """
     opened, address = task.address, contribution.address
     if (address.round, address.attempt) != (opened.round, opened.attempt):

@@ -53,7 +53,7 @@ def number_run(session: SessionContext, run: Run) -> Run:
 def round_sizes(summary: Record | None) -> list[int]:
     """Return the sizes of a summary, rounded to fives; 1 to 7 rows become five.
 
-    The coordinator reads no more of a run's summary before the run is chosen.
+    Before a run is chosen, the coordinator reads nothing else of its summary.
     """
     sizes = None if summary is None else _sizes_of(summary)
     if sizes is None:

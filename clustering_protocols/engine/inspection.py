@@ -81,7 +81,7 @@ class Inspection:
     ) -> Inspection:
         """Return what a contribution's bytes contain, with the protocol's own notes.
 
-        asks: the question that the operator has to confirm before it is sent.
+        asks: the question to which the operator has to agree before the bytes are sent.
         records: the kinds of record that it may hold, with their meanings.
         """
         packet = packets.read(contribution)
@@ -171,7 +171,7 @@ class RehearsedRound(BaseModel):
     """The contributions of one round, or of several rounds of one kind.
 
     first, last, n: the first and the last of these rounds, from 1, and their number.
-    example: the contribution of the first.
+    example: the contribution of the first of them.
     n_bytes: the bytes of all these contributions.
     """
 

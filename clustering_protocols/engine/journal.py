@@ -133,7 +133,7 @@ class Journal(Record):
         }
         return self.model_copy(update=changes)
 
-    def check_going(self) -> None:
+    def check_not_stopped(self) -> None:
         """Raise :class:`TaskRefused`, with the reason, for a party that has stopped."""
         if self.stopped:
             raise TaskRefused(f"This party has stopped: {self.stopped}")

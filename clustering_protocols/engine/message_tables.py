@@ -17,7 +17,7 @@ from clustering_protocols.contract import Stage
 from clustering_protocols.engine.signatures import (
     build_closing,
     build_opening,
-    labelled_by,
+    reader_of,
 )
 from clustering_protocols.records.record import Reach, Record
 from clustering_protocols.shared_stages import (
@@ -86,7 +86,7 @@ class RoundOrder(_Table):
 
 
 class StageOrder(_Table):
-    """A stage: its rounds in their order, and its envelopes."""
+    """A stage: its rounds in their order, its envelopes and its results."""
 
     name: str
     rounds: list[RoundOrder]
@@ -133,7 +133,7 @@ def build_message_table(name: str) -> MessageTable:
         )
         sessions.setdefault(repr(order.stages), order)
     # terms of any protocol may add preparation, profiles and several runs
-    profiles = profiling.stage(Release(profiles="everybody"), labelled_by(()), "slot")
+    profiles = profiling.stage(Release(profiles="everybody"), reader_of(()), "slot")
     closing = build_closing((profiles,), 2, least=1)
     optional = (filling.stage(), site_effects.stage(), profiles, closing)
     messages |= {message.model_dump_json(): message for message in _messages(optional)}

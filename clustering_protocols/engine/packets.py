@@ -66,7 +66,7 @@ class Address(RoundRef):
 class Header(_HeaderPart):
     """Everything in a packet except its arrays.
 
-    record: kind, version and values, which travel with the content.
+    record: kind, version and values, which travel in the content.
     """
 
     address: Address
@@ -156,7 +156,7 @@ def content_of(
 def digest_of(
     record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
 ) -> str:
-    """Return the SHA-256 (hex) of a content."""
+    """Return the SHA-256 (hex) of a packet's content."""
     return content_of(record, arrays, own).digest()
 
 

@@ -81,7 +81,7 @@ class TaskOutcome(NamedTuple):
     """The result of a task: journal, memory, bytes to send, notes for the operator.
 
     asks: the question to which the operator has to agree before the bytes are sent.
-    doubts: why own rows look wrong; records: the kinds in the contribution.
+    doubts: why own rows look wrong; records: the kinds of record that are sent.
     """
 
     journal: Journal
@@ -137,7 +137,7 @@ class PartyEngine:
         Raises AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray if the task
             is not for this party, or not as the protocol declares it.
         """
-        journal.check_going()  # before a byte of the task is read
+        journal.check_not_stopped()  # before a byte of the task is read
         session, stages = load_checked(self.agreement)
         packet = task if isinstance(task, Packet) else packets.read(task)
         self._check_address(session, packet)
@@ -199,7 +199,7 @@ class PartyEngine:
         Raises TaskRefused, ProtocolFailed if the result comes before a required task, or
             the participants have not signed it.
         """
-        journal.check_going()
+        journal.check_not_stopped()
         session, stages = load(self.agreement)
         packet = packets.read(result)
         self._check_address(session, packet)
@@ -367,7 +367,7 @@ def rows_of(
     if not fields:
         plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
         data = clustered_columns(data, schema, plan)
-        if plan is not None:  # most sessions have no gaps: not imported above
+        if plan is not None:  # imported late: most sessions have no preparation
             from clustering_protocols.shared_stages.imputation import prepare_rows
 
             data = prepare_rows(plan, data, memory)

@@ -58,9 +58,10 @@ class AnalystState(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingResults:
-    """The results of each run, until one is chosen; then those of the chosen one.
+    """The results of each run, until a run is chosen; then those of the chosen run.
 
-    Results have an entry per row: to save memory, only the written state joins their bytes.
+    Results have an entry per row: to save memory, their bytes are joined only in the
+    encoded state.
 
     runs: JSON values; for each run the names of its records by slot, its figures and
         sizes, and whether it is chosen.

@@ -1,8 +1,8 @@
 """The first round and the last: every party signs the transcript.
 
 *Opening*: before any data are sent, all parties sign the transcript, which begins with the
-agreement. Each sees all signatures before it answers anything else, and so knows that all
-parties have the same roster.
+agreement. Each party sees all signatures before it answers anything else, and so knows
+that all have the same roster.
 
 *Closing*: after the last round of the protocol the digests of the results go into the
 transcript, and all participants sign it. The signatures come with the results: anyone who
@@ -52,7 +52,7 @@ from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.keys import party_keys
-from clustering_protocols.shared_stages.profiles import Labelled
+from clustering_protocols.shared_stages.profiles import OutcomeReader
 from clustering_protocols.shared_stages.profiles.messages import TakeLabels
 
 OPENING: Final = "opening"
@@ -92,7 +92,7 @@ class TranscriptSignature(Record):
 class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
     """Signs; at the end reads the result as the last stage of the chosen run does."""
 
-    lasts: tuple[Stage, ...] = ()
+    final_stages: tuple[Stage, ...] = ()
 
     def reply(
         self, context: PartyContext, task: Sign | Conclude, data: DataSource
@@ -118,11 +118,11 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
         """Return the outcome that the protocol computes from the result."""
-        if not self.lasts:
+        if not self.final_stages:
             return super().conclude(context, result, data)
         # where a quorum is enough, a party may have missed the last round
         choice = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
-        outcome = outcome_of(self.lasts, context, result, data, choice.chosen)
+        outcome = outcome_of(self.final_stages, context, result, data, choice.chosen)
         figures = tuple(choice.figures) or outcome.figures
         return replace(outcome, figures=figures, chosen=choice.chosen)
 
@@ -138,24 +138,24 @@ def build_opening() -> Stage:
 
 
 def has_runs(closing: Stage) -> bool:
-    """Return whether a closing's task names the runs, so that the transcript covers it."""
+    """Return whether a closing's task, and so the transcript, names the runs."""
     return closing.exchanges[0].task is Conclude
 
 
-def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
+def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
     """Return the stage of the last round, with the results of the protocol.
 
-    lasts: the protocol's last stage, or that of each run.
+    final_stages: the protocol's last stage, or that of each run.
     least: how often each party has to sign: 0 where a quorum is enough, else 1.
     """
     task = Sign if n_runs == 1 else Conclude
     return Stage(
         name=CLOSING,
         analyst=lambda: Relay(Sign()),  # the engine itself opens the round
-        party=lambda: Signer(lasts),
+        party=lambda: Signer(final_stages),
         exchanges=(Exchange(task, TranscriptSignature, least),),
-        results=lasts[0].results,
-        results_to=lasts[0].results_to,
+        results=final_stages[0].results,
+        results_to=final_stages[0].results_to,
     )
 
 
@@ -197,7 +197,7 @@ def check(
             raise ProtocolFailed(f"{slot!r} has not signed this transcript.")
 
 
-def check_arrived(
+def check_upload(
     session: SessionContext, stage: str, transcript: str, slot: str, record: Record
 ) -> None:
     """Refuse a wrong signature on arrival: the slot can then still send the right one.
@@ -227,11 +227,11 @@ def statement(stage: str, transcript: str) -> bytes:
     return length_prefixed("coterie/transcript/1", stage, transcript)
 
 
-# Results: read by the last stage of the chosen run, with labels or after the closing.
+# Results: the last stage of the chosen run reads them, for profiles or at the end.
 
 
 def outcome_of(
-    lasts: Sequence[Stage],
+    final_stages: Sequence[Stage],
     context: PartyContext,
     result: Record,
     data: DataSource | None,
@@ -239,11 +239,11 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome that the protocol computes from a result.
 
-    lasts: the protocol's last stage, or that of each run.
+    final_stages: the protocol's last stage, or that of each run.
 
     Raises ProtocolFailed if a label names no cluster.
     """
-    last = lasts[min(chosen, len(lasts) - 1)]
+    last = final_stages[min(chosen, len(final_stages) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
     context = replace(context.of_run(last.run), stage=last.name)
     outcome = role.conclude(context, result, data)
@@ -253,18 +253,18 @@ def outcome_of(
     return number_outcome(context.session, outcome)
 
 
-def labelled_by(lasts: Sequence[Stage]) -> Labelled:
-    """Return a function that reads a result which comes before the closing."""
+def reader_of(final_stages: Sequence[Stage]) -> OutcomeReader:
+    """Return a function that reads the outcome of a result before the closing."""
 
     def read_outcome(
         context: PartyContext, task: TakeLabels, data: DataSource
     ) -> Outcome:
         check_choice(context, task.figures, task.chosen)
         header, arrays = codec.decode(task.result.data)
-        for kind in lasts[0].results:
+        for kind in final_stages[0].results:
             if kind.kind == header.get("kind"):
                 result = kind.parse(header, arrays)
-                return outcome_of(lasts, context, result, data, task.chosen)
+                return outcome_of(final_stages, context, result, data, task.chosen)
         raise Malformed("The record with labels is no result of this protocol.")
 
     return read_outcome

@@ -14,7 +14,7 @@ from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.signatures import (
     build_closing,
     build_opening,
-    labelled_by,
+    reader_of,
 )
 from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
@@ -27,23 +27,23 @@ _MOST_CACHED: Final = 256  # about as many sessions as an analyst runs at once
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return context and stages of an agreement, given its exact bytes.
 
-    They are the protocol's own, preparation and profiles, between opening and closing.
+    Stages: the opening, the protocol's own with preparation, profiles, the closing.
     """
     session = session_terms.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
     # where a quorum is enough, a late party need not sign
     least = int(quorum(session) == len(session.slots))
-    lasts = _last_of_runs(own)
+    final_stages = _last_of_runs(own)
     return session, (
         build_opening(),
         *own,
-        *profiles_stage(session.terms, lasts),
-        build_closing(lasts, len(session.runs), least=least),
+        *profiles_stage(session.terms, final_stages),
+        build_closing(final_stages, len(session.runs), least=least),
     )
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Load an agreement, after a check that this release accepts terms and roster."""
+    """Load an agreement, once this release has accepted its terms and roster."""
     _check_once(agreement)
     return load(agreement)
 
@@ -67,11 +67,12 @@ def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
     return with_preparation(terms, protocol.stages(params, terms.layout))
 
 
-def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def profiles_stage(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return the stage of profiles, where the terms release them."""
     if terms.release is None:
         return ()
-    return (profiling.stage(terms.release, labelled_by(lasts), lasts[0].results_to),)
+    audience = final_stages[0].results_to
+    return (profiling.stage(terms.release, reader_of(final_stages), audience),)
 
 
 def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
@@ -95,7 +96,7 @@ def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     harmonises = any(plan.harmonised.any() for plan in terms.plans)
     if not (fills or harmonises):
         return stages
-    # not above: few sessions need these modules
+    # imported late: few sessions need these modules
     from clustering_protocols.shared_stages import (
         imputation as filling,
         secrets,
@@ -136,7 +137,7 @@ def quorum(session: SessionContext) -> int:
 
 
 def check_roster(session: SessionContext) -> None:
-    """Refuse a number of columns that differs from the dictionary, or from the protocol."""
+    """Refuse numbers of columns or rows that the dictionary or the protocol forbids."""
     for slot in session.slots:
         schema = session.terms.dictionary_of(slot)
         if schema is None:

@@ -78,7 +78,7 @@ class Admission:
             opening = journal.transcript_by_attempt[journal.round, journal.attempt]
             minimum = len(session.slots)
             signatures.check(session, name, opening, packet.signatures, minimum)
-        return self._next_round(journal, packet, task)
+        return self._admit_next(journal, packet, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
         """Refuse a result that is not signed, or comes before every task was answered.
@@ -126,7 +126,7 @@ class Admission:
         if digests[own : own + 1] != (digest,):
             raise TaskRefused("Others received a different task.")
 
-    def _next_round(self, journal: Journal, packet: Packet, task: Record) -> Journal:
+    def _admit_next(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         names = [stage.name for stage in self.stages]
         index = names.index(packet.address.stage)
         stage = self.stages[index]

@@ -34,7 +34,8 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs kernels in this process.
 
-    n_threads: blocks that run at once. Only compiled kernels, which need no GIL, gain.
+    n_threads: blocks that run at once. Only compiled kernels, which need no GIL, gain
+        from more than one.
     """
 
     def __init__(self, n_threads: int = 1) -> None:

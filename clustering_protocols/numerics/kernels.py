@@ -2,7 +2,7 @@
 
 A kernel is a numpy function and a C function of the same name in ``kernels.c``, which gives
 the same bits about ten times as fast. A wheel that was built with a C compiler contains
-the library. It is used only together with the source that it was compiled from.
+the library, which is used only with the source that it was compiled from.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def _to_c_array(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
     elif array.dtype != dtype or not array.flags.carray:
         raise TypeError("a kernel writes only to contiguous arrays of its own dtype")
     n, m = array.shape if array.ndim == 2 else (array.size, 1)
-    passed = _Array(array.ctypes.data, n, m)
-    passed.array = array  # keeps the memory while its address is in use
-    return passed
+    c_array = _Array(array.ctypes.data, n, m)
+    c_array.array = array  # keeps the memory while its address is in use
+    return c_array
 
 
 def add_in_order(start: Any, terms: FloatArray) -> Any:
-    """Return start plus terms (n, …), added one by one as in a loop, for the same bits."""
+    """Return start plus terms (n, …), added one by one: the same bits as in a loop."""
     return np.cumsum(np.concatenate([np.asarray(start)[None], terms]), axis=0)[-1]
 
 

@@ -28,7 +28,7 @@ class Objectives(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return the session's value over the pooled one; None if only the pooled is 0."""
+        """Return the session's value over the pooled one, None if that alone is 0."""
         return _divide(self.own, self.pooled)
 
     @property

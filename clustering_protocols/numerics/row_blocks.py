@@ -177,5 +177,5 @@ def whole(rows: RowBlocks) -> FloatArray:
 
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
-    """Return rows in one array if they are few enough for k-means++; the bits stay."""
+    """Return rows, bit for bit, in one array if they are few enough for k-means++."""
     return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows

@@ -241,11 +241,11 @@ def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
     n = total - censored - (np.cumsum(d, axis=1) - d)
     D, N = d.sum(axis=0), n.sum(axis=0)
     share = n / np.maximum(N, 1)
-    first = (d - share * D).sum(axis=1)[:-1]
+    excess = (d - share * D).sum(axis=1)[:-1]
     factor = D * (N - D) / np.maximum(N - 1, 1)
     covariance = np.diag(share @ factor) - (factor * share) @ share.T
     reduced, degrees = covariance[:-1, :-1], len(compared) - 1
     if np.linalg.matrix_rank(reduced) < degrees:
         return LogRank()
-    statistic = float(first @ np.linalg.solve(reduced, first))
+    statistic = float(excess @ np.linalg.solve(reduced, excess))
     return LogRank(statistic, degrees, float(chdtrc(degrees, statistic)))

@@ -1,10 +1,11 @@
-"""The same header and arrays as JSON, for clients that read no binary arrays.
+"""A codec's header and arrays as JSON, for clients that read no binary arrays.
 
     {"header": {…}, "arrays": {"X": {"dtype": "F64", "shape": [2, 3], "data": [0.5, …]}}}
 
 Numbers are listed row by row; arrays of U8 and U64 (bytes and residues) are base64 of
 their little-endian bytes. A float64 with 17 digits is read back exactly, so both forms
-have the same digest. It suits small payloads: a number takes about three times the space.
+have the same digest. JSON suits small payloads: numbers take about three times the
+space.
 """
 
 from __future__ import annotations

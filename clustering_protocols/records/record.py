@@ -147,12 +147,12 @@ class Record(BaseModel):
         """Return the header: the record's kind and version, and its JSON values."""
         return {"kind": self.kind, "version": self.version, "values": self.values}
 
-    def encode(self, **instead: codec.JoinedBytes) -> bytes:
+    def encode(self, **replacements: codec.JoinedBytes) -> bytes:
         """Return the versioned bytes of this record alone.
 
-        ``instead``: bytes in pieces, by the name of the uint8 array that they replace.
+        replacements: bytes in pieces, by the name of the uint8 array that they replace.
         """
-        return codec.encode(self.header(), {**self.arrays, **instead})
+        return codec.encode(self.header(), {**self.arrays, **replacements})
 
     def pieces(self) -> codec.JoinedBytes:
         """Return the bytes of :meth:`encode` in pieces, without a copy of the arrays."""

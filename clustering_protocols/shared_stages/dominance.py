@@ -64,7 +64,7 @@ class ComparedColumns:
 
     @property
     def largest(self) -> tuple[str, float]:
-        """Return the field of most variance, and its share of the total."""
+        """Return the field of largest variance, and its share of the total."""
         variances: dict[str, float] = {}
         for name, variance in zip(self.fields, np.diag(self.covariance), strict=True):
             variances[name] = variances.get(name, 0.0) + float(variance)
@@ -73,7 +73,7 @@ class ComparedColumns:
         return name, variances[name] / total if total > 0 else 0.0
 
     @property
-    def best_read(self) -> tuple[str, float]:
+    def most_readable(self) -> tuple[str, float]:
         """Return the field that correlates most with a principal axis, and its |r|."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
@@ -97,7 +97,7 @@ def check(
     compared = build_compared_columns(context, columns, scaled)
     notes: dict[str, Any] = {}
     if len(compared.fields) <= _MOST_COLUMNS:
-        best, r = compared.best_read
+        best, r = compared.most_readable
         notes["field that the analyst alone can read best"] = (
             f"{best!r}, to |r| {r:.2f}, up to sign and shift"
         )

@@ -1,9 +1,9 @@
 """Stage: the values that fill gaps in a column group's fields, by checked blind sums.
 
 Parties of a column group add up counts, sums and histograms of their values; nobody sees
-another party's, and the analyst reads none at all. Each of two parties can subtract its own
-numbers from the sum: this has a risk code. A party that is alone in its column group
-computes the same at home.
+another party's, and the analyst reads none at all. If there are only two parties, each
+can subtract its own numbers from the sum: this has a risk code. A party that is alone
+in its column group computes the same at home.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -111,7 +111,7 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
-        # already named as prepared columns, which parties compare before they pool
+        # named like the prepared columns: parties compare names before they pool
         return MappedRows(data, plan.columns, plan.take_logarithms)
     filled = np.empty(0) if fillings is None else fillings.instead
 
@@ -125,8 +125,8 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
 def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Compute the value that fills the gaps of each field, over all rows of the group.
 
-    Raises GuardRefused if a field has so few values that its filling would reveal single
-        rows.
+    Raises GuardRefused if a field has so few values that the one that fills its gaps
+        would reveal single rows.
     """
     plan = context.session.terms.plans[context.slot.column]
     poolings = [pooling_of(fill) for fill in plan.fills]
@@ -143,37 +143,37 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
         sizes = [pooling.sizes[sum_index] for pooling in poolings]
         return np.split(words.view(np.int64), np.cumsum(sizes)[:-1])
 
-    def firsts_fit(words: WordArray) -> bool:
+    def first_sums_fit(words: WordArray) -> bool:
         n, n_members = n_rows(context), len(column_group_members(context))
         pairs = zip(poolings, split(words, 0), strict=True)
         return all(pooling.fits(first, n, n_members) for pooling, first in pairs)
 
-    def seconds_fit(words: WordArray) -> bool:
-        triples = zip(poolings, firsts, split(words, 1), strict=True)
+    def second_sums_fit(words: WordArray) -> bool:
+        triples = zip(poolings, first_sums, split(words, 1), strict=True)
         return all(pooling.fits_second(*sums) for pooling, *sums in triples)
 
-    firsts = yield from Sum(
+    first_sums = yield from Sum(
         "filling-1",
         local=lambda: tally([p.add_to_first_sum for p in poolings], 0),
-        fits=firsts_fit,
+        fits=first_sums_fit,
         decode=lambda words: split(words, 0),
         remember=lambda: [] if alone else [RowsSummed()],
     )
-    n_values = [p.count(first) for p, first in zip(poolings, firsts, strict=True)]
+    n_values = [p.count(first) for p, first in zip(poolings, first_sums, strict=True)]
     for pooling, n in zip(poolings, n_values, strict=True):
         if n < minimum:
             raise GuardRefused(
                 f"All parties together have fewer than {minimum} values of "
                 f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
-    add_seconds = [pooling.add_to_second_sum for pooling in poolings]
-    seconds = yield from Sum(
+    add_to_second_sums = [pooling.add_to_second_sum for pooling in poolings]
+    second_sums = yield from Sum(
         "filling-2",
-        local=lambda: tally(list(map(partial, add_seconds, firsts)), 1),
-        fits=seconds_fit,
+        local=lambda: tally(list(map(partial, add_to_second_sums, first_sums)), 1),
+        fits=second_sums_fit,
         decode=lambda words: split(words, 1),
     )
-    triples = zip(poolings, firsts, seconds, strict=True)
+    triples = zip(poolings, first_sums, second_sums, strict=True)
     fillings = Fillings(
         instead=np.array([pooling.value(*sums) for pooling, *sums in triples]),
         n_values=np.array(n_values),
@@ -250,7 +250,7 @@ _POWERS: Final = PowerCounts()
 
 @dataclass(frozen=True)
 class PooledFilling(ABC):
-    """How the values that fill one field's gaps are pooled, in two sums.
+    """How two sums over one field's values give the value that fills its gaps.
 
     A party's numbers begin at zero, and each batch of values changes them in place.
     """
@@ -332,9 +332,9 @@ class _Mean(PooledFilling):
 class _Median(PooledFilling):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
-    The first sum counts values in 1,024 parts of the range, the second those in the middle
-    parts, in 1,024 parts of each. It finds both middle values: of an even number of
-    values the median is their mean.
+    The first sum counts values in 1,024 parts of the range. The second cuts the two
+    middle parts into 1,024 again, and counts the values in them. It finds both middle
+    values: of an even number of values the median is their mean.
     """
 
     sizes = (BINS, 2 * BINS)

@@ -5,8 +5,9 @@ sum over all members. In a *blind* sum the leader also adds a stream that only t
 knows, so that the analyst cannot read the total either: it hands the total back, and the
 members subtract the stream.
 
-A stream serves one array of one attempt and one list of members, once. A party whose
-transcript differs from that of the others draws other streams, and the total is noise.
+A stream serves one array of one attempt and one list of members, once. If a party's
+transcript differs from that of the others, it draws other streams, and the total is
+noise.
 
 A sum whose total the members read is *checked*: behind its elements each share carries a
 tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
@@ -117,7 +118,7 @@ class CheckedSum:
 
         Raises GuardRefused if there are too few members, or this party is not among them.
         """
-        from clustering_protocols.secrecy import tags  # imported late: it compiles
+        from clustering_protocols.secrecy import tags  # imported late: only to check
 
         members, label = masked_sum.members, masked_sum.label
         check_members(context, members, self.minimum_members)
@@ -147,7 +148,7 @@ class CheckedSum:
 
         Raises ProtocolFailed if elements are out of range, or not the sum of the shares.
         """
-        from clustering_protocols.secrecy import tags  # imported late: it compiles
+        from clustering_protocols.secrecy import tags  # imported late: only to check
 
         label = masked_sum.label
         words = np.array(total[:-1])

@@ -81,7 +81,7 @@ def admit_table(
 ) -> AdmittedTable:
     """Return the part of a party's table that a session sees.
 
-    params: those of the terms, checked.
+    params: the checked parameters of the terms.
     data: the party's own table, as it was read.
 
     Raises InvalidData if its columns differ from the terms, or its rows cannot take part:

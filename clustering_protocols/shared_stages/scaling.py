@@ -53,7 +53,7 @@ class Scaler:
         return self.offset, self.inverse
 
     def farthest_from(self, V: FloatArray) -> float:
-        """Return an upper bound of the squared distances of rows to points V (k, m)."""
+        """Return an upper bound on squared distances of rows from points V (k, m)."""
         return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
 
     def undo(self, Z: FloatArray) -> FloatArray:
@@ -125,7 +125,7 @@ def scaler(
 
 
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
-    """Refuse rows outside the dictionary's ranges, before anything of them is sent.
+    """Refuse rows outside the dictionary's ranges before anything about them is sent.
 
     Prepared fields are left out: they were checked when they were read, and the values
     that fill their gaps may lie outside by a rounding error.

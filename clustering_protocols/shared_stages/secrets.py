@@ -86,7 +86,7 @@ class ColumnSecret(Record):
     secret: str
 
 
-_ENTRIES: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
+_KINDS: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
     "all": AllSecret,
     "row": RowSecret,
     "column": ColumnSecret,
@@ -103,7 +103,7 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
 
 
 def leads(context: PartyContext, scope: Scope) -> bool:
-    """Return whether a party leads its group."""
+    """Return whether a party leads its group of this scope."""
     return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
 
 
@@ -116,7 +116,7 @@ def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
 
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
     """Return 32 bytes that all members of a group derive alike, for one purpose."""
-    return key_from(context.session, context.recall(_ENTRIES[scope]).secret, purpose)
+    return key_from(context.session, context.recall(_KINDS[scope]).secret, purpose)
 
 
 def key_from(session: SessionContext, secret: str, purpose: str) -> bytes:
@@ -135,7 +135,7 @@ def group_mark(
 ) -> str:
     """Return the HMAC-SHA256 (hex) of a value that a group compares via the analyst.
 
-    A bare digest of a few small numbers reveals them to anyone who tries all of them.
+    A bare digest of a few small numbers reveals them to anyone who tries all numbers.
     """
     return hmac.new(group_key(context, scope, purpose), content, sha256).hexdigest()
 
@@ -149,7 +149,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     def reply(
         self, context: PartyContext, task: ShareSecrets, data: DataSource
     ) -> Reply:
-        """Draw the secrets of led groups, and seal them to the members."""
+        """Draw the secrets of the groups that it leads; seal them to their members."""
         envelopes: list[PeerMessage] = []
         remember: list[Record] = []
         for scope in self.scopes:
@@ -157,7 +157,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
             if leader != context.slot.name:
                 continue
             secret = context.stream(f"secret/{scope}").take(32).hex()
-            remember.append(_ENTRIES[scope](secret=secret))
+            remember.append(_KINDS[scope](secret=secret))
             content = GroupSecret(scope=scope, secret=secret)
             envelopes += [PeerMessage(peer=slot, content=content) for slot in members]
         return Reply(
@@ -177,7 +177,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
             group = group_of(context.session.layout, context.slot, content.scope)
             if envelope.peer != group[0] or content.scope not in self.scopes:
                 raise EnvelopeRefused("A secret came from a slot that leads no group.")
-            secrets.append(_ENTRIES[content.scope](secret=content.secret))
+            secrets.append(_KINDS[content.scope](secret=content.secret))
         return secrets
 
 

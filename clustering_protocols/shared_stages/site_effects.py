@@ -12,8 +12,8 @@ and Rabinovic, "Adjusting batch effects in microarray expression data using empi
 Bayes methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
 
 Sites are the parties of a column group of three or more. Centring rows within each site
-removes its effect, so that β follows from sums of products of centred rows (Frisch and
-Waugh).
+removes the site's effect, so that β follows from sums of products of centred rows
+(Frisch and Waugh).
 
 | round | task → contribution: masked share |
 |---|---|
@@ -29,7 +29,7 @@ Waugh).
 
 A total weighted by covariates is an equation for rows whose covariates others may know.
 So each site refuses levels that few of its rows have, and a row that alone determines more
-than half of a fitted value. Its audit counts the sum of all rows, not weighted sums.
+than half of its fitted value. The site's audit counts only the sum of all rows.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     low, high = plan.harmonised_ranges
     middle, reach = (low + high) / 2, high - low
     upper = np.triu_indices(q)
-    pairs = np.concatenate(
+    bounds = np.concatenate(
         [
             np.outer(reach[f:], reach[f:])[upper],
             np.outer(reach[f:], reach[:f]).ravel(),
             reach / 2,
         ]
     )
-    products = FixedPoint.of(n * np.maximum(pairs, np.finfo(np.float64).tiny))
+    products = FixedPoint.of(n * np.maximum(bounds, np.finfo(np.float64).tiny))
 
     def add_products() -> WordArray:
         own = rows.products()
@@ -192,16 +192,17 @@ def shrink(
     gamma: FloatArray = shifts
     delta: FloatArray = variances
     for _ in range(_MOST_STEPS):
-        new: FloatArray = (n * width * shifts + delta * centre) / (n * width + delta)
-        squares = deviations + n * np.square(shifts - new)
-        wide: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
+        weight = n * width
+        new_gamma: FloatArray = (weight * shifts + delta * centre) / (weight + delta)
+        squares = deviations + n * np.square(shifts - new_gamma)
+        new_delta: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
         # as published: a negative shift gives a negative change
         with np.errstate(divide="ignore", invalid="ignore"):
             change = max(
-                (np.abs(new - gamma) / gamma).max(),
-                (np.abs(wide - delta) / delta).max(),
+                (np.abs(new_gamma - gamma) / gamma).max(),
+                (np.abs(new_delta - delta) / delta).max(),
             )
-        gamma, delta = new, wide
+        gamma, delta = new_gamma, new_delta
         if change <= _STEP:
             break
     return gamma, delta

@@ -28,7 +28,7 @@ comes with the next task; one task more brings the last total, and its share is 
 
 The totals are a program's whole state (:class:`SumTotals`). For every task a party runs
 the program from its start, over the totals that it has, up to the first sum without a
-total, and computes that one's :attr:`Sum.local`, once. So a program
+total, and computes this sum's :attr:`Sum.local`, once. So a program
 
 - reads rows and draws at random only within ``local``, or after its last total;
 - yields as many sums as it declares, of the declared sizes: the analyst, who cannot read
@@ -141,7 +141,7 @@ class Sum(Generic[T]):
 
     name: masks are bound to it.
     local: returns the party's own ring elements (m,), uint64 or int64.
-    fits: returns whether the members' shares can have given a total (m,).
+    fits: returns whether shares of the members could add up to a total (m,).
     decode: converts the total (m,) for the program.
     compare: refuses a total (m,) that own elements (m,) cannot be part of.
     remember: returns the records to remember with the share; called before ``local``.
@@ -245,7 +245,7 @@ class SumProgram(Generic[R]):
         task: Record,
         total: WordArray,
     ) -> Turn[R]:
-        """Run the program over all totals so far, up to this sum or to its end.
+        """Run the program over all totals so far, up to this sum or the program's end.
 
         task: has the symbol ``before`` for the size of its total.
 
@@ -366,7 +366,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
         state: AddingUp,
         contributions: Mapping[str, Share],
     ) -> Ask | Finish:
-        """Hand back the totals with the next task."""
+        """Hand back the totals with the next task; finish after the last."""
         if state.phase > self.program.n_sums:
             return Finish()
         totals = {

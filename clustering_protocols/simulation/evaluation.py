@@ -105,7 +105,7 @@ def can_be_pooled(X: FloatArray, parts: Split) -> bool:
 
 def fidelity(pooled: IntArray, labels: IntArray) -> float:
     """Return the adjusted Rand index between labels and those of the pooled run."""
-    # not above: it takes a second to import
+    # imported late: it takes a second to import
     from clustering_protocols.numerics.scores import adjusted_rand
 
     return adjusted_rand(pooled, labels)

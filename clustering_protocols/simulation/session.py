@@ -181,7 +181,7 @@ class Session:
     hands out other tasks, or parties that answer in another order.
 
     params: parameters of any protocol of the catalogue.
-    seed: all entropy of coordinator and parties, and the seed in the terms.
+    seed: the seed in the terms, and of all entropy of coordinator and parties.
     choices: what each party decides alone; see :class:`.PartyContext`.
     timer: a clock in seconds, to measure costs.
     runs_on: the analyst's engine, for kernels over blocks of rows.
@@ -376,7 +376,7 @@ class Session:
             if isinstance(self.move, engine.Choosing):
                 self.choose(None)
             self.turn()
-        return self.build_simulated()
+        return self.build_result()
 
     # The steps of a round
 
@@ -484,7 +484,7 @@ class Session:
         summary = self.final_step.summary
         return engine.read_result(self.agreement, summary) if summary else None
 
-    def build_simulated(self) -> SimulationResult:
+    def build_result(self) -> SimulationResult:
         """Return the result of the simulation, once the session is over."""
         summary, conclusion = self.summary(), self.conclusion
         run = conclusion.chosen if len(self.session.runs) > 1 else None

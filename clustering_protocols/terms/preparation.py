@@ -120,7 +120,7 @@ class Preparation(SparseModel):
         return treatment.model_copy(update={"missing": self.missing})
 
     def check(self, schema: Schema) -> None:
-        """Raise :class:`ValueError` for unknown fields and unfitting treatments."""
+        """Raise ValueError for unknown fields and treatments that do not fit."""
         if unknown := sorted(self._by_name.keys() - set(schema.names)):
             raise ValueError(f"the dictionary describes no field {unknown[0]!r}")
         if idle := sorted(self._by_name.keys() & set(schema.described_names)):
@@ -162,7 +162,7 @@ class Preparation(SparseModel):
 
 
 _FEWEST_HARMONISED: Final = 2
-"""ComBat estimates how site effects vary over columns, so it needs two of them."""
+"""ComBat estimates how site effects vary over columns, so it needs at least two."""
 
 
 def build_imputation(
@@ -175,9 +175,9 @@ def build_imputation(
     """
     fields = []
     for field in schema.clustered_part.fields:
-        levels = field.is_category or field.type == "boolean"
-        ranks = field.is_ordinal and statistic == "median"
-        missing: Missing = "most_frequent" if levels and not ranks else statistic
+        has_levels = field.is_category or field.type == "boolean"
+        by_rank = field.is_ordinal and statistic == "median"
+        missing: Missing = "most_frequent" if has_levels and not by_rank else statistic
         if not field.constraints.required:
             fields.append(Treatment(name=field.name, missing=missing))
     return Preparation(fields=tuple(fields))
@@ -410,7 +410,7 @@ class ColumnPlan:
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the columns of each set of indicators: one for yes-or-no or for gaps."""
+        """Return the columns of each set of indicators; yes-or-no and gaps have one."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -523,7 +523,7 @@ class ColumnPlan:
         )
 
     def fields_by_missing(self, missing: Missing) -> IntArray:
-        """Return the indices of the read fields with this treatment of gaps."""
+        """Return the indices of fields that are read and have this rule for gaps."""
         rules = [piece.treatment.missing for piece in self._pieces]
         rules += [self.preparation.missing] * len(self.described)
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)

@@ -21,7 +21,7 @@ from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:
-    """Return the 32-byte secret that all invitations carry, and no request contains."""
+    """Return the 32-byte secret that all invitations carry, but no request contains."""
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 

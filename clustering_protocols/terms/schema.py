@@ -209,7 +209,8 @@ class Field(SparseModel):
     def extremes(self) -> tuple[float, float]:
         """Return the range of the numbers that encode the field's values.
 
-        These are the bounds of a number or date, or indices of levels (no, yes), from 0.
+        These are the bounds of a number or date, or the indices of levels, from 0 (no
+        is 0, yes is 1).
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))
@@ -267,19 +268,19 @@ class Schema(SparseModel):
     @property
     def used(self) -> Self:
         """Return the dictionary without the fields that are left out."""
-        return self._only("cluster", "describe")
+        return self._with_roles("cluster", "describe")
 
     @property
     def clustered_part(self) -> Self:
         """Return the dictionary of the fields that are clustered."""
-        return self._only("cluster")
+        return self._with_roles("cluster")
 
     @property
     def described_names(self) -> tuple[str, ...]:
         """Return the names of the fields that only profiles show."""
         return tuple(field.name for field in self.fields if field.role == "describe")
 
-    def _only(self, *roles: Role) -> Self:
+    def _with_roles(self, *roles: Role) -> Self:
         fields = tuple(field for field in self.fields if field.role in roles)
         if len(fields) == len(self.fields):
             return self

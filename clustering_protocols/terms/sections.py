@@ -135,7 +135,7 @@ class Evaluation(Section):
 class Release(Section):
     """Profiles of the clusters, field by field, over all parties.
 
-    Where three or more parties hold the same fields, these sum up one profile. Otherwise
+    Where three or more parties hold the same fields, they add up one profile. Otherwise
     each party profiles its own rows, and keeps that profile.
     """
 
@@ -175,8 +175,8 @@ class Release(Section):
 class Retention(Section):
     """The longest time for which the analyst keeps contributions, and the session.
 
-    The terms are signed, so that a party can hold the analyst to it, whatever the
-    analyst's settings say.
+    The terms are signed, so that a party can hold the analyst to these times, whatever
+    the analyst's settings say.
     """
 
     contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(

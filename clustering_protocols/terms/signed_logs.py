@@ -44,7 +44,7 @@ def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
 
 
 def check_receipt(analyst: str, receipt: Receipt) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the analyst of this key signed a receipt."""
+    """Raise :class:`KeyNotAuthentic` unless the holder of this key signed a receipt."""
     signed_bytes = _build_receipt_bytes(
         receipt.session, receipt.slot, receipt.model_dump()
     )
@@ -66,7 +66,7 @@ class SignedLog(BaseModel):
 
     log: ``audit`` of an analyst, or ``ledger`` of a party.
     slot: the party of a ledger; empty for an audit.
-    lines: their exact text, the oldest first.
+    lines: the exact text of each line, the oldest first.
     key, signature: the signer's public key and signature (Ed25519, hex).
     """
 

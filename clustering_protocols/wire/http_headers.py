@@ -59,7 +59,7 @@ def digest_in(field: str) -> str | None:
 
 
 def _decode(match: re.Match[str] | None) -> bytes | None:
-    """Decode the base64 in the group of a match; None if there is none."""
+    """Decode the base64 in a match's group; None without a match or valid base64."""
     try:
         return None if match is None else base64.b64decode(match[1], validate=True)
     except binascii.Error:

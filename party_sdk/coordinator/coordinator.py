@@ -122,7 +122,7 @@ class Coordinator:
         Raises InvalidParameters if a section is unknown or does not fit, or a required
             parameter is missing.
         """
-        session_terms.check_named(params)
+        session_terms.check_chosen(params)
         about = About(title=about) if isinstance(about, str) else about
         if not session_id:
             slug = re.sub(r"[^a-z0-9]+", "-", about.title.lower()).strip("-")[:40]

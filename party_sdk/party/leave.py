@@ -159,4 +159,4 @@ def check_staying(stored: PartySession) -> None:
     if stored.journal.left:
         raise GuardRefused(stored.journal.stopped)
     if stored.result is None:
-        stored.journal.check_going()
+        stored.journal.check_not_stopped()

@@ -95,7 +95,7 @@ class Responder:
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
         last = self._state
-        last.journal.check_going()
+        last.journal.check_not_stopped()
         packet, digest = packets.read(task), sha256(task).hexdigest()
         round_key = (packet.address.round, packet.address.attempt)
         if round_key == last.round_key:

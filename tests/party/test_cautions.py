@@ -15,7 +15,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.session_terms import build_request, check_named, draw_up
+from clustering_protocols.session_terms import build_request, check_chosen, draw_up
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
@@ -180,12 +180,12 @@ def test_a_distance_equal_to_eps_counts_as_within_it(distances: Any) -> None:
 def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
     layout = Layout.lattice(2)
     with pytest.raises(InvalidParameters, match=r"'all_but_one' leaves one .*'all'"):
-        check_named(DataCollaboration(n_clusters=2))
+        check_chosen(DataCollaboration(n_clusters=2))
     for dimensions in ("all", "all_but_one"):
         named = DataCollaboration.model_validate(
             {"n_clusters": 2, "dimensions": dimensions}
         )
-        check_named(named)
+        check_chosen(named)
         request = build_request(named, layout, seed=1)
         earlier = earlier_values(
             read_terms(draw_up("s", request, simulated=True)), "dc"

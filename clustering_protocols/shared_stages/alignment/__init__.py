@@ -2,8 +2,8 @@
 
 A protocol whose row groups span several parties derives its parameters from
 :class:`~.params.AlignedParams` and calls :func:`check`, :func:`risks` and
-:func:`stage`. Each party sorts its rows by their ids at home, rows are matched by their
-position, or the session finds common rows by private set intersection
+:func:`stage`. Either each party sorts its rows by their ids at home, or rows are
+matched by position, or the session finds common rows: by private set intersection
 (:mod:`.intersection`) or by match keys (:mod:`.linkage`).
 """
 
@@ -45,13 +45,13 @@ def risks(params: AlignedParams, layout: Layout) -> list[str]:
 def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) -> Stage:
     """Return the stage that aligns rows; it needs the secrets of row and column groups.
 
-    Its forms, for rows that the terms declare to be the same, rows with common ids and rows
-    linked by match keys, all end with digests that must be equal within a group.
+    There is one for rows that the terms declare to be the same, one for common ids and
+    one for match keys; each ends with digests that must be equal within a group.
 
-    rows_travel: whether parties agree on a secret order of rows; else every row group has
-        one slot, and nothing to intersect.
+    rows_travel: whether parties agree on a secret order of rows; if not, every row
+        group has one slot, and there is nothing to intersect.
     """
-    # not above: the catalogue imports this module for risks alone, and builds no stage
+    # imported late: the catalogue imports this module for risks alone, builds no stage
     if params.alignment.match_keys:
         from clustering_protocols.shared_stages.alignment import linkage
 

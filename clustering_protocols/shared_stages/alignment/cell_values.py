@@ -26,7 +26,7 @@ _SPELLINGS: Final = (
 _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 
 _MOST_STAND_INS: Final = 3
-_LEAST_ROWS, _TIMES = 4, 3
+_LEAST_ROWS, _LEAST_RATIO = 4, 3
 _UNIQUE_SHARE: Final = 0.9
 # a name, which has none of these, may be frequent and still identify a person
 _NOT_IN_NAMES: Final = re.compile(r"[\d@]")
@@ -37,11 +37,11 @@ def is_missing_word(text: str) -> bool:
     return " ".join(text.casefold().split()) in _WORDS
 
 
-def unnamed_rows(ids: Sequence[str]) -> list[int]:
+def rows_without_id(ids: Sequence[str]) -> list[int]:
     """Return the rows whose id has a part that means a missing value.
 
-    Zeros alone (``00000000``) mean one too, unless another id of that length begins with
-    all but two of these zeros: ids then count from zero.
+    An id of zeros alone (``00000000``) is one too, unless another id as long begins
+    with all but two of these zeros: the ids are then numbers counted from zero.
     """
     zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
     stand_ins = {
@@ -61,7 +61,7 @@ def unnamed_rows(ids: Sequence[str]) -> list[int]:
 
 def unnamed_warning(ids: Sequence[str] | None) -> str:
     """Return a warning if there are rows whose id means a missing value."""
-    n = 0 if ids is None else len(unnamed_rows(ids))
+    n = 0 if ids is None else len(rows_without_id(ids))
     if not n:
         return ""
     return (
@@ -82,13 +82,14 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
 
     They are dates, or hold a digit or an at sign in a column whose other cells are nearly
     all different: a postcode may be frequent by nature. Each fills at least four rows, and
-    over three times as many as the next cell; together at most half of the filled ones.
+    over three times as many as the next cell; together they fill at most half of the
+    nonempty rows.
     """
     counts = Counter(filter(None, texts)).most_common()
     for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
         frequent, rare = counts[:n], counts[n:]
         n_rare = sum(count for _, count in rare)
-        stands_out = frequent[-1][1] >= max(_LEAST_ROWS, _TIMES * rare[0][1] + 1)
+        stands_out = frequent[-1][1] >= max(_LEAST_ROWS, _LEAST_RATIO * rare[0][1] + 1)
         if not stands_out or sum(count for _, count in frequent) > n_rare:
             continue
         n_unique = sum(count == 1 for _, count in rare)
@@ -122,15 +123,15 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
     "year-month": lambda day: f"{day.year:04}-{day.month:02}",
     "month-day": lambda day: f"{day.month:02}-{day.day:02}",
 }
-"""The text of a date after the step of this name."""
+"""The function by which the step of this name writes a date as text."""
 
 
 @lru_cache(maxsize=1 << 16)
 def read_date(text: str) -> Date | None:
     """Return the date in a text; None if the text is not a date.
 
-    The year stands first or last. If it is last, the day precedes the month unless that
-    gives no date.
+    The year stands first or last. If it is last, the day precedes the month, unless
+    only the other order gives a date.
     """
     if match := _YEAR_FIRST.fullmatch(text):
         year, month, day = map(int, match.groups())

@@ -2,10 +2,10 @@
 
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
-of its ordered row ids, normalised, and of its column names, which the analyst can only
-compare. The leader of a group also seals its own digests to the other members, so that
-they need not trust the analyst's comparison. From then on the rows of a row group travel in
-an order that only its members know.
+of its normalised row ids, in order, and of its column names; the analyst can only
+compare these digests. The leader of a group also seals its own to the other members, so
+that they need not trust the analyst's comparison. From then on the rows of a row group
+travel in an order that only its members know.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -77,8 +77,8 @@ class CompareDigests(Record):
 class Digests(Record):
     """Contribution, envelope, memory: keyed digests (hex) of row ids and column names.
 
-    For rows without ids the digest is of their number; for rows that nobody else in the row
-    group holds, of an empty list.
+    For rows without ids, the digest covers their number; for rows that no other party
+    holds, it covers an empty list.
     """
 
     kind = "digests"
@@ -110,7 +110,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
     """Compares digests within each row group and each column group."""
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody."""
+        """Ask everybody for digests."""
         return Ask.everybody(session, CompareDigests())
 
     def step(
@@ -119,7 +119,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
         state: Record,
         contributions: Mapping[str, Digests],
     ) -> Ask | Finish:
-        """Finish; fail where a group is not aligned."""
+        """Finish; fail if a group is not aligned."""
         compare(session, contributions)
         return Finish()
 
@@ -171,7 +171,7 @@ def build_digest_reply(
     notes: Mapping[str, object] | None = None,
     asks: str = "",
 ) -> Reply:
-    """Return the reply with own digests, for the analyst and the members of led groups."""
+    """Return a reply with own digests, also sealed to members of groups it leads."""
     members = [
         slot
         for scope in _SCOPES
@@ -193,7 +193,7 @@ def check_selected(
 ) -> None:
     """Refuse envelopes once rows are selected, except equal digests from a leader.
 
-    Raises EnvelopeRefused for another record, and the errors of :func:`check_leaders`.
+    Raises EnvelopeRefused for other records, and the errors of :func:`check_leaders`.
     """
     contents = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
     if len(contents) < len(envelopes):
@@ -202,7 +202,7 @@ def check_selected(
 
 
 def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> None:
-    """Refuse leaders that hold other rows or columns.
+    """Refuse digests of leaders that hold other rows or columns.
 
     contents: the digests in envelopes, by sender.
 
@@ -249,8 +249,8 @@ def digest_names(key: bytes, names: Iterable[str]) -> str:
 def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> Stage:
     """Return the stage; it needs the secrets of row and column groups.
 
-    rows_travel: whether rows travel, in an order to agree on.
-    normalisation: the steps after which ids are compared.
+    rows_travel: whether rows travel, in an order on which the row group agrees.
+    normalisation: the steps that ids go through before they are compared.
     """
     return Stage(
         name=NAME,
@@ -278,20 +278,20 @@ def select_common(
     If fewer rows are common than the terms expect, every operator is asked to decide.
 
     rows: the party's own rows, in the common order of its row group.
-    n_rows: the rows of each slot that take part, as the analyst reports.
+    n_rows: how many rows of each slot take part, as the analyst reports.
     ids: the ids of these rows, in that order; equal for the whole row group.
 
-    Raises GuardRefused if there are too few.
-    Raises ProtocolFailed if rows were selected before, or numbers do not fit.
+    Raises GuardRefused if too few rows are common.
+    Raises ProtocolFailed if rows were selected before, or the numbers do not fit.
     """
     if context.memory.get(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
-    _check_numbers(context, n_rows, len(rows), alignment.minimum_overlap)
+    _check_row_counts(context, n_rows, len(rows), alignment.minimum_overlap)
     session = context.session
     group = session.layout.row_group(context.slot.row)
     ascending = np.sort(rows)
-    canonical = np.searchsorted(ascending, rows).astype(np.int64)
-    travelling = canonical[row_order(context, len(rows)).order]
+    positions = np.searchsorted(ascending, rows).astype(np.int64)
+    travel_order = positions[row_order(context, len(rows)).order]
     asks = ""
     if not context.choices.get(SMALL_OVERLAP):
         asks = _overlap_question(session, n_rows, alignment.minimum_share)
@@ -300,7 +300,7 @@ def select_common(
         digests(context, data, ids),
         remember=[
             Selection(rows=ascending, n_rows=dict(n_rows)),
-            RowOrder(order=travelling),
+            RowOrder(order=travel_order),
         ],
         notes={}
         if is_alone(context)
@@ -314,7 +314,7 @@ def is_alone(context: PartyContext) -> bool:
     return len(context.session.layout.row_group(context.slot.row)) == 1
 
 
-def _check_numbers(
+def _check_row_counts(
     context: PartyContext,
     n_rows: Mapping[str, int],
     n_selected: int,
@@ -357,7 +357,7 @@ def check_overlap(
 ) -> None:
     """Refuse fewer common rows of a row group than the terms require.
 
-    Raises OverlapTooSmall, with a share, but no number.
+    Raises OverlapTooSmall, which tells the share, but no number.
     """
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < minimum:

@@ -71,7 +71,7 @@ class PatternFit(NamedTuple):
 def fit(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> PatternFit:
-    """Return how many ids fit after normalisation, and which further steps make most fit.
+    """Return how many normalised ids fit, and with which further steps most would fit.
 
     patterns: one for each id column.
     ids: the ids as in the table, not normalised.
@@ -85,8 +85,8 @@ def fit(
         new_steps = [step for step in mend if step.partition(":")[0] not in kinds]
         if PADDING in new_steps:
             new_steps.remove(PADDING)
-            normal = (_tokens(pattern, [*steps, *new_steps]) for pattern in patterns)
-            new_steps.append(f"{PADDING}{max(1, *map(len, normal))}")
+            tokens = (_tokens(pattern, [*steps, *new_steps]) for pattern in patterns)
+            new_steps.append(f"{PADDING}{max(1, *map(len, tokens))}")
         n_mended = _n_fitting(patterns, ids, [*steps, *new_steps]) if new_steps else 0
         if n_mended > best.n_mended:
             best = PatternFit(len(ids), n_fitting, tuple(new_steps), n_mended)
@@ -96,7 +96,7 @@ def fit(
 def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
     """Return the patterns that most ids have, one for each of their columns.
 
-    A letter that nine of ten ids of that form share is literal; a digit never is.
+    A letter that nine of ten ids of the pattern share is literal; a digit never is.
     """
     rows = [parts_of(name) for name in ids]
     if not rows:
@@ -137,8 +137,8 @@ def _n_fitting(
         for column in tokens
     ]
     # a number without its zeros may have any length
-    shorter = "strip-zeros" in steps and not find_padded_length(steps)
-    widths = [len(column) if shorter else 0 for column in tokens]
+    may_be_shorter = "strip-zeros" in steps and not find_padded_length(steps)
+    widths = [len(column) if may_be_shorter else 0 for column in tokens]
     n = 0
     for name in ids:
         parts = normal_form(name, steps)

@@ -1,7 +1,8 @@
 """Ids of rows: normalisation and duplicates.
 
 An id is a text. A composite one, of several columns, is the JSON list of its parts
-(:func:`join`), so that different lists give different texts: ("ab", "c"), ("a", "bc").
+(:func:`join`), so that different lists, such as ("ab", "c") and ("a", "bc"), give
+different texts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _STEP: Final = (
     r"|zero-pad:[1-9][0-9]?)$"
 )
 Step = Annotated[str, StringConstraints(pattern=_STEP)]
-"""A step of normalisation; ``zero-pad:8`` fills up to eight characters."""
+"""A step of normalisation; ``zero-pad:8`` adds zeros, up to eight characters."""
 
 PADDING: Final = "zero-pad:"
 Duplicates = Literal["error", "first"]
@@ -97,16 +98,16 @@ def identify(
     names: Sequence[str],
     steps: Collection[Step],
     duplicates: Duplicates,
-    unnamed: Collection[int] = frozenset(),
+    left_out: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the distinct ids of all rows but the unnamed ones, in the rows' order.
+    """Return the distinct ids of all rows except ``left_out``, in the rows' order.
 
     Raises InvalidData if a row has an empty id, or two rows have the same id and duplicates
-        are not allowed. The error counts rows from 1, and shows no id.
+        are an error. The error counts rows from 1, and shows no id.
     """
     row_by_id: dict[str, int] = {}
     for row, name in enumerate(normalise_ids(names, steps)):
-        if row in unnamed:
+        if row in left_out:
             continue
         if '""' in name and "" in json.loads(name):
             raise InvalidData(f"Row {row + 1} has no id after normalisation.")
@@ -135,7 +136,7 @@ def parts_of(name: str) -> list[str]:
 def _apply_joint_steps(
     text: str, steps: Collection[Step], spaces: re.Pattern[str] = _INNER_SPACES
 ) -> str:
-    """Apply the steps that give the same on one text as on several joined ones."""
+    """Apply the steps that change joined texts as they would change each alone."""
     composes = "nfc" in steps or "nfkc" in steps
     form: Literal["NFC", "NFKC"] = "NFKC" if "nfkc" in steps else "NFC"
     if composes and not text.isascii():

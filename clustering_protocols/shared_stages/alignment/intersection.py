@@ -7,8 +7,8 @@ tokens, and without the key nobody can tell which id a token belongs to. The ana
 reports which tokens are common. Common rows are put in the order of their tokens, and a
 keyed digest of their ids shows that the whole row group has selected the same rows.
 
-A leader evaluates once, and for each member at most as many ids as the rows with which it
-joined. A row group of one slot keeps all rows.
+A leader evaluates once, and for each member at most as many ids as that member has rows
+in the roster. A row group of one slot keeps all rows.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -314,7 +314,7 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
 
 
 def as_sorted_texts(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
-    """Return tokens as (t,) texts of bytes; raise InvalidArray if one occurs twice."""
+    """Return tokens as byte strings (t,); raise InvalidArray unless they ascend."""
     flat: NDArray[np.bytes_] = np.ascontiguousarray(tokens).view("S32").reshape(-1)
     if not (flat[:-1] < flat[1:]).all():
         raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")
@@ -391,7 +391,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def _collect_blinded_ids(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> ToEvaluate:
-        """Return the members' blinded ids; refuse more than the member has rows."""
+        """Return the members' blinded ids; refuse more than a member has rows."""
         members = members_by_leader(context.session)[context.slot.name]
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
@@ -435,7 +435,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             ],
         )
 
-    # The other members
+    # Blinding and unblinding
 
     def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         ids = [name.encode() for name in own.ids]
@@ -477,7 +477,7 @@ def _key(context: PartyContext) -> RistrettoKey:
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
-    """Return each party's limit of ids, for the operator to read before any is sent."""
+    """Return each party's limit on ids, for the operator to read before any is sent."""
     session = context.session
     group = session.layout.row_group(context.slot.row)
     return {
@@ -500,7 +500,7 @@ def bind(session: str, agreement: str, row: int) -> bytes:
 def make_tokens(
     context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
-    """Return the sorted SHA-256 of each value with its id, which hides the value."""
+    """Return the SHA-256 of each value with its id, sorted; a hash hides its value."""
     prefix = sha256(length_prefixed("coterie/token/1", context))
     # values have a fixed length
     texts = (value + name for name, value in zip(ids, values, strict=True))

@@ -4,13 +4,13 @@ The parties of a row group form a ring, in the order of their slots. Each masks 
 of its match keys under its own key, in its own secret order, and seals them to the next
 party, which masks them again. The last party of the ring hashes the values, masked by all,
 into tokens. Nobody reads tokens of its own rows, and no party can test a guess without all
-others, not even together with the analyst. Each list passes the ring once, and holds for
-each key as many values as its party has rows.
+others, not even together with the analyst. Each list goes round the ring once, and has
+for each key as many values as its party has rows.
 
-The analyst links the rows of the leader to those of each other party: by the first key
-on which two rows agree, except rows that an earlier key has linked. It reports to each
-party which of its rows take part, but not by which key. Nobody can check these links, as
-cells of one person may differ between tables.
+The analyst links the rows of the leader to those of each other party: two rows are
+linked by the first key on which they agree, unless an earlier key has linked one of
+them. It reports to each party which of its rows take part, but not by which key. Nobody
+can check these links, as cells of one person may differ between tables.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -100,7 +100,7 @@ def n_passes(layout: Layout) -> int:
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
-    """Return the slot some steps after this one in the ring; before it if negative."""
+    """Return the slot ``steps`` after this one in the ring; before it if negative."""
     return group[(group.index(slot) + steps) % len(group)]
 
 
@@ -108,7 +108,7 @@ Tokens = NDArray[np.bytes_]
 
 
 def as_texts(slot: str, tokens: ByteArray) -> Tokens:
-    """Return tokens (k, t, 32) as texts of bytes (k, t).
+    """Return tokens (k, t, 32) as byte strings (k, t).
 
     Raises InvalidArray if a key has a token twice: parties must not send shared values.
     """
@@ -144,7 +144,7 @@ def link(leader: Tokens, other: Tokens) -> IntArray:
 
 
 def common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
-    """Return the list positions of the rows that all parties have, in the same order.
+    """Return each party's list positions of the rows that all have, in one order.
 
     A row of the leader takes part if each other party has a row that is linked to it. Rows
     that only other parties have in common do not.
@@ -250,7 +250,7 @@ class LinkageState(Record):
 
 @dataclass(frozen=True)
 class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
-    """Three rounds for row groups of two parties, and one more for each further party."""
+    """Asks for three rounds, and for one more per party beyond two in a row group."""
 
     alignment: Alignment
 
@@ -258,7 +258,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask every party that shares rows for masked values."""
-        return _ask_sharing(session, MaskKeys(), 0)
+        return _ask_all_rings(session, MaskKeys(), 0)
 
     def step(
         self,
@@ -273,7 +273,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         if state.asked == "show-tokens":
             return self._ask_select(session, contributions)
         if state.n_passed < n_passes(session.layout):
-            return _ask_sharing(session, PassKeys(), state.n_passed + 1)
+            return _ask_all_rings(session, PassKeys(), state.n_passed + 1)
         n_keys = self.alignment.n_keys
         sizes = {
             slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
@@ -317,7 +317,7 @@ def link_groups(
     return positions
 
 
-def _ask_sharing(
+def _ask_all_rings(
     session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
 ) -> Ask:
     slots = [slot for group in shared_groups(session.layout) for slot in group]
@@ -365,7 +365,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the previous party's list; check its size against the party it is from."""
+        """Store the list that the previous party sent; check turn and size."""
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
@@ -479,7 +479,7 @@ def hash_points(context: bytes, points: ByteArray) -> ByteArray:
 
 
 def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
-    """Return the own rows that take part, in the common order of the row group."""
+    """Return this party's rows that take part, in the row group's common order."""
     if is_alone(context):
         return np.arange(n_rows)
     order = context.recall(ListOrder).order

@@ -87,7 +87,7 @@ MatchKey = Annotated[
     StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=_MOST_CHARACTERS),
     AfterValidator(lambda text: " + ".join(map(str, read_match_key(text)))),
 ]
-"""The text of a match key, in one spelling."""
+"""The text of a match key, in its standard spelling."""
 
 
 def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
@@ -114,22 +114,22 @@ def step_function(step: str) -> Callable[[str], str]:
     if kind == "sorted-names":
         return lambda text: " ".join(sorted(_NAME.findall(text)))
     if kind == "transliterate":
-        return _transliterate()
+        return _build_transliterator()
     if kind in {"soundex", "metaphone"}:
-        return _phonetic(kind)
+        return _build_phonetic_encoder(kind)
     if kind == "cologne":
-        encode = _library("cologne_phonetics").encode
+        encode = _import_library("cologne_phonetics").encode
         return lambda text: "".join(code for _, code in encode(text))
     return lambda text: apply_steps(text, [step])
 
 
-def _transliterate() -> Callable[[str], str]:
-    latin = _library("anyascii").anyascii
+def _build_transliterator() -> Callable[[str], str]:
+    latin = _import_library("anyascii").anyascii
     return lambda text: latin(text).lower()
 
 
-def _phonetic(kind: str) -> Callable[[str], str]:
-    latin, encode = _transliterate(), getattr(_library("jellyfish"), kind)
+def _build_phonetic_encoder(kind: str) -> Callable[[str], str]:
+    latin, encode = _build_transliterator(), getattr(_import_library("jellyfish"), kind)
 
     def encode_letters(text: str) -> str:
         letters = _NON_LETTERS.sub("", latin(text))
@@ -139,7 +139,7 @@ def _phonetic(kind: str) -> Callable[[str], str]:
     return encode_letters
 
 
-def _library(name: str) -> ModuleType:
+def _import_library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:
@@ -184,12 +184,12 @@ class KeyValues:
 def key_values(
     names: Sequence[str], keys: Sequence[str], normalisation: Sequence[Step]
 ) -> list[KeyValues]:
-    """Return the values of match keys of a party's rows.
+    """Return the values of match keys in a party's rows.
 
     names: the ids of the rows, each made of the texts of the keys' columns.
 
     Raises InvalidData if an id has another number of parts than the keys have columns.
-    Raises GuardRefused if a library is missing.
+    Raises GuardRefused if the library of a step is missing.
     """
     cells = _read_cells(names, columns_of(keys), normalisation)
     values = {column: without_stand_ins(texts) for column, texts in cells.items()}
@@ -257,7 +257,7 @@ def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
 
 
 def _map_distinct(texts: Sequence[str], function: Callable[[str], str]) -> list[str]:
-    """Apply a function to each non-empty text, once to equal ones."""
+    """Apply a function to each nonempty text, only once to equal texts."""
     values = {
         text: function(text).replace(_SEPARATOR, " ") if text else ""
         for text in set(texts)

@@ -25,7 +25,7 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment import identifiers
-from clustering_protocols.shared_stages.alignment.cell_values import unnamed_rows
+from clustering_protocols.shared_stages.alignment.cell_values import rows_without_id
 from clustering_protocols.shared_stages.alignment.id_patterns import Pattern
 from clustering_protocols.shared_stages.alignment.identifiers import (
     Duplicates,
@@ -133,7 +133,7 @@ class Alignment(Params):
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit defaults of fields that earlier terms do not have."""
+        """Omit fields that earlier terms do not have, if they have their defaults."""
         values: dict[str, Any] = write(self)
         newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
         for name in newer_fields:
@@ -156,7 +156,8 @@ class Alignment(Params):
 
         Without match keys the id is the only key.
 
-        Raises InvalidData if the table lacks their columns, or too many rows share a value.
+        Raises InvalidData if the table lacks a key's columns, or a key has too few
+            unique values.
         """
         if not self.match_keys:
             own = self.identify(data)
@@ -178,12 +179,12 @@ class Alignment(Params):
 
         With ``ecdh`` a row whose id means a missing value takes no part.
 
-        Raises InvalidData if rows have no ids, or duplicate ones, as the terms say.
+        Raises InvalidData if rows have no ids, or duplicate ids that the terms refuse.
         """
         if data.ids is None:
             raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
-        unnamed = set(unnamed_rows(data.ids)) if self.method == "ecdh" else set()
-        return identify(data.ids, self.normalisation, self.duplicates, unnamed)
+        left_out = set(rows_without_id(data.ids)) if self.method == "ecdh" else set()
+        return identify(data.ids, self.normalisation, self.duplicates, left_out)
 
 
 class AlignedParams(Params):
@@ -220,8 +221,8 @@ class AlignedParams(Params):
         None for all rows in the order of the table. A party that shares rows with nobody
         needs no ids, and keeps the order of its table.
 
-        Raises InvalidData if rows that are matched by ids have none, or duplicate ones, as
-            the terms say.
+        Raises InvalidData if rows that are matched by ids have none, or duplicate ids
+            that the terms refuse.
         Raises GuardRefused if a library for the intersection is missing.
         """
         alignment = self.alignment

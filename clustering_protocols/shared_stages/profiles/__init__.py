@@ -1,8 +1,8 @@
 """Stage: profiles of the clusters of the chosen run, field by field.
 
 The engine adds it after a protocol's last stage where the terms release profiles, and
-hands out labels with its first task. The stage knows no protocol: it reads labels, the
-fields of the dictionary, and the rows.
+hands out labels with the stage's first task. The stage is the same for all protocols:
+it reads labels, the fields of the dictionary, and the rows.
 
 | round | task → contribution |
 |---|---|
@@ -28,17 +28,17 @@ from clustering_protocols.shared_stages.profiles.totals import N_SUMS
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
-Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
+OutcomeReader = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
 """Returns the outcome that the protocol computes from the result in a TakeLabels task."""
 
 
 NAME: Final = "profiles"
 
 
-def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
+def stage(release: Release, read_outcome: OutcomeReader, results_to: Audience) -> Stage:
     """Return the stage; it needs the secrets of column groups.
 
-    labelled: returns the outcome that the protocol computes from a result.
+    read_outcome: returns the outcome that the protocol computes from a result.
     results_to: the kind of group in which all get the same result.
     """
 
@@ -50,7 +50,7 @@ def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
     def party() -> Any:
         from clustering_protocols.shared_stages.profiles.roles import ProfilesParty
 
-        return ProfilesParty(release, labelled)
+        return ProfilesParty(release, read_outcome)
 
     reading = Exchange(messages.ReadProfiles, messages.ProfilesRead)
     return Stage(

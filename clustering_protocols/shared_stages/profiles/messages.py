@@ -112,7 +112,7 @@ class ReadProfiles(Record):
 
 
 class ProfilesRead(Record):
-    """Contribution: confirms that the own column group's profile fits its totals."""
+    """Contribution: confirms that the profile of this column group fits its totals."""
 
     kind = "profiles-read"
 

@@ -197,11 +197,11 @@ def _describe_field(field: Field) -> dict[str, Any]:
 def _without_rare(
     counts: IntArray, names: list[str], smallest: int
 ) -> tuple[IntArray, list[str], MaskArray]:
-    """Return counts in which the rare levels of each line are merged into the last one.
+    """Return counts in which the rare levels of each line are merged into a last level.
 
     In each line the levels of fewer than ``smallest`` rows, empty ones included, form one
     group, which the next rarest levels join until it has ``smallest`` rows. A line with
-    fewer than two groups is not shown: one yes among many no would point at a person.
+    fewer than two levels is not shown: one yes among many noes would point at a person.
 
     Returns counts, int64 (l, groups).
     Returns names, list of str.
@@ -234,10 +234,10 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
 
 
 def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the step to which means and spreads of a number are rounded.
+    """Return the step to which means and spreads of a numeric field are rounded.
 
     It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
-    number's spread, or of its absolute value if it is constant.
+    field's spread, or of its absolute value if it is constant.
     """
     between, within = _variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
@@ -245,7 +245,7 @@ def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
 
 
 def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the spread between lines divided by the spread within them, for a field.
+    """Return a field's spread between lines divided by its spread within them.
 
     counts: int64 (l,).
     means, variances: float64 (l,) or (l, levels).

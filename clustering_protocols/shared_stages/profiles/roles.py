@@ -28,7 +28,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.profiles import Labelled, messages
+from clustering_protocols.shared_stages.profiles import OutcomeReader, messages
 from clustering_protocols.shared_stages.profiles.profile import agree, profile_of
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
@@ -81,15 +81,15 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
                 group: add_shares([shares[slot].words for slot in group])
                 for group in groups
             }
-            after = state.model_copy(update={"sum": state.sum + 1})
+            next_state = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < N_SUMS:
-                return self._ask_sum(session, after, sums)
+                return self._ask_sum(session, next_state, sums)
             tasks = {
                 slot: messages.TellProfile(total=total)
                 for group, total in sums.items()
                 for slot in group
             }
-            return Ask(state=after, tasks=tasks)
+            return Ask(state=next_state, tasks=tasks)
         if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
             return _publish(session, state, contributions)
         return Finish()
@@ -146,16 +146,16 @@ Task = (
 class ProfilesParty(PartyRole[Params, Task]):
     """Stores the labels, adds up over its column group, computes the profile.
 
-    labelled: returns the outcome that the protocol computes from a result.
+    read_outcome: returns the outcome that the protocol computes from a result.
     """
 
     release: Release
-    labelled: Labelled
+    read_outcome: OutcomeReader
 
     def reply(self, context: PartyContext, task: Task, data: DataSource) -> Reply:
         """Return the answer to one of the stage's tasks."""
         if isinstance(task, messages.TakeLabels):
-            return _store_labels(task, self.labelled(context, task, data))
+            return _store_labels(task, self.read_outcome(context, task, data))
         if isinstance(task, messages.AddProfile):
             return _add_share(self.release, context, task, data)
         if isinstance(task, messages.TellProfile):
@@ -228,7 +228,7 @@ def _make_profile(
 
 
 def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Reply:
-    """Refuse a profile of own fields that differs from their totals."""
+    """Refuse unrequested profiles, and a profile of own fields unlike its totals."""
     published = messages.read_profiles(task.text)
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))

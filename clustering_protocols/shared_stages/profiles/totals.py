@@ -10,7 +10,7 @@
 | 6 | histograms on the grid | |
 
 Every sum has space for as many lines as there are clusters, so that its size reveals
-nothing. A line with fewer values of a number than its minimum adds none to sums 3 to 6.
+nothing. A line with too few values of a number adds none of them to sums 3 to 6.
 
 Histograms count values by the parts of a grid. A value *cut to the grid* is the middle of
 its part; where every whole number has its own part, it is the number itself.
@@ -102,7 +102,7 @@ def levels_of(field: Field) -> tuple[str, ...]:
 
 PARTS: Final = 64
 SIZE: Final = PARTS + 2
-"""Counts of a histogram: first values below the grid, last values above it."""
+"""Counts in a histogram: the first is of values below the grid, the last above it."""
 
 _SPREADS: Final = 4.0
 _DIGITS: Final = 9
@@ -170,11 +170,12 @@ class Grid:
 
         NaN is in the first part.
         """
-        several = self.width > 0
-        position = np.floor((values - self.low) / np.where(several, self.width, 1.0))
+        has_parts = self.width > 0
+        divisor = np.where(has_parts, self.width, 1.0)
+        position = np.floor((values - self.low) / divisor)
         last = (values == self.low + PARTS * self.width) & ~self.whole  # the upper end
         position = np.where(last, PARTS - 1, position)
-        part = np.clip(np.where(several, position, 0), -1, PARTS) + 1
+        part = np.clip(np.where(has_parts, position, 0), -1, PARTS) + 1
         parts: IntArray = np.nan_to_num(part).astype(np.int64)
         return parts
 
@@ -412,7 +413,7 @@ class ProfileTotals:
         return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether the members can have sent this next sum, given earlier ones."""
+        """Return whether members could have sent the next sum, given earlier sums."""
         total = words.view(np.int64)
         totals, sum_number = self.with_sum(total), len(self.sums) + 1
         if sum_number == SIZES:

@@ -5,11 +5,11 @@ No centroid of a start is a single row.
 | round | task → contribution | envelopes |
 |---|---|---|
 | 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
-| 2 | `settle` → `settled` | the leader's to all: `start-centroids`, or `lane-starts` |
+| 2 | `settle` → `settled` | from the leader: `start-centroids`, or `lane-starts` |
 | 3 | `confirm` → `confirmed` | |
 
-Several starts that race come as `lane-starts`. After all have confirmed, every party has
-the start, even one that is not asked for the first update.
+Several starts, the *lanes* of a race, come as `lane-starts`. After all have confirmed,
+every party has the start, even one that is not asked for the first update.
 
 Parameters of a protocol with such starts have ``n_clusters``, ``init`` and ``start``,
 ``initial_centroids``, ``n_init`` and ``scaling``.
@@ -34,7 +34,7 @@ _role = roles_of(__name__)
 
 
 def check_given(params: Any) -> None:
-    """Refuse a given start without centroids, or centroids that do not fit."""
+    """Refuse a given start without centroids, and centroids that do not fit."""
     centroids = params.initial_centroids
     if (params.start == "given") != (centroids is not None):
         raise InvalidParameters("init 'given' and initial_centroids need each other.")

@@ -33,7 +33,7 @@ DESCRIBED: Final = 2
 One is too few if sizes differ much: k-means splits a party's largest cluster, and no
 centroid remains for the smallest.
 """
-_ROWS_OF_EACH: Final = 15
+_ROWS_PER_CLUSTER: Final = 15
 """With fewer rows per described cluster, a party describes one per session cluster."""
 _N_INIT: Final = 50
 _N_INIT_LOCAL: Final = (5, 20)
@@ -72,7 +72,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
 
     X: float64 (n, m), scaled rows; fewer than five are not described.
     """
-    # not above: an analyst draws no start
+    # imported late: an analyst draws no start
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
     n_described = DESCRIBED * k
@@ -81,7 +81,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
     if len(X) < LEAST_OWN_ROWS:
         return Candidates(centroids=centroids, sizes=sizes)
     rows = ScaledRows.scale(ArrayRows(X), ONE_THREAD, n_described)
-    n_clusters = n_described if len(X) >= _ROWS_OF_EACH * n_described else k
+    n_clusters = n_described if len(X) >= _ROWS_PER_CLUSTER * n_described else k
     n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
     n_init = int(np.clip(10**6 // (len(X) * n_clusters), *_N_INIT_LOCAL))
     seeds = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
@@ -168,7 +168,7 @@ def round_mean(members: FloatArray) -> FloatArray:
 
 
 def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
-    """Return the means (k, m) of random rows and their four nearest neighbours."""
+    """Return k means (k, m), each of a random row and its four nearest neighbours."""
     means, size = np.empty((k, X.shape[1])), min(N_NEIGHBOURS, len(X))
     for c, row in enumerate(stream.permutation(len(X))[:k]):
         distances = np.square(X - X[row]).sum(axis=1)

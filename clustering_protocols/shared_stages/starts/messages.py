@@ -24,7 +24,7 @@ class Candidates(Record):
     """Envelope: centroids and sizes of a party's own clusters, stacked start by start.
 
     centroids: in scaled units.
-    sizes: rows of each cluster, to the nearest five; 0 where it describes none.
+    sizes: rows of each cluster, to the nearest five; 0 where there is no cluster.
     """
 
     kind = "candidates"
@@ -68,7 +68,7 @@ class StartKept(Record):
 
 
 class StartState(Record):
-    """The analyst's state while the parties agree on a start: its last question."""
+    """The analyst's state while the parties agree on a start: its last task."""
 
     kind = "starting"
 
@@ -76,7 +76,7 @@ class StartState(Record):
 
 
 class LaneStarts(Record):
-    """Envelope, and memory until one start is chosen: V(0) of each, in scaled units."""
+    """Envelope, and memory until a start is chosen: V(0) per lane, in scaled units."""
 
     kind = "lane-starts"
     meaning = "The centroids from which all parties start, for the parties."

@@ -79,7 +79,7 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
         state: messages.StartState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Have the leader settle the start and the others confirm it."""
+        """Have the leader settle the start, then everybody confirm it."""
         if state.asked == "confirm":
             return Finish()
         return _ask(session, "settle" if state.asked == "propose" else "confirm")
@@ -165,8 +165,8 @@ def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
     session, params = context.session, context.session.params
     proposed = context.recall(messages.ProposedByAll)
     width = proposed.centroids.shape[1]
-    described = clusters.DESCRIBED * params.n_clusters
-    shape = (len(session.slots), params.n_init, described)
+    n_described = clusters.DESCRIBED * params.n_clusters
+    shape = (len(session.slots), params.n_init, n_described)
     if proposed.sizes.size != np.prod(shape):
         raise ProtocolFailed("The candidates of a party are missing.")
     by_party = proposed.sizes.reshape(shape).astype(np.float64)

@@ -2,7 +2,7 @@
 
 Means and spreads of column groups of three parties or more are pooled by blind masked
 sums. Groups of two use envelopes to the group's leader, and so do ranges, which cannot be
-summed: both have risk codes. A party that is alone measures at home.
+summed: both have risk codes. A party alone in its group measures at home.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs, if any."""
     if not (moments or ranges):
         return ()
-    # not above: the catalogue imports this module for risks alone, and builds no stage
+    # imported late: the catalogue imports this module for risks alone, builds no stage
     from clustering_protocols.shared_stages.statistics import (
         by_leader,
         moments as masked,

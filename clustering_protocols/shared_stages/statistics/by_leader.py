@@ -3,8 +3,9 @@
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
 rows of a column group. If the terms declare no ranges, each party seals its own moments
 or ranges to the group's leader, which pools them and seals the result to the members. The
-analyst sees nothing; the leader sees each member's, which has a risk code. Moments of
-three parties or more are pooled by :mod:`.moments`, which shows no party's own to others.
+analyst sees nothing; the leader sees what each member sends, which has a risk code.
+Groups of three parties or more pool moments by :mod:`.moments`, which hides each
+party's own moments.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -120,7 +121,7 @@ def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
     """Return the moments of a party's rows, in two passes over the batches.
 
     The second pass sums squared deviations from the mean: sums of squares would lose
-    all digits of a feature whose mean is large against its spread.
+    all digits of a feature whose mean is far larger than its spread.
     """
     width = len(data.columns)
     total, low = np.zeros(width), np.full(width, np.inf)
@@ -268,7 +269,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
-        return units.ask(context, data.columns, own, pooled)
+        return units.question_for(context, data.columns, own, pooled)
 
 
 def stage(

@@ -1,10 +1,11 @@
 """Stage: pooled mean and spread of a column group's features, by blind masked sums.
 
-Its column groups have three parties or more. Nobody sees another party's moments, the
-analyst reads none at all, and the terms need no ranges. Fixed-point sums need a bound: so
-the parties first count, per feature, the power of two that bounds each party's values, and
-again that of deviations from the pooled mean. Deviations are squared, never values: with
-mean 10^6 and spread 1, sums of squared values would keep no digit of the spread.
+It is for column groups of three parties or more. Nobody sees another party's moments,
+the analyst reads none at all, and the terms need no ranges. Fixed-point sums need a
+bound: so the parties first count, per feature, the power of two that bounds each
+party's values, and later the power that bounds its deviations from the pooled mean.
+Deviations are squared, never values: with mean 10^6 and spread 1, sums of squared
+values would keep no digit of the spread.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -118,7 +119,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     own = measure(data, moments=True, ranges=False)
     return Findings(
         [pooled, PooledReach(powers=reach)],
-        doubts=units.ask(context, data.columns, own, pooled),
+        doubts=units.question_for(context, data.columns, own, pooled),
     )
 
 

@@ -52,7 +52,7 @@ class PowerCounts:
         names: the names of the columns (m,).
         limit: the largest power that is allowed; ``highest`` if None.
 
-        Raises InvalidData if a column needs a larger one.
+        Raises InvalidData if a column needs a larger power.
         """
         powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
         excessive = np.flatnonzero(powers > (self.highest if limit is None else limit))
@@ -101,7 +101,7 @@ def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
 
 
 def count_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
-    """Return the sum (m,) of values (n, m) in whole units, each rounded.
+    """Return the sum (m,) of values (n, m), each rounded to whole units.
 
     So the sum does not depend on how rows are split among parties and batches.
 

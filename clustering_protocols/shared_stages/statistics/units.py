@@ -1,4 +1,4 @@
-"""Finds columns whose values seem to have another unit than those of other parties.
+"""Finds columns whose values seem to be in a different unit from those of others.
 
 A limit in pooled deviations would not work: a party with the share f of all rows is at most
 √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each party computes
@@ -13,12 +13,12 @@ that:
   name does not suggest the quantity, as most ratios are near some factor;
 - or its deviation is thirty times that of the others, whose values are all far from 0.
 
-Filled gaps are removed first: with two units the pooled mean lies between both, and a few
-gaps filled with it would widen both so much that they overlap. A positive column whose
-deviation is half its mean or more is also compared by its logarithms, as if it were
-lognormal: there one group of patients may have several times the mean and the deviation of
-another. Its logarithms must differ by 3.5 deviations, unless its name suggests the
-conversion.
+Filled gaps are removed first: with two units the pooled mean lies between the parties'
+values, and a few gaps filled with it would widen both spreads until they overlap. A
+positive column whose deviation is half its mean or more is also compared by its
+logarithms, as if it were lognormal: in such a column one group of patients may have
+several times the mean and the deviation of another. Its logarithms must differ by 3.5
+deviations, unless its name suggests the conversion.
 
 Molar masses give the factors between mg/dl and mmol/l. HbA1c: the master equation of
 Hoelzel et al., "IFCC reference system for measurement of hemoglobin A1c in human blood",
@@ -81,7 +81,8 @@ class Measurement:
 
     index: among the columns of the session.
     description: its name and its title, with the unit.
-    is_logarithm: whether its values are logarithms: there another unit adds a number.
+    is_logarithm: whether its values are logarithms, to which another unit adds a
+        constant.
     """
 
     index: int
@@ -95,14 +96,14 @@ class Suspect:
     """A column in which own rows seem to have another unit.
 
     conversion: from the party's unit to that of the others, if one is known.
-    has_name: whether the column's name suggests its quantity.
+    name_fits: whether the column's name suggests the conversion's quantity.
     """
 
     name: str
     own_mean: float
     other_mean: float
     conversion: Conversion | None
-    has_name: bool = False
+    name_fits: bool = False
 
     def sentence(self, reference: str) -> str:
         """Return the comparison with rows of ``reference``, for the operator's screen."""
@@ -118,7 +119,7 @@ class Suspect:
             return f"{means} The factor is about {ratio:.3g}."
         if not conversion.quantity:
             return f"{means} The factor is likely {conversion.factor:g}."
-        if self.has_name:
+        if self.name_fits:
             return (
                 f"{means} Likely: {conversion.quantity} in {conversion.first} here, in "
                 f"{conversion.second} there ({conversion.formula})."
@@ -130,7 +131,7 @@ class Suspect:
 
 
 class Distribution(NamedTuple):
-    """Mean and standard deviation (m,) of each column; the latter is 0 if constant."""
+    """Mean and standard deviation (m,) of each column; the deviation 0 if constant."""
 
     mean: FloatArray
     deviation: FloatArray
@@ -218,21 +219,22 @@ def suspects(
         if _distances(own_column, other_column)[1] < _MATCHING_NAME.distance:
             continue
         conversion = _find_conversion(column, own_column, other_column)
-        has_name = conversion is not None and conversion.matches(column.description)
-        is_plain = not (has_name or column.is_logarithm)
+        name_fits = conversion is not None and conversion.matches(column.description)
+        is_plain = not (name_fits or column.is_logarithm)
         if is_plain and not _are_logarithms_apart(own_column, other_column):
             continue
         if conversion is not None or _is_apart(column, own_column, other_column):
             means = own_column.mean, other_column.mean
-            yield Suspect(column.name, *means, conversion, has_name)
+            yield Suspect(column.name, *means, conversion, name_fits)
 
 
-def ask(
+def question_for(
     context: PartyContext, names: Sequence[str], own: Moments, pooled: Moments
 ) -> str:
     """Return the question to the operator before rows are used.
 
-    Empty if they have decided already, if the party is alone, or if no column is suspect.
+    Empty if the operator has decided already, the party is alone, or no column is
+    suspect.
     """
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
         return ""
@@ -300,7 +302,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
-    """Return whether a column differs more than a different mix of cases explains."""
+    """Return whether a column differs more than another mix of cases would explain."""
     near, far = _distances(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
@@ -324,12 +326,12 @@ def _find_conversion(
     _, distance = _distances(own, foreign)
     best: tuple[bool, float, Conversion] | None = None
     for conversion in CONVERSIONS:
-        has_name = conversion.matches(column.description)
-        limits = _MATCHING_NAME if has_name else _ANY_NAME
-        if distance < limits.distance or (conversion.offset and not has_name):
+        name_fits = conversion.matches(column.description)
+        limits = _MATCHING_NAME if name_fits else _ANY_NAME
+        if distance < limits.distance or (conversion.offset and not name_fits):
             continue  # an offset fits too often, unless the name suggests it
         misfit = _misfit(column, conversion, own, foreign, limits)
-        key = (not has_name, misfit)
+        key = (not name_fits, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
             best = (*key, conversion)
     return None if best is None else best[2]
@@ -370,7 +372,7 @@ class Conversion:
     """Two units of a quantity: ``second = factor * first + offset``.
 
     quantity: empty for units that measure many things.
-    stems: parts of the names of such columns, in lower case.
+    stems: parts of the names of columns of this quantity, in lower case.
     """
 
     quantity: str

@@ -77,7 +77,7 @@ def otherwise(example: Example[Any]) -> simulation.SimulationResult:
     session = begun(example, SEED, Otherwise)
     session.to_the_end()
     session.kill()
-    return session.build_simulated()
+    return session.build_result()
 
 
 def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:

@@ -194,7 +194,7 @@ def test_the_best_read_field_has_the_largest_correlation() -> None:
     r = np.abs(np.corrcoef(np.hstack([Z, Z @ directions.T]), rowvar=False))
     width = X.shape[1]
     names = [str(place) for place in range(width)]
-    name, found = compared(Z, names).best_read
+    name, found = compared(Z, names).most_readable
     np.testing.assert_allclose(found, r[:width, width:].max(), rtol=1e-9)
     assert name == names[int(r[:width, width:].max(axis=1).argmax())]
 
@@ -202,7 +202,7 @@ def test_the_best_read_field_has_the_largest_correlation() -> None:
 def test_a_constant_column_is_not_what_is_read_best() -> None:
     """The mean of equal numbers may be off in its last digit: that is no spread."""
     found = compared(np.ones((9, 2)), ["a", "b"])
-    assert (found.best_read, found.largest[1]) == (("a", 0.0), 0.0)
+    assert (found.most_readable, found.largest[1]) == (("a", 0.0), 0.0)
     for spreads in ([0.1, 1e-34], [1e-34, 0.1]):
         found = ComparedColumns(
             fields=tuple(
@@ -211,4 +211,4 @@ def test_a_constant_column_is_not_what_is_read_best() -> None:
             covariance=np.diag(spreads),
             foreign_variances=np.empty(0),
         )
-        assert found.best_read[0] == "varies"
+        assert found.most_readable[0] == "varies"

@@ -12,7 +12,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.shared_stages.alignment.cell_values import (
     _WORDS,
     frequent_stand_ins,
-    unnamed_rows,
+    rows_without_id,
     unnamed_warning,
 )
 from clustering_protocols.shared_stages.alignment.identifiers import join
@@ -31,7 +31,7 @@ def birth_dates(n: int, seed: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("word", ["unknown", "NaN", "NA", " null ", "N/A", "Unbekannt"])
 def test_words_for_no_value_are_no_ids(word: str) -> None:
-    assert unnamed_rows(["P1", word, join(["a", word]), "Nadia"]) == [1, 2]
+    assert rows_without_id(["P1", word, join(["a", word]), "Nadia"]) == [1, 2]
 
 
 def test_the_page_and_the_party_in_typescript_have_the_same_words() -> None:
@@ -41,9 +41,9 @@ def test_the_page_and_the_party_in_typescript_have_the_same_words() -> None:
 
 
 def test_zeros_alone_are_no_id_unless_ids_count_from_them() -> None:
-    assert unnamed_rows(["00000000", "00004711", "0"]) == [0]
-    assert unnamed_rows(["000", "003", "002"]) == []
-    assert unnamed_rows(["0000", "0099", "4711"]) == []
+    assert rows_without_id(["00000000", "00004711", "0"]) == [0]
+    assert rows_without_id(["000", "003", "002"]) == []
+    assert rows_without_id(["0000", "0099", "4711"]) == []
 
 
 def test_rows_without_an_id_are_counted_and_never_named() -> None:

@@ -248,7 +248,7 @@ def test_labels_that_were_profiled_are_those_that_come_out(
 
 @pytest.fixture
 def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    honest = stages.labelled_by
+    honest = stages.reader_of
 
     def lying(lasts: Any) -> Any:
         labelled = honest(lasts)
@@ -262,7 +262,7 @@ def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
         return of
 
-    monkeypatch.setattr(stages, "labelled_by", lying)
+    monkeypatch.setattr(stages, "reader_of", lying)
     engine.load.cache_clear()
     yield
     engine.load.cache_clear()

@@ -162,7 +162,7 @@ def _results(session: simulation.Session) -> Iterator[tuple[str, dict[str, Any]]
         packet = packets.read(result)
         record = packet.header.record
         yield f"{record['kind']}, to {slot}", _line(record, packet.arrays)
-    simulated = session.build_simulated()
+    simulated = session.build_result()
     for slot, outcome in simulated.outcomes.items():
         yield f"read by {slot}", _outcome(outcome)
     figures = [each.values for each in simulated.figures]
