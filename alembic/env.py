@@ -20,12 +20,10 @@ def run(connection: Connection) -> None:
         context.run_migrations()
 
 
-given = context.config.attributes.get("on")
-if isinstance(given, Connection):
-    run(given)
+bind = context.config.attributes.get("on")
+if isinstance(bind, Connection):
+    run(bind)
 else:
-    engine = (
-        given if isinstance(given, Engine) else Database(Settings().database).engine
-    )
-    with changing_schema(engine) as opened:
-        run(opened)
+    engine = bind if isinstance(bind, Engine) else Database(Settings().database).engine
+    with changing_schema(engine) as connection:
+        run(connection)

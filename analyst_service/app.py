@@ -153,7 +153,7 @@ def create_app(
 
 
 def _describe(app: FastAPI) -> None:
-    """Extend ``app.openapi`` by what FastAPI cannot derive from the routes."""
+    """Extend ``app.openapi`` with what FastAPI cannot derive from the routes."""
     generate = app.openapi
     routes = [route for router in ROUTERS for route in router.routes]
     with_caller = frozenset(

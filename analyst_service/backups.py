@@ -153,9 +153,9 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
     try:
         shutil.copyfile(folder / "database.db", path)
         with Transaction(_engine_of(path)) as transaction:
-            for check, passed in {"integrity": [("ok",)], "foreign_key": []}.items():
+            for check, expected in {"integrity": [("ok",)], "foreign_key": []}.items():
                 rows = transaction.execute(sa.text(f"PRAGMA {check}_check")).all()
-                if rows != passed:
+                if rows != expected:
                     raise BackupFailed(_DAMAGED)
         migrate(_engine_of(path))
         with Transaction(_engine_of(path)) as transaction:
@@ -185,7 +185,7 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
 def _restore_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Copy blobs, key and store mark from a backup; refuse if others are here."""
+    """Copy blobs, key and store mark from a backup; refuse if the analyst has others."""
     store, path = settings.blob_place.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:

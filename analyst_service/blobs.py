@@ -58,7 +58,7 @@ class FileBlobStore:
         return self._tmp / secrets.token_hex(16)
 
     def put(self, content: bytes) -> str:
-        """Store bytes and return their digest. Durable when it returns."""
+        """Store bytes durably, and return their digest."""
         return self.draft().keep_pieces([content])
 
     def map(self, digest: str) -> Buffer:
@@ -72,7 +72,7 @@ class FileBlobStore:
         """Return a range of a blob; an object store fetches only that range.
 
         ``check`` is the SHA-256 of the range; without it the whole blob is fetched and
-        checked against its own digest. :class:`KeyError` if there is no such blob,
+        checked against its own digest. Raises :class:`KeyError` if there is no such blob,
         :class:`Unavailable` if it ends before the range does.
         """
         del check  # a local blob was checked against its digest when it arrived
@@ -118,7 +118,7 @@ class FileBlobStore:
         """Return whether the store has a blob."""
         return self.path(digest).exists()
 
-    def have(self, digests: Collection[str]) -> bool:
+    def has_all(self, digests: Collection[str]) -> bool:
         """Return whether the store has all these blobs."""
         return all(map(self.has, digests))
 
@@ -229,7 +229,7 @@ class FileDraft:
         """
 
     def keep(self) -> None:
-        """Make the sealed bytes a blob. Durable when it returns; may be repeated."""
+        """Make the sealed bytes a durable blob; may be repeated."""
         if self.is_kept:
             return
         target = self._store.place(self.digest)
@@ -238,7 +238,7 @@ class FileDraft:
         self.is_kept = True
 
     def keep_pieces(self, pieces: Iterable[bytes], expected: str | None = None) -> str:
-        """Make pieces a blob and return its digest. Durable when it returns.
+        """Make pieces a durable blob, and return its digest.
 
         Raises WrongDigest if the digest is not the expected one; nothing is stored then.
         """
@@ -292,7 +292,7 @@ def _explain_full_disk() -> Iterator[None]:
 
 
 def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file, durable when it returns."""
+    """Write a file durably."""
     with path.open("wb") as file:
         file.writelines(pieces)
         file.flush()

@@ -71,7 +71,7 @@ from clustering_protocols.wire.http_headers import (
 
 StepAside = Callable[[], AbstractContextManager[bool]]
 MAX_WAIT_SECONDS: Final = 25.0  # longest long poll; proxies time out later
-_QUERY_SECONDS = 5.0  # a held request queries this often even if nothing notifies it
+_QUERY_SECONDS = 5.0  # a held request queries at this interval, even unnotified
 
 
 def open_tasks(
@@ -106,12 +106,12 @@ async def wait_for_task(
     query_first: whether to query before the first wait.
     """
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(seconds, MAX_WAIT_SECONDS)
+    deadline = loop.time() + min(seconds, MAX_WAIT_SECONDS)
     query, task = partial(open_tasks, service), None
     while True:
         if query_first:
             task = await service.handing_out.submit(query, request)
-        remaining = 0 if service.draining.is_set() else until - loop.time()
+        remaining = 0 if service.draining.is_set() else deadline - loop.time()
         if task is not None or remaining <= 0:
             return task
         with step_aside() as may_wait:

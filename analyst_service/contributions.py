@@ -119,7 +119,7 @@ def _count_open(rows: sa.Table) -> sa.ScalarSelect[int]:
 
 N_ANSWERS = _count_open(_CONTRIBUTIONS)
 ALL_ANSWERED = _count_open(_TASKS) <= N_ANSWERS
-"""SQL about a session: its answers in the open attempt, and whether none is missing."""
+"""SQL about a session's open attempt: the number of answers, and whether all are there."""
 
 _OPEN_TASKS: sa.Select[Any] = (
     sa.select(
@@ -264,12 +264,12 @@ def store(
         requirements = _require_open(db, session, place, task)
         if (refusal := check(upload, requirements)) is not None:
             return refusal
-        more = sum(
+        unstored = sum(
             row.size
             for row in fresh.values()
             if sessions[row.session_id].owner_id == session.owner_id
         )
-        check_bytes(db, session, upload.size, quota, more=more, lock=True)
+        check_bytes(db, session, upload.size, quota, unstored=unstored, lock=True)
         if upload.draft is not None:
             upload.draft.keep()
         fresh[place] = Contribution(

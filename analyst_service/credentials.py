@@ -194,7 +194,7 @@ def rotate_key(
     overlap: int,
     by: Actor = SERVICE,
 ) -> str:
-    """Return a new secret of a key, whose owner keeps its sessions.
+    """Give a key a new secret, and return it; the key's owner keeps its sessions.
 
     seconds: for how long the new secret is valid.
     overlap: for how long (seconds) the old secret stays valid; 0 ends it at once.
@@ -302,8 +302,8 @@ def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
 
 def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> int:
     """Revoke the tokens of a slot, or of a whole session; return their number."""
-    own = sa.true() if slot is None else Credential.slot == slot
-    return _revoke(db, Credential.session_id == session_id, own)
+    is_of_slot = sa.true() if slot is None else Credential.slot == slot
+    return _revoke(db, Credential.session_id == session_id, is_of_slot)
 
 
 def remove_old_tokens(db: Transaction, before: datetime) -> None:

@@ -88,21 +88,21 @@ class ServerClock:
 _REVISIONS = sa.table("alembic_version", sa.column("version_num", sa.String))
 
 
-def alembic_config(on: sa.Engine | sa.Connection) -> Config:
+def alembic_config(bind: sa.Engine | sa.Connection) -> Config:
     """Return the configuration with which Alembic's commands use our connection."""
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(find_migrations()))
-    config.attributes["on"] = on
+    config.attributes["on"] = bind
     return config
 
 
-def migrate(on: sa.Engine | sa.Connection, revision: str = "head") -> None:
+def migrate(bind: sa.Engine | sa.Connection, revision: str = "head") -> None:
     """Bring the schema to a revision, within the transaction of a connection."""
     from alembic import command  # only commands load it, never a running service
 
-    command.upgrade(alembic_config(on), revision)
+    command.upgrade(alembic_config(bind), revision)
 
 
 @contextmanager
@@ -277,7 +277,7 @@ class Database:
     def begin_filling(self) -> Iterator[sa.Connection]:
         """Open the one transaction in which an empty database gets schema and rows.
 
-        Other processes that want to fill it wait for its end.
+        Other processes that want to fill the database wait until the transaction ends.
         """
         with self._write_lock, changing_schema(self._writing) as connection:
             if connection.dialect.name == "postgresql":
@@ -305,9 +305,9 @@ def claim(db: Transaction, digests: Iterable[str]) -> None:
     """Lock digests of blobs until the transaction ends.
 
     Blobs are content-addressed, so an upload may bring the very bytes that the sweep is
-    removing. Both lock the digest first (the upload before it commits a row with the
-    digest), so that each sees the other's changes. On SQLite write transactions exclude
-    each other already.
+    removing. Upload and sweep lock the digest first (the upload before it commits a row
+    with the digest), so that each sees the other's changes. On SQLite write
+    transactions exclude each other already.
     """
     if db.connection().dialect.name != "postgresql":
         return
@@ -367,13 +367,13 @@ class _SharingPool(sa.QueuePool):
     """
 
     def _do_get(self) -> sa.pool.ConnectionPoolEntry:
-        until = time.monotonic() + _FREE_SECONDS
+        deadline = time.monotonic() + _FREE_SECONDS
         while True:
             try:
                 return super()._do_get()
             except Exception as error:
                 is_full = any(words in str(error) for words in _FULL)
-                if not is_full or time.monotonic() > until:
+                if not is_full or time.monotonic() > deadline:
                     raise
             time.sleep(_ASK_AGAIN_SECONDS)
 

@@ -64,7 +64,7 @@ class _RunningStep:
 
 
 class Driver:
-    """Steps rounds while it is entered; one per service process."""
+    """Steps rounds within a ``with`` block; one per service process."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -137,8 +137,8 @@ class Driver:
         """Start as many worker processes as the settings ask for; some may have died."""
         if self._service.draining.is_set():
             return
-        busy = len(self._running)
-        while busy + len(self._free) < self._service.settings.workers:
+        n_busy = len(self._running)
+        while n_busy + len(self._free) < self._service.settings.workers:
             self._free.append(self._new_process())
 
     def _start_steps(self) -> None:
@@ -205,13 +205,13 @@ class Driver:
         try:
             outcome = step.future.result()
             if isinstance(outcome, worker.Crashed):
-                self._repeat(step, outcome)
+                self._release(step, outcome)
             else:
                 self._store(step, outcome)
         except OperationalError:
             raise  # the database is away: the outcome is stored when it is back
         except Exception as error:  # noqa: BLE001  any error concerns this session alone
-            self._repeat(step, worker.describe_crash(error))
+            self._release(step, worker.describe_crash(error))
 
     def _store(self, step: _RunningStep, result: worker.StepResult) -> None:
         stored = self._write(record, self._service.blobs, step.lease, result)
@@ -225,7 +225,7 @@ class Driver:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
         self._observe_duration(step, type(result).__name__ if stored else "TooLate")
 
-    def _repeat(self, step: _RunningStep, crashed: worker.Crashed) -> None:
+    def _release(self, step: _RunningStep, crashed: worker.Crashed) -> None:
         """Release a step for another attempt, later if the machine is in trouble."""
         log.error("step of %s: %s", step.lease.name, crashed.cause)
         if crashed.is_temporary:

@@ -31,17 +31,17 @@ def read_identity(path: Path) -> Institution:
 def write_identity(path: Path, institution: Institution) -> None:
     """Write an identity into a file for this user alone, unless the file exists."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(institution.to_bytes())
             file.flush()
             os.fsync(file.fileno())
-        path.hardlink_to(fresh)
+        path.hardlink_to(draft)
     except FileExistsError:
         pass  # another process was faster
     except OSError:  # a file system without hard links: the last process wins
-        fresh.replace(path)
+        draft.replace(path)
     finally:
-        fresh.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)

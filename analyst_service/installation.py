@@ -79,11 +79,11 @@ def adopt_key(database: Database, key: str) -> None:
 def adopt_store(database: Database, parts: Parts) -> None:
     """Replace the database's store: this one gets a new mark, which no other store has.
 
-    Raises ForeignStore if it lacks arrays that sessions name.
+    Raises ForeignStore if this store lacks arrays that sessions name.
     """
 
     def adopt(transaction: Transaction) -> None:
-        if not parts.store.have(live_digests(transaction)):
+        if not parts.store.has_all(live_digests(transaction)):
             raise ForeignStore("it lacks arrays that sessions of the database name")
         row = transaction.get(Installation, _ROW_ID, with_for_update=True)
         new = transaction.merge(_new_row(parts.key if row is None else row.key))

@@ -81,12 +81,12 @@ def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
     """Log a refused invitation, or a proof that does not match it."""
     try:
         yield
-    except _REFUSALS as refused:
+    except _REFUSALS as error:
         session, slot = service.database.query(members.find_slot, code)
         log_act(
             Act.INVITATION_REFUSED,
             STRANGER,
-            reason=refused.problem.slug,
+            reason=error.problem.slug,
             session=session,
             slot=slot,
         )

@@ -50,7 +50,7 @@ _COORDINATORS = (Role.COORDINATOR, Role.ADMINISTRATOR)
 def invite(
     db: Transaction, caller: Caller, session_id: str, slots: Sequence[str] | None
 ) -> dict[str, str]:
-    """Return a new one-time code per slot; earlier unused codes end.
+    """Return a new one-time code per slot; earlier unused codes become invalid.
 
     slots: by default all that nobody has taken.
     """
@@ -153,7 +153,7 @@ def join(
 ) -> tuple[Session, str]:
     """Take the slot of a code; return the session and the party's token.
 
-    Others know the code and the roster, so the party signs to prove that it holds the
+    Other people know the code and the roster, so the party signs to prove that it holds the
     private key. With the same keys and a new proof it may join again to get another
     token, because the response to its earlier request may have been lost.
 

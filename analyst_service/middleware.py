@@ -44,7 +44,7 @@ class RequestPool:
 
     most: the limit for all senders together.
     most_each: the limit for one sender.
-    most_waiting: the limit for long polls of one sender, which are counted apart.
+    most_waiting: the limit for long polls of one sender, which are counted separately.
     """
 
     def __init__(self, most: int, most_each: int, most_waiting: int = 0) -> None:
@@ -144,7 +144,7 @@ class Shares(NamedTuple):
 
 
 def share_out(max_requests: int) -> Shares:
-    """Divide the requests that a process serves at the same time."""
+    """Return the limits that divide a process's simultaneous requests."""
     return Shares(
         max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
     )
@@ -167,9 +167,9 @@ class RequestLimits:
     """Refuses requests that exceed a limit of this process; none are queued.
 
     Bodies that are too large or too slow are refused. Uploads have their own limit, and
-    requests without a credential narrower ones. The path decides, not the Content-Type,
-    because the framework reads any body that is sent to a JSON endpoint. A connection
-    whose body was not read to the end is closed, lest the rest be read as a request.
+    requests without a credential lower ones. The path decides which limit applies, not
+    the Content-Type, because the framework reads any body sent to a JSON endpoint. A
+    connection whose body was not fully read is closed, lest the rest be read as a request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -200,8 +200,8 @@ class RequestLimits:
                 place = stack.enter_context(pool.admit(scope))
                 if is_unauthenticated:  # else the route sets the sender
                     place.set_sender(address(scope))
-            except TooManyRequests as full:
-                refusal = problem_response(full.problem, full.detail)
+            except TooManyRequests as error:
+                refusal = problem_response(error.problem, error.detail)
                 await refusal(scope, receive, body.send)
                 return
             await self._app(scope, body.receive, body.send)

@@ -115,7 +115,7 @@ class Session(Base):
     __tablename__ = "sessions"
     __table_args__ = (
         sa.UniqueConstraint("owner_id", "name"),
-        # for lists by last change, of all sessions and of one owner's
+        # for lists by last change: of all sessions, and of one owner's sessions
         sa.Index("ix_sessions_changed_at", "changed_at", "id"),
         sa.Index("ix_sessions_owner_id_changed_at", "owner_id", "changed_at", "name"),
     )

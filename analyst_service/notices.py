@@ -37,7 +37,7 @@ from clustering_protocols.wire.answers import (
 )
 from clustering_protocols.wire.states import SessionState
 
-_SECONDS = 10.0  # for each answer of the mail server
+_SERVER_SECONDS = 10.0  # for each answer of the mail server
 _REFUSED_FOR_GOOD = 500
 _HEADLINES = {
     NoticeEvent.ADDED: "notices come here",
@@ -88,7 +88,7 @@ def send(settings: Settings, notification: Notification, at: datetime) -> None:
     """Send a notice; raise :class:`Undelivered` unless the mail server accepts it."""
     mail, place = compose(notification, settings.smtp_from, at), settings.mail_server
     try:
-        with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
+        with smtplib.SMTP(place.host, place.port, timeout=_SERVER_SECONDS) as server:
             if place.is_tls:
                 server.starttls(context=ssl.create_default_context())
             if place.user:
@@ -165,7 +165,7 @@ def _footer(receiver: Receiver, session: Session) -> str:
 
 
 MOST_AN_HOUR: Final = 20
-"""Most notices to one receiver within an hour, without its first and last one."""
+"""Most notices to one receiver within an hour, not counting its first and last one."""
 
 _MOST = 5  # addresses of a coordinator, or of a party of a session
 _MOST_EVER = 20  # including removed addresses, to which a first notice was sent
@@ -188,7 +188,7 @@ def add_receiver(
     *,
     is_offered: bool,
 ) -> ReceiverAdded:
-    """Add an address for notices about a session; it replaces the same address."""
+    """Add an address for notices about a session; a repeat replaces the earlier one."""
     session = visible(db, caller, session_id, lock=True)
     require_alive(session)
     if not is_offered:
@@ -247,7 +247,7 @@ def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Rec
 
 
 def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
-    """Remove an earlier copy of an address; refuse it beyond the caller's limits."""
+    """Remove an earlier copy of an address; refuse more than the caller may have."""
     receivers = _receivers_of(db, caller, session)
     for receiver in receivers:
         if receiver.address == address:
@@ -441,14 +441,14 @@ RETRIES = tuple(
     timedelta(seconds=seconds)
     for seconds in (10, 60, 300, 1800, 2 * 3600, 6 * 3600, 12 * 3600)
 )
-"""How long after each failure a notice is tried again; then it is given up."""
+"""How long after each failure a notice is tried again; after these it is given up."""
 
 _AT_ONCE = 4
 _POLL_SECONDS = 1.0
 
 
 class Sender:
-    """A thread that sends notices while it is entered."""
+    """A thread that sends notices within a ``with`` block."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

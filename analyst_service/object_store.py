@@ -126,7 +126,7 @@ class ObjectBlobStore(FileBlobStore):
             return False
         return True
 
-    def have(self, digests: Collection[str]) -> bool:
+    def has_all(self, digests: Collection[str]) -> bool:
         """Return whether the store has all these blobs; looked up in parallel."""
         return all(self._lookups.map(self.has, digests))
 

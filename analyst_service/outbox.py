@@ -30,7 +30,7 @@ class NoticeEvent(StrEnum):
 
 
 class NoticeState(StrEnum):
-    """The delivery of a notice."""
+    """The state of a notice's delivery."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -53,7 +53,7 @@ GRACE = timedelta(minutes=1)
 """Time between a task and the notice of it; a running program answers sooner."""
 
 LONG = 0.5
-"""The fraction of a deadline after which the wait counts as long."""
+"""The fraction of the time until a deadline after which the wait counts as long."""
 
 
 def write_notices(db: Transaction, move: SessionMove, now: datetime) -> None:

@@ -56,8 +56,8 @@ class Rates:
         """Take a token for a request; raise :class:`TooManyRequests` if none is left."""
         with self._lock:
             tokens, since = self._buckets.get(caller, (self._burst, now))
-            rested = max(0.0, (now - since).total_seconds())
-            tokens = min(self._burst, tokens + rested * self._per_second)
+            elapsed = max(0.0, (now - since).total_seconds())
+            tokens = min(self._burst, tokens + elapsed * self._per_second)
             is_empty = tokens < 1
             self._buckets[caller] = (tokens if is_empty else tokens - 1, now)
             self._buckets.move_to_end(caller)
@@ -224,7 +224,7 @@ class Service:
         return True
 
     def require_room(self, size: int) -> None:
-        """Raise :class:`StorageFull` if an upload of this size would leave too little.
+        """Raise :class:`StorageFull` if an upload of this size would leave too little room.
 
         Tasks, results and the database need the reserve.
         """

@@ -163,7 +163,7 @@ def media_type(headers: Mapping[str, str]) -> str:
 def send_blob(service: Service, digest: str, headers: Mapping[str, str]) -> Response:
     """Return a response with a blob, in the form that the request's headers ask for.
 
-    Raises NotFound if it was removed meanwhile.
+    Raises NotFound if the blob was removed meanwhile.
     Raises TooLarge if it exceeds the limit of JSON.
     """
     try:

@@ -172,8 +172,8 @@ def _list_due(
 
     removed_at: the column of the time of the removal.
     keep: the column of the retention (seconds) in the terms.
-    setting: the retention (seconds) in the settings; None is no limit. The shorter of
-        both holds.
+    setting: the retention (seconds) in the settings; None is no limit. The shorter
+        retention holds.
     """
     remaining = sa.and_(Session.state.in_(OVER_STATES), removed_at.is_(None))
     now, due = service.clock.now(), list[str]()
@@ -239,7 +239,7 @@ def sweep(service: Service) -> None:
 
 
 class Sweeper:
-    """A thread that purges and sweeps while it is entered; several may run."""
+    """A thread that purges and sweeps within a ``with`` block; several may run."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -262,7 +262,7 @@ class Sweeper:
         purge_ended(service)
         delete_ended(service)
         service.database.transact(notices.remove_receivers)
-        # until then, a party can ask with its token and learns of the deletion
+        # until then, a party that asks with its token learns of the deletion
         before = service.clock.now() - _TOKEN_RETENTION
         service.database.transact(credentials.remove_old_tokens, before)
         service.database.truncate_log()

@@ -123,10 +123,10 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
         states = sorted(state.value for state in _GROUPS[request.state])
         yield Session.state.in_(states)
     if request.owner:
-        labelled = sa.select(Credential.principal_id).where(
+        owners = sa.select(Credential.principal_id).where(
             Credential.label == request.owner, Credential.principal_id.is_not(None)
         )
-        yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(labelled))
+        yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(owners))
     if request.changed_since is not None:
         yield Session.changed_at >= request.changed_since
     if request.changed_before is not None:
@@ -479,8 +479,8 @@ def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
     if session.state != SessionState.COMPLETED:
         sessions.require_alive(session)
         raise NotReady("The session is not complete.")
-    own, digest = caller.role is Role.PARTY, session.summary_digest
-    if own:
+    is_party, digest = caller.role is Role.PARTY, session.summary_digest
+    if is_party:
         result = db.get(Result, (session.id, caller.slot or ""))
         digest = None if result is None else result.digest
     if digest is None:
@@ -492,7 +492,7 @@ def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
         .where(Result.sent_at.is_(None))
         .values(sent_at=now)
         .returning(Result.slot)
-        if own
+        if is_party
         else sa.update(Session)
         .where(Session.id == session.id, Session.summary_sent_at.is_(None))
         .values(summary_sent_at=now)

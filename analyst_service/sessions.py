@@ -127,7 +127,7 @@ def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | N
 def with_ids(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
-    """Return sessions as they are now, by id; locked in the order of their ids."""
+    """Return sessions as they are now, by id; ``lock`` locks them in the order of ids."""
     query = _BY_IDS_LOCKED if lock else _BY_IDS
     rows = db.scalars(query, {"session_ids": list(session_ids)})
     sessions = {session.id: session for session in rows}
@@ -210,7 +210,7 @@ def visible(
     deleted: bool = False,
     loaded: Mapping[str, Session] | None = None,
 ) -> Session:
-    """Return a session that the caller may see; the one rule for all endpoints.
+    """Return a session that the caller may see, by the same rule for all endpoints.
 
     Raises NotFound if it does not exist or is somebody else's, SessionOver if it was
     deleted (unless ``deleted``). ``loaded``: the sessions of parties, by id, that
@@ -276,12 +276,12 @@ def check_bytes(
     size: int,
     quota: int | None,
     *,
-    more: int = 0,
+    unstored: int = 0,
     lock: bool = False,
 ) -> None:
     """Raise :class:`QuotaReached` if bytes exceed the quota of the session's owner.
 
-    more: bytes that are about to be stored and are in no row yet.
+    unstored: bytes that are about to be stored and are in no row yet.
     """
     if quota is None:
         return
@@ -290,7 +290,7 @@ def check_bytes(
     stored = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
     query = sa.select(stored).join(Session, Session.id == Contribution.session_id)
     of_owner = query.where(Session.owner_id == session.owner_id, _IS_OPEN)
-    used = more + int(db.scalar(of_owner) or 0)
+    used = unstored + int(db.scalar(of_owner) or 0)
     if used + size > quota:
         raise QuotaReached(
             f"The open sessions of this coordinator hold {used} bytes; {size} more do "
@@ -313,7 +313,7 @@ def create(
     request: SessionRequest,
     quota: int | None = None,
 ) -> tuple[Session, bool]:
-    """Return the session and whether it is new; a repeat changes nothing.
+    """Open a session; return it and whether it is new. A repeat changes nothing.
 
     Raises QuotaReached if the caller has as many open sessions as its quota allows.
     Raises SessionExists if the id is taken by other terms.

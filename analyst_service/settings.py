@@ -210,7 +210,7 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """Return the database URL, completed by the driver and the password."""
+        """Return the database URL, completed with the driver and the password."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir.resolve() / 'coterie.db'}"
         url = self.database_url

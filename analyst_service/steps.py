@@ -94,7 +94,7 @@ _TAKE = (
     )
     .returning(_SESSIONS.c.step_attempts)
 )
-# the columns to change are named when it is executed
+# the columns to change are named when the statement is executed
 _CHANGE = (
     sa.update(_SESSIONS)
     .where(
@@ -317,7 +317,7 @@ def record(
     """
     digests = {digest for digest in result.payloads if isinstance(digest, str)}
     claim(db, digests)
-    if not blobs.have(digests):
+    if not blobs.has_all(digests):
         raise FileNotFoundError("a blob of the step's result was removed")
     if isinstance(result, Opened):
         return _open_round(db, lease, result)

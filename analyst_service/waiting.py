@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from clustering_protocols.common.errors import CoterieError
 
-_MOST = 100  # items of a batch, so that none waits behind more than these
+_BATCH = 100  # items of a batch, so that none waits behind more than these
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,7 +55,7 @@ class Batcher:
     async def _run(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
                 items = [item for item, _ in batch]
                 try:
                     outcomes = await asyncio.to_thread(work, items)

@@ -102,8 +102,8 @@ def run(job: Job) -> StepResult:
         long = {s: task for s, task in move.tasks.items() if s not in short}
         move = replace(move, tasks=long)
     # in parallel, because each waits for the disk or the store
-    written = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
-    stored: engine.Move[Any] = written.map_payloads(Future.result)
+    futures = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
+    stored: engine.Move[Any] = futures.map_payloads(Future.result)
     if isinstance(stored, engine.Opened):
         return replace(stored, tasks={**stored.tasks, **short})
     return stored
@@ -206,12 +206,12 @@ class Process:
 
     def __init__(self, *, spawns: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
-        self._channel, theirs = context.Pipe()
-        self._child = context.Process(target=serve, args=(theirs,), daemon=not spawns)
+        self._channel, far_end = context.Pipe()
+        self._child = context.Process(target=serve, args=(far_end,), daemon=not spawns)
         try:
             self._child.start()
         finally:
-            theirs.close()  # only the child holds it now, so its death closes the pipe
+            far_end.close()  # only the child holds it now, so its death closes the pipe
         self._lock = threading.Lock()
         self._pending: Future[Outcome] | None = None
         self._is_over = False
@@ -271,9 +271,9 @@ def _describe_end(status: int | None) -> str:
     if status is None or status >= 0:
         return f"The worker process ended with status {status}."
     number = signal.Signals(-status)
-    by = f"The worker process was killed by signal {number.value} ({number.name})"
+    sentence = f"The worker process was killed by signal {number.value} ({number.name})"
     if number is not signal.SIGKILL:
-        return f"{by}."
+        return f"{sentence}."
     # the largest of all ended child processes; KiB on Linux
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return f"{by}: short of memory? It held at most {peak:,.0f} MiB."
+    return f"{sentence}: short of memory? It held at most {peak:,.0f} MiB."

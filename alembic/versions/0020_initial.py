@@ -1,4 +1,4 @@
-"""The tables of 0.3.0, the first release whose schema later ones bring up.
+"""The tables of 0.3.0, the first release whose schema later releases upgrade.
 
 Its number follows those of the schemas before it, none of which is read any more.
 

@@ -1,4 +1,4 @@
-"""Short tasks are stored in their rows; those of open rounds stay blobs.
+"""Short tasks are stored in their rows; tasks of rounds that are already open stay blobs.
 
 Revision: 0021
 Follows: 0020

@@ -43,9 +43,9 @@ def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
     """Create a key and print it once."""
     from analyst_service import credentials
 
-    seconds, own = days * 86_400, credentials.Role(role)
+    seconds, kind = days * 86_400, credentials.Role(role)
     with current_database(read_settings()) as database, database.write() as db:
-        key_id, secret = credentials.create_key(db, own, label, seconds, operator())
+        key_id, secret = credentials.create_key(db, kind, label, seconds, operator())
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 

@@ -182,7 +182,7 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
 
 
 def _read_expiry(path: str | Path | None) -> datetime | None:
-    """Return when a certificate expires; warn if it has, or will soon."""
+    """Return when a certificate expires; warn if it has expired, or soon will."""
     from analyst_service.database import SystemClock
     from analyst_service.metrics import describe_expiry, expiry_of
 

@@ -48,21 +48,21 @@ class DrainingServer(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._app, self._seconds = app, drain_seconds
-        self._until: float | None = None
+        self._drain_until: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Only note the signal, because it may arrive while any lock is held."""
-        if sig == signal.SIGTERM and self._until is None:
-            self._until = time.monotonic() + self._seconds
+        if sig == signal.SIGTERM and self._drain_until is None:
+            self._drain_until = time.monotonic() + self._seconds
         else:
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: drain after the signal, and end when the time is over."""
-        if self._until is not None:
+        if self._drain_until is not None:
             if not self._app.state.service.draining.is_set():
                 self._drain()
-            if time.monotonic() >= self._until and not self.should_exit:
+            if time.monotonic() >= self._drain_until and not self.should_exit:
                 super().handle_exit(signal.SIGTERM, None)
         return await super().on_tick(counter)
 

@@ -1,7 +1,7 @@
 """An engine that runs kernels on the workers of a Dask cluster.
 
-Short work is done in this process. Results come in the order of the blocks, so that bits
-do not depend on the workers, or on the number of blocks per task.
+Short work is done in this process. Results come in the order of the blocks, so that
+no bit depends on the workers, or on the number of blocks per task.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Cluster:
 
         Raises Unavailable if the scheduler does not answer or has no workers.
         """
-        until = time.monotonic() + min(_RESTART_SECONDS, self._seconds)
+        deadline = time.monotonic() + min(_RESTART_SECONDS, self._seconds)
         while (n_threads := self._count_threads()) == 0:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise self._give_up(_NO_WORKERS)
             time.sleep(_CHECK_SECONDS / 10)
         return n_threads
@@ -144,11 +144,11 @@ class Cluster:
 
         Results come through the scheduler, so none comes once it is silent.
         """
-        until = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._seconds
         loop = self._client.loop.asyncio_loop
         result = asyncio.run_coroutine_threadsafe(self._gather(future), loop)
         try:
-            while time.monotonic() < until:
+            while time.monotonic() < deadline:
                 concurrent.futures.wait([result], _CHECK_SECONDS)
                 if result.done():
                     return result.result()
@@ -262,7 +262,7 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
 
 
 WORTH_SENDING: Final = 0.5
-"""Processor time (s) of a kernel from which its blocks are sent to the cluster.
+"""Least processor time (s) of a kernel whose blocks are sent to the cluster.
 
 For less work, sending takes longer than it saves (measured in November 2026).
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineChoice:
-    """Choice of an engine; several processes may open the same one.
+    """Choice of an engine, which several processes may open.
 
     scheduler: address of a Dask scheduler; without one a local cluster is started.
     seconds: how long a step waits for the next result.

@@ -92,10 +92,10 @@ class MappedBlobs:
         if array.size == 0 or array.dtype.kind not in _NUMBERS:
             return None
         low, high = byte_bounds(array)
-        at = bisect_right(self._starts, low) - 1
-        if at < 0:
+        index = bisect_right(self._starts, low) - 1
+        if index < 0:
             return None
-        start, digest, blob = self._by_address[at]
+        start, digest, blob = self._by_address[index]
         begin, end = low - start, high - start
         if end > blob.size:
             return None
@@ -119,15 +119,15 @@ class MappedBlobs:
 
     def replace_arrays(self, value: Any) -> tuple[Any, int]:
         """Replace arrays in blobs by references; also return the bytes of other arrays."""
-        carried = 0
+        n_bytes = 0
 
         def refer(array: Any) -> Any:
-            nonlocal carried
+            nonlocal n_bytes
             reference = self.reference(array)
-            carried += 0 if reference else array.nbytes
+            n_bytes += 0 if reference else array.nbytes
             return reference or array
 
-        return _replace(value, np.ndarray, refer), carried
+        return _replace(value, np.ndarray, refer), n_bytes
 
 
 def resolve_references(value: Any, blobs: FileBlobStore) -> Any:

@@ -93,11 +93,11 @@ class TableSpec:
         findings = () if data is None else tuple(data.unfit.shown)
         if data is not None and not findings:
             try:
-                arrived = admitted_table_of(terms, slot, data).data
+                admitted = admitted_table_of(terms, slot, data).data
                 # by the terms only, since the policy is not known here
-                Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
-            except (GuardRefused, InvalidData) as refused:
-                findings = (Finding(what=refused.detail),)
+                Policy(minimum_rows=0).check_rows(terms, admitted.n_rows)
+            except (GuardRefused, InvalidData) as error:
+                findings = (Finding(what=error.detail),)
         warnings = () if data is None else row_warnings(terms, slot, data)
         keys = [] if data is None else key_values_of(terms, slot, data)
         return report.model_copy(
@@ -127,16 +127,16 @@ class TableSpec:
         schema, preparation, match_columns = terms_fields
         options = replace(self.options, match_columns=match_columns)
         if self.name_ids and not (options.id_columns or match_columns):
-            id_column = self._find_ids(terms_fields, self.name_ids)
+            id_column = self._name_id_column(terms_fields, self.name_ids)
             options = replace(options, id_column=id_column)
         if schema is None:
             return options
         return replace(options, schema=schema, preparation=preparation)
 
-    def _find_ids(
+    def _name_id_column(
         self,
         terms_fields: SlotFields,
-        name: Callable[[Sequence[str], str | None], str | None],
+        name_ids: Callable[[Sequence[str], str | None], str | None],
     ) -> str | None:
         from party_sdk.tables import examine
         from party_sdk.tables.drafts import find_id_column
@@ -152,4 +152,4 @@ class TableSpec:
         columns = [column for column in report.columns if column.name not in fields]
         report = report.model_copy(update={"columns": tuple(columns)})
         id_column = find_id_column(Path(self.path), options, report)
-        return name([column.name for column in columns], id_column)
+        return name_ids([column.name for column in columns], id_column)

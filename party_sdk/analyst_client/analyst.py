@@ -29,7 +29,7 @@ LONG_POLL_SECONDS: Final = 20.0
 """How long the analyst may hold a request for a task."""
 
 
-def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
+def end_error(state: str, reason: str | None, detail: str | None) -> CoterieError:
     """Return the exception for a session that ended without a result."""
     text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
@@ -63,7 +63,7 @@ class Analyst(Protocol):
         """Report why the party of a code does not join: refused by a check, or declined."""
 
     def stop(self, session: str, reason: StopReason | None) -> None:
-        """Report that the caller's party stopped; None withdraws that it is held."""
+        """Report that the caller's party stopped; None: that it is no longer held."""
 
     def session(self, session: str) -> SessionStatus:
         """Return the status of a session."""

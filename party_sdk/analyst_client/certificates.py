@@ -17,7 +17,7 @@ _FETCH_SECONDS: Final = 5.0
 _REMEDY: Final = "Tell the administrator of the analyst; nothing was sent."
 
 
-def refusal(
+def certificate_error(
     error: ssl.SSLCertVerificationError, host: str, port: int
 ) -> CertificateRefused:
     """Return an error that says what is wrong with a host's certificate.

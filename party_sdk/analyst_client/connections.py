@@ -1,6 +1,6 @@
 """Connections to an analyst, with limits on the size and duration of its answers.
 
-Without them a server could fill this machine's memory, or keep it waiting forever. All
+Without limits a server could fill this machine's memory, or keep it waiting forever. All
 requests of the SDK go through :func:`fetch`. A timeout of httpx starts again with each
 byte; here one clock runs from the end of a request, and covers a proxy's handshake, the
 headers and the content.
@@ -31,7 +31,7 @@ from clustering_protocols.wire.http_headers import is_this_machine
 
 HEAD_SECONDS: Final = 60.0
 """Longest time from the end of a request to the first byte of content, and from there until
-the rate of the content counts. The analyst holds a request for at most 20 seconds of it."""
+the slowest rate applies. For up to 20 seconds of this time the analyst holds a request."""
 
 MIN_BYTES_PER_SECOND: Final = 16 << 10
 """Slowest rate of content; the analyst demands the same of an upload."""
@@ -239,7 +239,7 @@ class _TimedStream(httpcore.NetworkStream):
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
-        self._until = inf
+        self._deadline = inf
         self._rate = inf
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -252,12 +252,12 @@ class _TimedStream(httpcore.NetworkStream):
         self._start(MIN_BYTES_PER_SECOND)
 
     def _start(self, rate: float) -> None:
-        self._until = time.monotonic() + HEAD_SECONDS
+        self._deadline = time.monotonic() + HEAD_SECONDS
         self._rate = rate
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return the next bytes; raise :class:`LateAnswer` once the time is up."""
-        seconds_left = self._until - time.monotonic()
+        seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise LateAnswer
         longest = seconds_left if timeout is None else min(seconds_left, timeout)
@@ -265,7 +265,7 @@ class _TimedStream(httpcore.NetworkStream):
             data = self._inner.read(max_bytes, None if longest == inf else longest)
         except httpcore.ReadTimeout:
             raise LateAnswer from None
-        self._until += len(data) / self._rate
+        self._deadline += len(data) / self._rate
         return data
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.http_headers import is_this_machine, wait_seconds
-from party_sdk.analyst_client.certificates import refusal
+from party_sdk.analyst_client.certificates import certificate_error
 from party_sdk.analyst_client.connections import (
     PROXY_REFUSES,
     PROXY_REMEDY,
@@ -125,8 +125,8 @@ class Transport:
         listeners: Listeners,
         http: httpx.Client | None,
     ) -> None:
-        if wrong := address_advice(url):
-            raise InvalidParameters(wrong)
+        if advice := address_advice(url):
+            raise InvalidParameters(advice)
         parts = urlsplit(url)
         if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):
             raise GuardRefused(
@@ -237,7 +237,7 @@ def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return refusal(cause, url.host, url.port or 443)
+            return certificate_error(cause, url.host, url.port or 443)
         if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
             return InvalidParameters(
                 f"{url.netloc.decode()} speaks no TLS: is it http:// there, or another "

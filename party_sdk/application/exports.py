@@ -29,8 +29,8 @@ def export_table(
     """Return the columns of the party's table, with the cluster of each row.
 
     Raises NotReady if there is no result yet.
-    Raises GuardRefused if it is not the table that took part.
-    Raises InvalidParameters if it is a table of counts.
+    Raises GuardRefused if another table took part.
+    Raises InvalidParameters if the table holds counts.
     """
     with home.resume(stored.session, stored.slot) as member:
         result = member.result()
@@ -77,7 +77,7 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
     """Return how each run clusters the party's rows, before one is chosen.
 
     Raises NotReady if this party has no labels yet.
-    Raises GuardRefused if it is not the table that takes part.
+    Raises GuardRefused if another table takes part.
     """
     with home.resume(stored.session, stored.slot) as member:
         return own_runs(member, home.open_own_table(member, rows))
@@ -86,9 +86,9 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
 def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     """Return sizes and profile of the party's rows in each finished run, sending nothing.
 
-    Raises GuardRefused if it is not the table that takes part.
-    Raises NotReady if this party has no labels yet; if the analyst labels the rows, they
-        come only with the result.
+    Raises GuardRefused if another table takes part.
+    Raises NotReady if this party has no labels yet; if the analyst labels the rows,
+        labels come only with the result.
     """
     member.check_table(data)
     terms_runs = runs_of(check_terms(member.terms), member.terms.evaluation)

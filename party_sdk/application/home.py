@@ -151,7 +151,7 @@ class Home:
         offer: Offer | None = None,
         sheet: str | None = None,
     ) -> Policy:
-        """Return the policy with every risk of an invitation accepted.
+        """Ask for consent to an invitation; return the policy with all its risks accepted.
 
         A party that joined is not asked again.
 
@@ -172,8 +172,8 @@ class Home:
         offer = offer or self.offer(invitation, policy)
         terms = offer.terms
         risks = policy.not_accepted(terms)
-        accepting = policy.accept_risks(risks)
-        accepting.check_terms(terms)
+        new_policy = policy.accept_risks(risks)
+        new_policy.check_terms(terms)
         if sheet is not None:
             from coterie_pages.views.terms_sheet import consent_digest
 
@@ -192,7 +192,7 @@ class Home:
             terms
         ).keys()
         remember(self.path, usual_risks, parsed.terms, now())
-        return accepting
+        return new_policy
 
     def join(
         self,

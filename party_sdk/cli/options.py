@@ -308,7 +308,7 @@ class ReadingOptions:
         ),
     ] = None
 
-    def read_options(self, *, mapped: bool = True) -> "ReadOptions":
+    def read_options(self, *, is_mapped: bool = True) -> "ReadOptions":
         """Return the read options, after reading the dictionary and mapping files."""
         from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import read_mapping
@@ -320,7 +320,7 @@ class ReadingOptions:
             columns=[n.strip() for n in columns.split(",")] if columns else None,
             dialect=Dialect.parse(self.dialect),
             schema=None if self.schema is None else read_schema(self.schema),
-            mapping=read_mapping(self.mapping) if self.mapping and mapped else None,
+            mapping=read_mapping(self.mapping) if self.mapping and is_mapped else None,
             allow=self.allow,
         )
 

@@ -33,7 +33,7 @@ _NO_DEFAULT: Final = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """Attributes of a parameter beside its type and default."""
+    """Attributes of a parameter besides its type and default."""
 
     kind: type[click.Parameter]
     flag: str
@@ -195,7 +195,7 @@ def _argument_value(
 
 
 class LongCommand(click.Command):
-    """A command of many options: --help shows some of them, --help-all shows all."""
+    """A command with many options: --help shows some of them, --help-all shows all."""
 
     def __init__(self, *args: Any, common: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)

@@ -78,7 +78,7 @@ def table(
     people. For each key you read how many rows have a value, and how many of these values
     are unique.
     """
-    options = reading.read_options(mapped=not propose)
+    options = reading.read_options(is_mapped=not propose)
     if propose:
         schema = _read_dictionary(options, terms, slot)
         return _propose_mapping(file, options, schema, reading.mapping, force=force)

@@ -218,7 +218,7 @@ class Coordinator:
         return OwnIdentity(self._home).load_or_make()
 
     def session(self, session_id: str) -> CoordinatedSession:
-        """Return an open session."""
+        """Return a session by its id, without asking the analyst."""
         return CoordinatedSession(session_id, self._analyst, self._home)
 
     def sessions(
@@ -230,7 +230,7 @@ class Coordinator:
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> list[SessionLine]:
-        """Return a line for each session of this key, the last changed first.
+        """Return a line for each session of this key, most recently changed first.
 
         limit: the largest number of lines; by default all.
         state: ``open``, ``over`` or one state; empty for all.

@@ -51,7 +51,7 @@ If you would rather not, `coterie party leave` tells the coordinator why.
 
 
 def check_letters(folder: Path, layout: Layout) -> None:
-    """Refuse a folder that has invitations of the same parties."""
+    """Refuse a folder that has invitations for the same parties."""
     for name in layout.names:
         if (folder / f"{name}.invitation").exists():
             raise InvalidParameters(
@@ -61,7 +61,7 @@ def check_letters(folder: Path, layout: Layout) -> None:
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, readable by this user."""
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, for this user alone."""
     if not folder.exists():
         private_folder(folder)
     for slot, invitation in invitations.items():

@@ -21,7 +21,7 @@ from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_of
+from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_error
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.store import store_of
@@ -44,7 +44,7 @@ class CoordinatedSession:
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
         """Return a new invitation for each slot, by default for all that are free.
 
-        Send them by a way that the analyst cannot read: each holds the session secret,
+        Send them by a channel that the analyst cannot read: each holds the session secret,
         which proves the invitation, and your signature under the terms.
         """
         stored = self._load_stored()
@@ -80,7 +80,7 @@ class CoordinatedSession:
             if status.state is SessionState.COMPLETED:
                 return status
             if status.is_over:
-                raise end_of(status.state, status.reason, status.detail)
+                raise end_error(status.state, status.reason, status.detail)
             last = status
             time.sleep(_WATCH_SECONDS)
 

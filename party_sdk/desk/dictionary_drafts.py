@@ -14,7 +14,7 @@ from party_sdk.tables.drafts import find_id_column, infer
 from party_sdk.tables.variables import DictionaryDraft, Variable
 
 MOST_VARIABLES: Final = 150
-"""Most variables of a form; more are written in a file."""
+"""Most variables of a form; a longer dictionary is written in a file."""
 
 ROLES: Final = {"cluster": "cluster", "describe": "describe", "leave-out": "leave out"}
 TYPES: Final = {
@@ -117,7 +117,7 @@ class TableDraft:
         Raises InvalidData if it cannot be read.
         """
         if self.is_listed:
-            # only numbers have digits behind the point
+            # only numbers have decimals
             rows = (
                 {**cells, "decimals": cells["decimals"] * (cells["type"] == "number")}
                 for cells in self.rows

@@ -137,7 +137,7 @@ class AuthMiddleware:
         try:
             token = self._desk.visits.admit(
                 request.cookies.get(COOKIE, ""),
-                by_itself="hx-request" in request.headers,
+                is_refresh="hx-request" in request.headers,
             )
         except Unauthenticated:
             raise RequestRefused(

@@ -23,7 +23,7 @@ def get_party(request: Request) -> Response:
     party = party_in(request)
     if party.has_result:
         return run_results.report_page(request, party)
-    has_ended = party.files.exists and party.files.status().is_over
+    has_ended = party.party_order.exists and party.party_order.status().is_over
     if party.table is not None or has_ended:
         return order_pages.order_page(request, party)
     page = "table" if party.has_accepted else "terms"

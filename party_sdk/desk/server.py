@@ -170,7 +170,7 @@ ROUTES: Final[tuple[Route, ...]] = (
 
 
 def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
-    """Return the pages of a desk.
+    """Return the application that serves a desk's pages.
 
     say: called with a line about a defect.
     """
@@ -180,8 +180,8 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
             (CoterieError, HTTPException, Exception), _show_error
         ),
     )
-    app.state.desk = complete = replace(desk, sections=SECTIONS)
-    return AuthMiddleware(app, complete, say)
+    app.state.desk = full_desk = replace(desk, sections=SECTIONS)
+    return AuthMiddleware(app, full_desk, say)
 
 
 async def _show_error(request: Request, error: Exception) -> Response:

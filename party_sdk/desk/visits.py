@@ -1,4 +1,4 @@
-"""Visits of the desk, one at a time, each begun by a link that opens once."""
+"""Visits of the desk, one at a time, each begun by a link that works once."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class Visits:
         self._digest, self._last = _digest(secret), self._clock()
         return secret
 
-    def admit(self, secret: str, *, by_itself: bool) -> str:
+    def admit(self, secret: str, *, is_refresh: bool) -> str:
         """Return the token of a visit's forms, a one-way hash of the cookie's secret.
 
-        by_itself: whether the page refreshes itself, which shows no person at work.
+        is_refresh: whether the page refreshed itself, so that nobody need be there.
 
         Raises Unauthenticated if it is not the current visit, or was idle for too long.
         """
@@ -85,7 +85,7 @@ class Visits:
         if time - self._last > self._idle:
             self.end()
             raise Unauthenticated("Nobody was here for too long.")
-        if not by_itself:
+        if not is_refresh:
             self._last = time
         return hmac_digest(secret.encode(), _FORMS, sha256).hex()
 

@@ -7,8 +7,8 @@ what was disclosed, and to whom. A party refuses a session that conflicts with i
 its operator. The history does not know of changes at other parties, or of readers who
 cooperate: the risks of a session say so.
 
-For tables of more than 32,768 rows it only counts the sums, and assumes that each
-determines one row.
+For tables of more than 32,768 rows the history only counts the sums, and assumes that
+each determines one row.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Rows:
 class Overlap(NamedTuple):
     """The overlap of two sets of rows.
 
-    differing: the smallest number of rows that a difference of sums over both can reveal:
-        of added or removed rows, or of changed values in one column; 0 for none.
+    differing: the fewest rows that subtracting the two sets' sums can reveal, because they
+        were added, removed, or changed in one column; 0 for none.
     """
 
     common: int
@@ -117,13 +117,13 @@ class Overlap(NamedTuple):
             added = now.marks[positions_of(now.marks, before.marks) < 0]
             removed = before.marks[positions_of(before.marks, now.marks) < 0]
         touched = len(np.unique(np.concatenate([added, removed]) % np.uint64(_BUCKETS)))
-        changes = [n for n in _changed_rows(before, now) if n < touched or not touched]
+        changes = [n for n in _count_changes(before, now) if n < touched or not touched]
         differing = [max(len(added), len(removed)), *changes]
         common = len(now.marks) - len(added)
         return cls(common, min((n for n in differing if n), default=0))
 
 
-def _changed_rows(before: Rows, now: Rows) -> Iterator[int]:
+def _count_changes(before: Rows, now: Rows) -> Iterator[int]:
     """Yield, for each changed column, the least number of rows in which it differs."""
     equal = {column.tobytes() for column in before.columns}
     now_columns = {column.tobytes() for column in now.columns}
@@ -255,7 +255,7 @@ class History:
         return self._rows[name]
 
     def overlap(self, before: str, now: Rows, name: str) -> Overlap:
-        """Return the overlap of rows, and their name, with earlier rows."""
+        """Return the overlap of the rows ``now``, called ``name``, with earlier rows."""
         pair = before, name
         if pair not in self._overlaps:
             self._overlaps[pair] = Overlap.compare(self.rows(before), now)
@@ -287,12 +287,12 @@ class _Check:
         if self._use.sums:
             self._check_differences()
         if summed is not None and summed.n_sums:
-            self._check_following(summed)
+            self._check_computable_rows(summed)
         for question in () if self._is_agreed else self._questions():
             raise GuardRefused(f"{question} {_REMEDY}")
 
     def _largest_amount(self, amount: Callable[[Use], float]) -> float:
-        """Return the largest sum of the amounts of other sessions over any one row.
+        """Return the largest amount that other sessions add up to on any one row.
 
         If several slots of a session used a row, the largest of their amounts counts.
         """
@@ -379,16 +379,16 @@ class _Check:
             )
 
     def _singles_out(self, names: set[str]) -> bool:
-        """Return whether a row follows from sums of all rows of each session."""
+        """Return whether a row can be computed from the sums of each session's rows."""
         marks, name = self._rows.marks, self._rows.name
         earlier = [self._history.rows(rows).marks for rows in sorted(names - {name})]
         if len(earlier) < 2 or max(map(len, (marks, *earlier))) > MOST_ROWS:
             return False
-        totals = [(rows, total_of(len(rows))) for rows in earlier]
-        _, history = merge(marks, total_of(len(marks)), totals)
+        totals = [(rows, history_of_total(len(rows))) for rows in earlier]
+        _, history = merge(marks, history_of_total(len(marks)), totals)
         return history.n_following() > 0
 
-    def _check_following(self, summed: RowHistory) -> None:
+    def _check_computable_rows(self, summed: RowHistory) -> None:
         earlier = [
             (self._history.rows(entry.rows).marks, entry.summed)
             for entry, _ in self._near
@@ -397,10 +397,10 @@ class _Check:
         marks, history = merge(self._rows.marks, summed, earlier)
         share = self._policy.sums_limit
         limit = most_following(share, len(marks))
-        following = history.n_following(limit)
-        if following > limit:
+        n_computable = history.n_following(limit)
+        if n_computable > limit:
             raise GuardRefused(
-                f"{following} of your {len(marks)} rows could be computed from these sums "
+                f"{n_computable} of your {len(marks)} rows could be computed from these sums "
                 f"and those of earlier sessions over the same rows; 'sums_limit' is "
                 f"{share:g}, {limit} rows. Take part with other rows."
             )
@@ -425,7 +425,7 @@ Summed = tuple[WordArray, RowHistory]
 
 
 def degrees_in(memory: Memory, terms: Terms) -> float:
-    """Return the number of equations in released sums of degrees, over all runs."""
+    """Return the number of equations in released sums of memberships, over all runs."""
     sums = (item.get(DegreeSums) for item in _run_memories(memory, terms))
     return sum(item.equations for item in sums if item is not None)
 
@@ -455,7 +455,7 @@ def _run_memories(memory: Memory, terms: Terms) -> list[Memory]:
 def _summed_labels(
     memory: Memory, terms: Terms, slot: str, n_rows: int
 ) -> Iterator[IntArray]:
-    """Yield labels of rows for sums that were sent: all rows, then final clusters."""
+    """Yield groups of rows, as labels, whose sums were sent: all, then final clusters."""
     if memory.get(RowsSummed) is not None:
         yield np.zeros(n_rows, dtype=np.int64)
     labelled = memory.get(Assignment)
@@ -464,7 +464,7 @@ def _summed_labels(
         yield labelled.labels
 
 
-def total_of(n_rows: int) -> RowHistory:
+def history_of_total(n_rows: int) -> RowHistory:
     """Return the history of rows whose total was released."""
     return RowHistory.of_none(n_rows).after(np.zeros(n_rows, dtype=np.int64))
 
@@ -474,7 +474,7 @@ def merge(
 ) -> tuple[WordArray, RowHistory]:
     """Merge the sums of all sessions that are connected by common rows.
 
-    Returns marks and history: first of this session's rows, then of rows of the others.
+    Returns marks and history: of this session's rows, then of other sessions' rows.
     """
     remaining = list(earlier)
     while near := next(

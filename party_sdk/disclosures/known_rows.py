@@ -1,7 +1,7 @@
 """Marks that recognise rows of earlier tables: one for each person or object.
 
 A row is recognised by its id or, if two tables share no ids, by its cells. Two columns are
-taken to be the same if most of their unique values, or of their unique short runs of
+taken to be the same if at least a quarter of their unique values, or unique short runs of
 values, occur in both. So rows are recognised in a table with additional fields, other
 headers, another order of columns or rows, or with rows added or removed. A mark follows
 from the id, or is drawn when a row is first seen.
@@ -225,19 +225,19 @@ class KnownTable(NamedTuple):
 
     def find(self, table: KnownTable) -> IntArray:
         """Return the index in this table of each row of another one; -1 if absent."""
-        fewer = min(len(self.cells.T), len(table.cells.T))
+        shorter_length = min(len(self.cells.T), len(table.cells.T))
         if len(self.ids) and np.array_equal(self.ids, table.ids):
-            return np.arange(fewer)
+            return np.arange(shorter_length)
         if len(self.ids) and len(table.ids):
             positions = positions_of(table.ids, self.ids)
-            if 2 * np.count_nonzero(positions >= 0) >= fewer:
+            if 2 * np.count_nonzero(positions >= 0) >= shorter_length:
                 return positions
         if len(self.cells.T) == len(table.cells.T):
             equal = [c[:_SAMPLE] for c in table.cells if self.has_column(c)]
             if sum(map(_entropy_bits, equal)) >= _BITS:
-                return np.arange(fewer)
+                return np.arange(shorter_length)
         positions = _match_rows(*self._row_words(table))
-        is_same = 2 * np.count_nonzero(positions >= 0) >= fewer
+        is_same = 2 * np.count_nonzero(positions >= 0) >= shorter_length
         return positions if is_same else np.full_like(positions, -1)
 
     def has_column(self, column: CellWords) -> bool:
@@ -344,7 +344,7 @@ def _find_runs(
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
     """Yield length, hashes and positions of unique runs, sorted by their hashes.
 
-    It does so for the two shortest lengths at which most runs are unique.
+    Only the two shortest lengths at which most runs are unique are used.
 
     limit: the largest hash that is considered.
     """
@@ -378,7 +378,7 @@ def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
 def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
     """Return the index in ``words`` of each row of ``other_words``; -1 if unknown.
 
-    Runs that are unique in both are matched first, then the other equal rows in order.
+    Runs unique in both tables are matched first, then the other equal rows in order.
     """
     positions = np.full(len(other_words), -1)
     limit = np.uint64(2**64 - 1)
@@ -402,8 +402,8 @@ def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
 def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
     """Return the positions in a and b of their common words; empty if these are few."""
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-    enough = len(i) >= _COMMON * min(len(a), len(b))
-    return (i, j) if enough else (i[:0], j[:0])
+    is_enough = len(i) >= _COMMON * min(len(a), len(b))
+    return (i, j) if is_enough else (i[:0], j[:0])
 
 
 def _make_distinct(words: WordArray) -> WordArray:

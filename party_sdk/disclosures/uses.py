@@ -26,12 +26,12 @@ _IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
 
 
 class Use(BaseModel):
-    """Disclosures of one party of a session about its rows.
+    """What one party discloses about its rows in one session.
 
     session: session and digest of its agreement. Uses of one session are not compared:
         its terms say what its slots disclose together.
-    slot: of the party.
-    analyst, coordinator: their public keys; None if the terms name none, or if lost.
+    slot: the party's slot.
+    analyst, coordinator: their public keys; None if the terms name none, or unknown.
     outside: kinds of disclosure to analyst and coordinator.
     parties: public keys of the other parties; empty text for an open slot.
     everybody: kinds of disclosure to every party, even one that lacks the variable.
@@ -70,7 +70,7 @@ class Use(BaseModel):
     ) -> Use:
         """Return a party's disclosures under checked terms.
 
-        columns: of the table; variables that are only described do not count.
+        columns: the table's columns; variables that are only described do not count.
         """
         disclosures, params = disclosures_under(terms), check_terms(terms)
         outside = kinds_of(disclosures, Reader.OUTSIDE)

@@ -30,8 +30,8 @@ def address_advice(url: str) -> str:
         host = None
     if not host or any(letter.isspace() for letter in url):
         return f"{url!r} is no address: write it like https://analyst.example."
-    if wrong := _find_deception(address, host):
-        return wrong
+    if advice := _find_deception(address, host):
+        return advice
     if scheme.lower() in {"https", "http"}:
         return ""
     return f"{url}: write https://{address}."

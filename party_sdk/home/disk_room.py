@@ -18,7 +18,7 @@ def is_full(error: OSError) -> bool:
 def no_room(folder: Path | None, content: str) -> StorageFull:
     """Return the error for a full disk.
 
-    folder: the full one, if it is known.
+    folder: the folder on the full disk, if it is known.
     content: a sentence about the content to be written.
     """
     location = f" in {folder}" if folder else ""

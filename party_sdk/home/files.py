@@ -58,19 +58,19 @@ def write_private(path: Path, content: bytes) -> None:
 
     Raises StorageFull if there is no room; the file is then unchanged.
     """
-    fresh = path.with_name(f".{path.name}.new")
+    draft = path.with_name(f".{path.name}.new")
     try:
         with (
             report_full_disk(path.parent, _CONTENT),
-            open(fresh, "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file,
+            open(draft, "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file,
         ):
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except (OSError, StorageFull):
-        fresh.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
-    fresh.replace(path)
+    draft.replace(path)
     if os.name == "nt":  # Windows cannot open folders
         return
     folder = os.open(path.parent, os.O_RDONLY)

@@ -48,7 +48,7 @@ class OwnIdentity:
     def make(self, name: str, *, replace: bool = False) -> Institution:
         """Create an identity; an existing one without a name keeps its key.
 
-        Raises GuardRefused if there is one with a name, whose card others may trust,
+        Raises GuardRefused if a named identity exists, whose card others may trust,
             unless ``replace``.
         Raises InvalidParameters if the name is empty or has control characters.
         """

@@ -67,7 +67,7 @@ class Policy:
             accepted.
         Raises GuardRefused, VersionMismatch, InvalidParameters.
         """
-        # imported here, since the help of the commands needs this class only
+        # imported here, since the help of the commands needs only this class
         from clustering_protocols.session_terms import check_opening, check_terms
 
         epsilon = check_terms(terms).epsilon_per_person
@@ -199,7 +199,7 @@ class Policy:
     ) -> None:
         """Raise GuardRefused if too few rows take part.
 
-        are_linked: whether the rows were linked to those of others; the error then hides
+        are_linked: whether the rows were linked to others' rows; the error then hides
             their number.
         """
         minimum = max(self.minimum_rows, terms.guards.minimum_rows)
@@ -213,26 +213,26 @@ def quota_option(per_row: float) -> str:
     return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
-def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...]:
+def quota_options(n_keys: int, quota: float = _USUAL_QUOTA) -> tuple[str, ...]:
     """Return the option that admits tables as long as one's own; empty if not needed."""
-    return tuple(quota_option(n_keys).split()) if n_keys > admitted else ()
+    return tuple(quota_option(n_keys).split()) if n_keys > quota else ()
 
 
-def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
+def describe_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
     """Return why a party needs a larger quota; empty if it does not."""
     statement = (
         f"Another party of equal size may bring {n_keys} values of match keys for each "
         "of your rows"
     )
-    return _explain_excess(statement, n_keys, admitted)
+    return _explain_excess(statement, n_keys, quota)
 
 
-def _explain_excess(statement: str, per_row: float, admitted: float) -> str:
+def _explain_excess(statement: str, per_row: float, quota: float) -> str:
     """Return the statement with a remedy; empty if ``per_row`` is within the quota."""
-    if per_row <= admitted:
+    if per_row <= quota:
         return ""
     return (
-        f"{statement}, and each may be a guess. 'ids_per_row' is {admitted:g}; to admit them: "
+        f"{statement}, and each may be a guess. 'ids_per_row' is {quota:g}; to admit them: "
         f"{quota_option(per_row)}."
     )
 

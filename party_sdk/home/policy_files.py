@@ -1,7 +1,7 @@
 """A party's policy in its home: ``policy.toml``, written by people, and by ``--remember``.
 
-Keys are the names of :class:`~party_sdk.home.policy.Policy`. Remembered consents are
-appended as tables of ``consents``; lines and comments that people wrote stay unchanged.
+Keys are the fields of :class:`~party_sdk.home.policy.Policy`, and ``protocol_packages``.
+Remembered consents are appended as tables of ``consents``; what people wrote is kept.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> 
         )
         gap = b"" if content.endswith(b"\n") or not content else b"\n"
         content += gap + tables.encode()
-        _parse_policy(content, path)  # raises if it could not be read again
+        _parse_policy(content, path)  # raises if the new content is invalid
         store.publish(path.name, content)
 
 

@@ -310,21 +310,21 @@ class HomeStore:
         """Create the file atomically: another process may create it at the same time."""
         self._refuse_old_files()
         private_folder(self.home)
-        fresh = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+        draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
         with report_full_disk(self.home, _STORED):
-            os.close(_create_private(fresh))
+            os.close(_create_private(draft))
         try:
-            with closing(_connect(f"file:{quote(str(fresh.absolute()))}")) as database:
+            with closing(_connect(f"file:{quote(str(draft.absolute()))}")) as database:
                 database.execute("PRAGMA journal_mode = WAL")
                 database.executescript(
                     f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
                 )
             try:
-                self.path.hardlink_to(fresh)
+                self.path.hardlink_to(draft)
             except FileExistsError:
                 return
         finally:
-            for leftover in self.home.glob(f"{fresh.name}*"):
+            for leftover in self.home.glob(f"{draft.name}*"):
                 leftover.unlink()
 
     def _refuse_old_files(self) -> None:

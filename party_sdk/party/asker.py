@@ -49,7 +49,7 @@ class Asker:
         """Ask whether a contribution may be sent.
 
         Called if its protocol demands it (``inspection.asks``), or if consent was
-        withdrawn; then a yes covers the rest of the session, too.
+        withdrawn; after a withdrawal a yes covers the rest of the session, too.
         """
         del inspection
         return False

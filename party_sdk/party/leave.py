@@ -33,8 +33,8 @@ _HOLD_REMEDY: Final = (
 def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) -> None:
     """Tell the others why a party does not join.
 
-    reason: in its operator's words.
-    check: the name of the check that refused, instead of a reason.
+    reason: the operator's words.
+    check: the name of the check that refused the party; sent instead of a reason.
     """
     state = SlotState.REFUSED if check else SlotState.DECLINED
     analyst.decline(code, state, check or reason)
@@ -65,8 +65,8 @@ def leave(
 
     The stop is stored before the analyst is told, so nothing more is sent in any case.
 
-    explanation: in its operator's words; sent only while the slot is free.
-    code: of the current invitation; by default of the one that the party accepted.
+    explanation: the operator's words; sent only while the slot is free.
+    code: the current invitation's code; by default that of the accepted invitation.
     reason: sent to the others if the party has joined.
 
     Returns bool: whether the others have been told.
@@ -144,13 +144,13 @@ def _as_party(stored: PartySession, analyst: Analyst) -> Analyst:
 
 
 def rejoin(stored: PartySession) -> None:
-    """Undo that a party left, if its slot is still free."""
+    """Let a party that left continue, if its slot is still free."""
     if stored.exists and stored.journal.left and not stored.has_joined:
         with stored.lock():
             stored.save_journal(stored.journal.go_on())
 
 
-def check_staying(stored: PartySession) -> None:
+def check_not_stopped(stored: PartySession) -> None:
     """Refuse to continue with a session in which this party stopped for good.
 
     Raises GuardRefused if its operator left.

@@ -78,7 +78,7 @@ class Ledger:
     @property
     def mapping_digest(self) -> str:
         """Return the digest of the mapping in force, or an empty text."""
-        entry = self._entry("event = 'mapping'")
+        entry = self._last("event = 'mapping'")
         return str(entry["digest"]) if entry else ""
 
     def log_sending(
@@ -110,7 +110,7 @@ class Ledger:
         """
         fields = receipt.model_dump(mode="json", include=_RECEIPT_FIELDS)
         where = f"round {round_key[0]}, attempt {round_key[1]}"
-        last = self._entry("event = 'receipt'") or {}
+        last = self._last("event = 'receipt'") or {}
         if _round_key(last) == round_key:
             if any(last[name] != value for name, value in fields.items()):
                 raise Equivocation(f"Two receipts for {where} differ.")
@@ -133,9 +133,9 @@ class Ledger:
         return is_sent and not self.has_receipt(round_key)
 
     def _entry_at(self, event: str, round_key: RoundKey) -> dict[str, Any] | None:
-        return self._entry("event = ? AND round = ? AND attempt = ?", event, *round_key)
+        return self._last("event = ? AND round = ? AND attempt = ?", event, *round_key)
 
-    def _entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
+    def _last(self, condition: str, *values: Any) -> dict[str, Any] | None:
         row = self._store.row(
             f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  constants
             "ORDER BY number DESC LIMIT 1",

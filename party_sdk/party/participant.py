@@ -56,7 +56,7 @@ from party_sdk.admission.table_admission import (
     units_of,
 )
 from party_sdk.admission.table_files import TableSpec
-from party_sdk.analyst_client.analyst import Analyst, end_of
+from party_sdk.analyst_client.analyst import Analyst, end_error
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.disclosures.uses import Use
@@ -70,7 +70,7 @@ from party_sdk.party.leave import (
     announce_refusals,
     announce_resumed,
     announce_stops,
-    check_staying,
+    check_not_stopped,
 )
 from party_sdk.party.notifications import (
     OwnReceivers,
@@ -252,7 +252,7 @@ class Party:
 
     @property
     def _intersection(self) -> Use | None:
-        """Return the disclosures of blinded ids; None if none are sent."""
+        """Return what this party discloses by blinded ids; None if it sends none."""
         return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property
@@ -272,17 +272,17 @@ class Party:
         """Take part until there are labels.
 
         table: as for :func:`party_sdk.tables.open_table`, or its return value.
-        id_column: the column or columns of row ids, which never leave.
+        id_column: the column or columns of row ids, which never leave this machine.
         columns: the columns to cluster; all but the ids by default.
-        mapping: from the table to the dictionary of the terms; stored from then on. By
-            default the stored one.
+        mapping: translates the table into the terms' dictionary, and is then stored. By
+            default the stored mapping.
         on_progress: called with the session's status whenever it changes.
 
         Raises CoterieError with the problem and its remedy.
         """
         with self.stored.lock(), self._record_end():
             with announce_stops(self.stored, self._analyst):
-                check_staying(self.stored)
+                check_not_stopped(self.stored)
             with self.tell_refusals():
                 data = self._open(table, id_column, columns, mapping)
                 admitted = self.enrol(data)
@@ -318,7 +318,7 @@ class Party:
         for address, reason in problems.items():
             if self._verifier.asker is not None:
                 self._verifier.asker.show_notes({f"{address} is not notified": reason})
-        party = self._engine(self._agreement(analyst, watch, status.state))
+        party = self._engine(self._await_agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
             history.record(use, history.rows_of(admitted.data), self._policy)
@@ -334,7 +334,7 @@ class Party:
         task: bytes | None = None
         while True:
             watch.report_status(busy=task is not None)
-            task = task or watch.task()
+            task = task or watch.fetch_task()
             if task is not None:
                 task = rounds.answer(party, task, admitted.data)
             elif watch.fetch_status().state is SessionState.COMPLETED:
@@ -344,7 +344,7 @@ class Party:
         if outcome.predict is not None:  # before the result, which is stored last
             self._save_moments(admitted.data)
         with self.stored.store.transaction():
-            self.stored.save(Document.RESULT, result)  # it has been checked
+            self.stored.save(Document.RESULT, result)  # checked above
             # without entropy no message can be decrypted; the result needs no key
             self._save_identity(self._identity.model_copy(update={"entropy": ""}))
         self.stored.store.erase_log()
@@ -362,7 +362,7 @@ class Party:
             yield
         except SessionOver as over:
             self._save_identity(self._identity.model_copy(update={"ended": over.state}))
-            raise end_of(over.state, over.reason, over.detail) from None
+            raise end_error(over.state, over.reason, over.detail) from None
 
     def notify(self, addresses: Iterable[str]) -> None:
         """Request mail to addresses; :meth:`run` registers them once the party joined."""
@@ -370,7 +370,7 @@ class Party:
             request_notifications(self.stored, addresses)
             self._identity = self.stored.load_identity()
 
-    def _agreement(
+    def _await_agreement(
         self, analyst: Analyst, watch: SessionWatch, state: SessionState
     ) -> bytes:
         """Wait until all have joined; return the checked agreement."""
@@ -379,7 +379,7 @@ class Party:
             return agreement
         while state is SessionState.RECRUITING:
             engine.prepare_party(self.terms)
-            watch.task()
+            watch.fetch_task()
             state = watch.fetch_status().state
         agreement = analyst.agreement(self.invitation.session)
         if self._identity.member is None:
@@ -657,7 +657,7 @@ def accept_invitation(
 def check_second_invitation(
     invitation: Invitation, stored: PartySession, *, accept_moved: bool
 ) -> None:
-    """Refuse a second invitation that is for another session or analyst."""
+    """Refuse an invitation that differs from the first; store an accepted new address."""
     identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
     if invitation.secret != first.secret:
@@ -691,7 +691,7 @@ def take_slot(
     The proof covers how often the slot was joined before, so a repeat after a lost answer
     needs a new proof.
 
-    Raises KeyNotAuthentic if the analyst rejects a proof with the current number.
+    Raises KeyNotAuthentic if the analyst rejects a proof with the current number of joins.
     Raises Unavailable if others keep joining the slot.
     """
     for _ in range(_JOIN_ATTEMPTS):
@@ -763,7 +763,7 @@ def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
 def merge_choices(
     stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the choices of a party that continues, which must be those it began with.
+    """Return the choices of a party that continues, which must equal the earlier ones.
 
     Values may be omitted; an object (a fitted transformer) must be passed again.
 

@@ -55,7 +55,7 @@ def slots_of(home: Path, session: str) -> list[str]:
 
 
 def stored_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield the parties of a home by session and slot; the analyst is not asked."""
+    """Yield a home's parties, sorted by session and slot; the analyst is not asked."""
     for party in store_of(home).rows(_PARTIES):
         state, following = _describe_state(party)
         yield PartySummary(
@@ -68,7 +68,7 @@ def stored_parties(home: Path) -> Iterator[PartySummary]:
 
 
 def all_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield each party by session and slot, with the state of its order if it has one."""
+    """Yield all parties, sorted by session and slot, with the state of an order if any."""
     parties = {(party.session, party.slot): party for party in stored_parties(home)}
     for [stored] in store_of(home).rows("SELECT status FROM orders"):
         status = json.loads(stored)

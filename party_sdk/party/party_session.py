@@ -80,7 +80,7 @@ class Identity(BaseModel):
     """A party's identity in a session. Holds secrets, which ``repr`` does not show.
 
     entropy: empty once the result is stored, so that the session's keys are gone.
-    columns: of the table with which the party joined, in order.
+    columns: the columns of the table with which the party joined, in order.
     accepted_risks: risk codes of the accepted terms.
     told: requests to notify an address (:mod:`party_sdk.party.notifications`).
     ended: the analyst's state of a session that ended without a result; else empty.
@@ -152,7 +152,7 @@ class DurableState:
 class PartySession:
     """One party in one session of a home.
 
-    forgotten: the row of a forgotten party; by default the party that is not forgotten.
+    forgotten: the row id of a forgotten party; by default the current party is meant.
     """
 
     def __init__(
@@ -493,7 +493,7 @@ class PartySession:
         see :meth:`forgotten`.
         """
         home = self.home.resolve()
-        labels = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]
+        paths = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]
         with self.store.transaction() as database:
             if everything:
                 database.execute(
@@ -517,7 +517,7 @@ class PartySession:
                     (party,),
                 )
         self.store.erase_log()
-        for path in labels:
+        for path in paths:
             path.unlink(missing_ok=True)
 
     def forgotten(self) -> PartySession | None:
@@ -562,7 +562,7 @@ class Consents:
         return self._party.objections[1]
 
     def give(self, sheet: str = "") -> None:
-        """Store consent to a sheet, by its SHA-256; by default to that of the terms."""
+        """Store consent to a sheet, by its SHA-256; by default to that for the terms."""
         if not sheet:
             from coterie_pages.views.terms_sheet import consent_digest
 

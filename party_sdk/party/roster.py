@@ -34,7 +34,7 @@ class Roster:
             key.
         """
         content, _ = read_agreement(agreement)
-        self_key = None if own is None else content.member(own).identity
+        own_key = None if own is None else content.member(own).identity
         seats = []
         for member in content.roster:
             trusted.check(member.institution, member.identity)
@@ -42,7 +42,7 @@ class Roster:
             seat = Seat(
                 slot=member.slot,
                 name=pinned or member.institution,
-                known=pinned is not None or member.identity == self_key,
+                known=pinned is not None or member.identity == own_key,
                 fingerprint=fingerprint(member.identity),
                 n_rows=member.n_rows,
                 n_columns=member.n_columns,
@@ -82,7 +82,7 @@ class PeerVerifier:
     """A party's own identity, and its checks of the other members.
 
     home: folder of the identity and the trusted institutions.
-    entropy: source of the identity instead, for repeatable runs.
+    entropy: bytes from which the identity is derived instead, for repeatable runs.
     asker: the operator, who reads the members and may have compared the safety number.
     number: the safety number that the other members see.
     confirmed_with: the names of the members who said what number they see; they count as

@@ -71,7 +71,7 @@ class Responder:
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task, a repeated one with the same bytes, and return the next task.
+        """Answer a task (a repeated one with the same bytes), and return the next task.
 
         Returns None if the analyst has no next task within the long poll.
 
@@ -287,7 +287,7 @@ class SessionWatch:
             self.fetch_status()
             self._reported_at = now
 
-    def task(self) -> bytes | None:
+    def fetch_task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.
 
         The analyst holds the request for a while; if it answers at once, this waits a

@@ -6,5 +6,5 @@ holds no secret, row, id or cell, a ``PendingQuestion`` that a person has to ans
 and every ``Decision`` so far.
 
 ``orders`` only changes what is stored, ``supervisor`` is the thread that runs orders, and
-``order_runner`` is the process of one.
+``order_runner`` is the process of one order.
 """

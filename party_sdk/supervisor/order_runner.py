@@ -87,7 +87,7 @@ class DecisionDeclined(Exception):
 class OrderAsker(Asker):
     """Asks by storing a question with the order, which a person answers later."""
 
-    files: PartyOrder
+    party_order: PartyOrder
     refusal: Decision | None = field(default=None, init=False)
 
     def ask(
@@ -104,7 +104,7 @@ class OrderAsker(Asker):
         answer = next(
             (
                 decision
-                for decision in self.files.decisions()
+                for decision in self.party_order.decisions()
                 if decision.question == number
             ),
             None,
@@ -112,8 +112,8 @@ class OrderAsker(Asker):
         if answer is not None:
             self.refusal = None if answer.yes else answer
             return answer.yes
-        with self.files.store.transaction():
-            self.files.check()
+        with self.party_order.store.transaction():
+            self.party_order.check()
             question = PendingQuestion(
                 id=number,
                 kind=kind,
@@ -121,8 +121,8 @@ class OrderAsker(Asker):
                 asked_at=now(),
                 **details,
             )
-            self.files.save_question(question)
-            self.files.update_status(state=OrderState.WAITING, question=number)
+            self.party_order.save_question(question)
+            self.party_order.update_status(state=OrderState.WAITING, question=number)
         raise DecisionPending
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
@@ -145,7 +145,7 @@ class OrderAsker(Asker):
         sentence = f"{inspection.asks} May it be sent?" if inspection.asks else ""
         subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
         if not inspection.asks:
-            subject += f" {self.files.stored.consents.withdrawn_at}"
+            subject += f" {self.party_order.stored.consents.withdrawn_at}"
         return self.ask(kind, subject, sentence, contribution=inspection)
 
 
@@ -160,14 +160,14 @@ class OrderRunner:
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self._home = home
-        self._files = PartyOrder(home, session, slot)
-        self._order = self._files.order()
-        self._asker = OrderAsker(self._files)
+        self._party_order = PartyOrder(home, session, slot)
+        self._order = self._party_order.order()
+        self._asker = OrderAsker(self._party_order)
 
     def run(self) -> End:
         """Run the order as far as possible, and write its status."""
-        if not self._files.stored.is_free:
-            return End.TRY_AGAIN  # an ending process or `party run` has it
+        if not self._party_order.stored.is_free:
+            return End.TRY_AGAIN  # an ending process or `party run` runs the party
         try:
             return self._advance()
         except StaleOrder:
@@ -179,13 +179,13 @@ class OrderRunner:
                 if self._take_order():
                     self._begin()
                 else:
-                    execute_withdrawal(self._files, self._order)
+                    execute_withdrawal(self._party_order, self._order)
         except DecisionPending:
             return End.AWAITS_A_PERSON
         except DecisionDeclined as declined:
             self._decline(declined)
         except _RETRYABLE as error:
-            self._files.update_status(
+            self._party_order.update_status(
                 state=OrderState.QUEUED, trouble=Trouble.of(error)
             )
             return End.TRY_AGAIN
@@ -194,14 +194,14 @@ class OrderRunner:
         return End.OVER
 
     def record_stop(self) -> End:
-        """Write that the process was stopped; the order continues with the next one."""
-        with self._files.store.transaction(), suppress(StaleOrder):
-            if not self._files.status().is_over:
-                self._files.update_status(state=OrderState.QUEUED)
+        """Write that the process was stopped; the next process continues the order."""
+        with self._party_order.store.transaction(), suppress(StaleOrder):
+            if not self._party_order.status().is_over:
+                self._party_order.update_status(state=OrderState.QUEUED)
         return End.STOPPED
 
     def record_failure(self, location: str) -> End:
-        """Write that the order ended by an unexpected error, and its location."""
+        """Write that an unexpected error ended the order, and the error's location."""
         trouble = Trouble(
             headline="Something unexpected happened here",
             detail=f"{location}.",
@@ -219,12 +219,12 @@ class OrderRunner:
 
         It may have been placed again since this process started.
         """
-        with self._files.store.transaction():
-            self._order = self._files.take()
+        with self._party_order.store.transaction():
+            self._order = self._party_order.take()
             if self._order.withdrawn is not None:
                 return False
-            started_at = self._files.status().started_at or now()
-            self._files.update_status(
+            started_at = self._party_order.status().started_at or now()
+            self._party_order.update_status(
                 state=OrderState.RUNNING,
                 started_at=started_at,
                 awaited=(),
@@ -245,7 +245,7 @@ class OrderRunner:
         is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
         n_done, n_max = updates_done(status)
         moved = status.progress.get("moved") or [None]
-        self._files.update_status(
+        self._party_order.update_status(
             title=status.title,
             protocol=status.protocol,
             stage=status.stage if status.round else status.state.value,
@@ -265,13 +265,13 @@ class OrderRunner:
 
     def _write_outage(self, outage: str) -> None:
         """Store since when the analyst has not answered; an empty text ends the outage."""
-        since = self._files.status().outage_since or now()
-        self._files.update_status(outage_since=since if outage else None)
+        since = self._party_order.status().outage_since or now()
+        self._party_order.update_status(outage_since=since if outage else None)
 
     def _begin(self) -> None:
         home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
         offer = home.offer(self._order.invitation, policy)
-        self._files.update_status(
+        self._party_order.update_status(
             title=offer.terms.title, protocol=offer.terms.protocol.name
         )
         table = self._table()
@@ -303,15 +303,15 @@ class OrderRunner:
                 with suppress(OSError):  # the check below reports it
                     path.parent.mkdir(parents=True, exist_ok=True)
         check_outputs(outputs.paths, Path(table.path), force=outputs.force)
-        outputs.check(self._files.stored)
+        outputs.check(self._party_order.stored)
         with home.join(order.invitation, policy, order.choices) as member:
             # a withdrawal may have come before the party was stored
-            self._files.check()
+            self._party_order.check()
             if addresses := missing_addresses(member.stored, order.notify):
                 member.notify(addresses)
             rows = table.to_spec()
             home.run(member, rows, outputs, on_progress=self._write_progress)
-        self._files.take()  # a later withdrawal finds it completed
+        self._party_order.take()  # a later withdrawal finds the order completed
         self._end(OrderState.COMPLETED, None)
 
     def _decline(self, declined: DecisionDeclined) -> None:
@@ -326,11 +326,11 @@ class OrderRunner:
                 remedy="Place the order again to be asked again.",
             ),
         )
-        if not self._files.stored.has_joined:
+        if not self._party_order.stored.has_joined:
             self._own_home.decline(self._order.invitation, reason)
 
     def _end(self, state: OrderState, trouble: Trouble | None) -> None:
-        self._files.update_status(
+        self._party_order.update_status(
             state=state,
             trouble=trouble,
             ended_at=now(),

@@ -33,7 +33,7 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.tables import Dialect, ReadOptions
 from party_sdk.tables.mapping import parse_mapping
 
-_PATIENCE: Final = 10.0  # seconds, because a person waits for the withdrawal
+_PATIENCE: Final = 10.0  # seconds; short, because a person waits for the withdrawal
 
 
 class OrderedTable(BaseModel, frozen=True):
@@ -183,7 +183,7 @@ class OrderStatus(BaseModel, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Return whether the order is finished, unless it is placed again."""
+        """Return whether the order has ended; placing it again reopens it."""
         return self.state in _FINAL_STATES
 
     @property
@@ -283,7 +283,7 @@ class PartyOrder:
             )
 
     def take(self) -> Order:
-        """Return the order, to act on it."""
+        """Return the order, and remember its version for :meth:`check`."""
         with self.store.transaction():
             order = self.order()
             self._taken = (self.status().placed_at, order.withdrawn)
@@ -345,7 +345,7 @@ class PartyOrder:
     def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
         """Answer the open question; a no ends the order.
 
-        Before the slot is taken, the others read a no with its reason.
+        While the slot is free, the others read a no and its reason.
 
         Raises NotReady if this question is not open.
         """
@@ -423,40 +423,40 @@ def place_order(home: Path, order: Order) -> OrderStatus:
     Raises NotReady if an order is running or completed.
     """
     invitation = Invitation.parse(order.invitation)
-    files = PartyOrder(home, invitation.session, invitation.slot)
+    party_order = PartyOrder(home, invitation.session, invitation.slot)
     order = order.model_copy(update={"invitation": str(invitation)})
     if order.table is not None:
         update = {"table_digest": digest_of(order.table.path)}
         order = order.model_copy(update=update)
-    with files.store.transaction() as database:
-        if files.exists:
-            check_same_invitation(files, invitation)
-            state = files.status().state
+    with party_order.store.transaction() as database:
+        if party_order.exists:
+            check_same_invitation(party_order, invitation)
+            state = party_order.status().state
             if state in {OrderState.RUNNING, OrderState.COMPLETED}:
                 raise NotReady(f"This order is {state.value}.")
-        rejoin(files.stored)
-        files.save_order(order)
+        rejoin(party_order.stored)
+        party_order.save_order(order)
         database.execute(
             "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",
-            (files.stored.id,),
+            (party_order.stored.id,),
         )
-        files.save_question(None)
+        party_order.save_question(None)
         placed_at = now()
-        fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
-        return files.update_status(
-            state=OrderState.QUEUED, placed_at=placed_at, **fresh
+        reset = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
+        return party_order.update_status(
+            state=OrderState.QUEUED, placed_at=placed_at, **reset
         )
 
 
-def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
+def check_same_invitation(party_order: PartyOrder, invitation: Invitation) -> None:
     """Raise GuardRefused if an order has an invitation with another session secret."""
-    if Invitation.parse(files.order().invitation).secret != invitation.secret:
+    if Invitation.parse(party_order.order().invitation).secret != invitation.secret:
         raise GuardRefused(
             "There is an order with another invitation of this session and slot."
         )
 
 
-def execute_withdrawal(files: PartyOrder, order: Order) -> None:
+def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
     """Stop the party for good, and notify the others."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
@@ -464,12 +464,12 @@ def execute_withdrawal(files: PartyOrder, order: Order) -> None:
         headline="Withdrawn", detail=detail, remedy="Nothing: nothing more is sent."
     )
     try:
-        home = Home(path=files.home, patience=_PATIENCE)
+        home = Home(path=party_order.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
     finally:  # if the process is killed earlier, the next one withdraws again
-        with files.store.transaction(), suppress(StaleOrder):  # placed again meanwhile
-            if files.status().state is not OrderState.COMPLETED:
-                files.update_status(
+        with party_order.store.transaction(), suppress(StaleOrder):  # placed again
+            if party_order.status().state is not OrderState.COMPLETED:
+                party_order.update_status(
                     state=OrderState.DECLINED,
                     question=None,
                     ended_at=now(),

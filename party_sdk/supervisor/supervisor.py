@@ -37,11 +37,11 @@ Key = tuple[str, str]
 class _RunningOrder:
     """An order and its process.
 
-    version: of the order when it was last read.
+    version: the order's version when it was last read.
     not_before: earliest next start, by the monotonic clock.
     """
 
-    files: PartyOrder
+    party_order: PartyOrder
     status: OrderStatus
     order: Order
     version: int = 0
@@ -52,7 +52,7 @@ class _RunningOrder:
     @property
     def name(self) -> str:
         """Return the session and the slot."""
-        return f"{self.files.session} {self.files.slot}"
+        return f"{self.party_order.session} {self.party_order.slot}"
 
     @property
     def is_ready(self) -> bool:
@@ -128,9 +128,9 @@ class Supervisor:
             work = self._orders.get(key)
             if work is not None and work.version == version:
                 continue
-            files = PartyOrder(self._home, *key)
-            status, order = files.status(), files.order()
-            work = self._orders.setdefault(key, _RunningOrder(files, status, order))
+            stored = PartyOrder(self._home, *key)
+            status, order = stored.status(), stored.order()
+            work = self._orders.setdefault(key, _RunningOrder(stored, status, order))
             if work.status.state is not status.state:
                 self._say(f"{' '.join(key)}: {status.state.value}")
             work.status, work.order, work.version = status, order, version
@@ -138,8 +138,8 @@ class Supervisor:
                 work.process.terminate()
 
     def _start(self, work: _RunningOrder, environment: dict[str, str]) -> None:
-        files = work.files
-        words = [str(self._home.absolute()), files.session, files.slot]
+        party_order = work.party_order
+        words = [str(self._home.absolute()), party_order.session, party_order.slot]
         work.process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             [*PROGRAM, *words],
             stdin=subprocess.PIPE,
@@ -182,7 +182,7 @@ class Supervisor:
 
     def _set_status(self, work: _RunningOrder, **changes: object) -> None:
         try:
-            work.files.update_status(**changes)
+            work.party_order.update_status(**changes)
         except (CoterieError, OSError):
             self._say(f"{work.name}: its status cannot be written")
 
@@ -190,10 +190,10 @@ class Supervisor:
         running = [(w, w.process) for w in self._orders.values() if w.process]
         for _, process in running:
             process.terminate()
-        until = time.monotonic() + _GRACE_SECONDS
+        deadline = time.monotonic() + _GRACE_SECONDS
         for work, process in running:
             try:
-                process.wait(max(0.0, until - time.monotonic()))
+                process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:  # a long computation; it is repeated
                 process.kill()
                 process.wait()

@@ -280,7 +280,7 @@ def test_an_analyst_that_holds_no_request_is_asked_seldom() -> None:
     analyst = Mock(**{"task.return_value": None})
     watch = SessionWatch(analyst, "s", None)
     begin = time.monotonic()
-    assert [watch.task() for _ in range(3)] == [None] * 3
+    assert [watch.fetch_task() for _ in range(3)] == [None] * 3
     assert time.monotonic() - begin > 0.5
 
 

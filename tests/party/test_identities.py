@@ -316,11 +316,11 @@ def test_institutions_that_know_each_other_sit_down(
         watch = SessionWatch(client, here.session.id, None)
         state = watch.fetch_status().state
         with pytest.raises(GuardRefused, match="You know 0 of the 2"):
-            party._agreement(client, watch, state)
+            party._await_agreement(client, watch, state)
         assert party.safety_number is None
         for other in (B, C):
             TrustedInstitutions(here.home(A)).trust(here.who[other].card)
-        assert party._agreement(client, watch, state) == content.content
+        assert party._await_agreement(client, watch, state) == content.content
         assert party.safety_number == safety_number(content.content)
 
 

@@ -327,4 +327,4 @@ def test_a_restore_that_is_killed_is_done_again(
     assert keys[0] == keys[1]
     with closing(Database(place.database)) as database, database.read() as read:
         live = live_digests(read)
-    assert FileBlobStore(place.data_dir / "blobs").have(live)
+    assert FileBlobStore(place.data_dir / "blobs").has_all(live)

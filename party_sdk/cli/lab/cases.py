@@ -57,7 +57,7 @@ class Case:
 
     file: the name of its table.
     risks: the codes of the session's risks, with a sentence each.
-    of_runs: codes of the risks that several runs add.
+    run_risks: codes of the risks that several runs add.
     """
 
     file: str
@@ -67,7 +67,7 @@ class Case:
     evaluation: Evaluation | None
     lattice: Lattice
     risks: Mapping[str, str]
-    of_runs: tuple[str, ...]
+    run_risks: tuple[str, ...]
 
     @property
     def layout(self) -> str:
@@ -109,7 +109,7 @@ class Case:
             "params": catalogue.find_changed_params(self.params),
             **outcome,
             "risks": dict(self.risks),
-            "risks_of_several_runs": list(self.of_runs),
+            "risks_of_several_runs": list(self.run_risks),
         }
 
     def describe(self, session: SimulatedSession) -> Document:
@@ -180,7 +180,7 @@ def plan(
     protocols: names; by default all that have methods to advise.
     lattices: by default :func:`usual_lattices`.
     n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
-    params: NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
+    params: NAME=VALUE for all protocols, PROTOCOL.NAME=VALUE for one.
 
     Raises InvalidParameters if a protocol is unknown, or nothing fits.
     """
@@ -286,7 +286,7 @@ def case_of(
         evaluation=evaluation,
         lattice=lattice,
         risks=sentences_of(session_terms.risks_in(read_terms(terms))),
-        of_runs=tuple(f"{protocol}.{code}" for code in run_risks),
+        run_risks=tuple(f"{protocol}.{code}" for code in run_risks),
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 N_PEOPLE = 500
-COMMON = 0.9  # despite missed links, a larger share is linked than parties expect
+COMMON = 0.9  # high: despite missed links, more rows are linked than parties expect
 
 
 @click.command()

@@ -124,7 +124,7 @@ def _lines(
         from party_sdk.cli.lab.case_table import lines, notes
 
         result = {"protocol": case.protocol, "layout": case.layout, **report}
-        result |= {"risks": case.risks, "risks_of_several_runs": case.of_runs}
+        result |= {"risks": case.risks, "risks_of_several_runs": case.run_risks}
         yield from lines([result])
         yield from notes([{**result, "warnings": session.warnings}], [])
         yield ""

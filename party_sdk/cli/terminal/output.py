@@ -94,7 +94,7 @@ _line = StatusLine()
 def say(text: str, *, err: bool = False) -> None:
     """Print one line, with control characters escaped.
 
-    Titles and details come from others, who could otherwise hide a risk's sentence by
+    Titles and details come from other people, who could otherwise hide a risk's sentence by
     colours, cursor movements or the direction of text.
     """
     _line.clear()
@@ -347,11 +347,11 @@ def _now() -> str:
 
 
 def change_receivers(
-    receivers: OwnReceivers, mail: str | None, removed: str | None
+    receivers: OwnReceivers, mail: str | None, removed_id: str | None
 ) -> Output:
     """Add or remove an address; return all addresses."""
-    if removed:
-        receivers.remove(removed)
+    if removed_id:
+        receivers.remove(removed_id)
     if mail:
         receivers.add(mail)
     current = receivers.list()

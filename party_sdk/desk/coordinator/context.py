@@ -30,7 +30,7 @@ SESSIONS: Final = "/sessions"
 ABOVE: Final = f"{SESSIONS}/-"
 """The path of pages that belong to no session; no session may have the id ``-``."""
 ANALYST: Final = f"{ABOVE}/analyst"
-_SECONDS: Final = 10
+_REFRESH_SECONDS: Final = 10
 
 Handler = Callable[[Request, Coordinator], Response]
 
@@ -88,7 +88,7 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
         now=now(),
     )
     waits = any(line.state not in OVER for line in lines)
-    return render_page(request, page, seconds=_SECONDS if waits else 0)
+    return render_page(request, page, seconds=_REFRESH_SECONDS if waits else 0)
 
 
 # Analyst and key

@@ -87,7 +87,7 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
     ]
     required = [field for field in fields if field.required]
     groups = _groups([field for field in fields if not field.required])
-    deep = FieldGroup(
+    method_group = FieldGroup(
         title=f"Parameters of the method: {len(fields) - len(required)}, all with defaults",
         groups=tuple(groups),
         note="Leave a field blank to use its default.",
@@ -96,7 +96,7 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
     method = _method_field(draft, protocol.summary)
     runs = _request_fields(draft, "runs")
     shown_fields = (*words[:2], method, *required, *runs)
-    return {"fields": shown_fields, "more": (more, *[deep] * bool(groups))}
+    return {"fields": shown_fields, "more": (more, *[method_group] * bool(groups))}
 
 
 def _parties_screen(draft: Draft) -> dict[str, Any]:
@@ -330,7 +330,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()
-    wrong, unread = "", field.wrong
+    wrong, wrong_keys = "", field.wrong
     try:
         if draft.get(_PEOPLE):
             keys, lines = _preview_keys(draft, keys)
@@ -339,7 +339,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     except CoterieError as error:
         wrong = error.detail
     except ValueError as error:
-        unread = f"{error}."
+        wrong_keys = f"{error}."
     return KeysChoice(
         table=FormField(
             name=_PEOPLE,
@@ -356,7 +356,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
                 "limits": "",
                 "usual": "",
                 "value": "\n".join(keys),
-                "wrong": unread,
+                "wrong": wrong_keys,
             }
         ),
         lines=lines,

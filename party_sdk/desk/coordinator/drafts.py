@@ -155,12 +155,12 @@ class Draft:
 
     def _position(self, line: SlotLine, number: int) -> SlotLine:
         """Return a line at the position that the split implies, or unchanged."""
-        along = {"patients": (number, 1), "variables": (1, number)}.get(
+        place = {"patients": (number, 1), "variables": (1, number)}.get(
             self.get("split")
         )
-        if along is None:
+        if place is None:
             return line
-        return line.model_copy(update={"row": str(along[0]), "column": str(along[1])})
+        return line.model_copy(update={"row": str(place[0]), "column": str(place[1])})
 
     def path(self, text: str) -> Path:
         """Return the path of a named file."""
@@ -210,10 +210,10 @@ class Draft:
         for section, values in section_values.items():
             with self.errors_at(_form_fields()[section]):
                 sections[section] = build_section(section, values)
-        before = len(self.wrong)
+        n_errors = len(self.wrong)
         dictionary = self._dictionary(parts.get("layout"), left_out)
         sections["dictionary"] = dictionary
-        if len(self.wrong) == before:
+        if len(self.wrong) == n_errors:
             with self.errors_at("missing"):
                 rule: Any = self.get("missing") or None
                 sections["preparation"] = read_preparation(
@@ -314,11 +314,11 @@ class Draft:
 
     def _row_faults(self, table: TableDraft) -> dict[int, str]:
         """Return the errors of variables, by row, counted from 1."""
-        drafted = table.draft()
-        faults = drafted.faults()
+        draft = table.draft()
+        faults = draft.faults()
         if faults or self.get("missing") != "median":
             return faults
-        fields = enumerate((field.field() for field in drafted.variables), 1)
+        fields = enumerate((field.field() for field in draft.variables), 1)
         return {
             row: "the median needs a minimum and a maximum"
             for row, field in fields
@@ -384,7 +384,7 @@ def _parse_days(text: str, field: RequestField) -> int:
 
 @cache
 def _form_fields() -> dict[str, str]:
-    """Return form fields by the names that errors use; a section stands for its first."""
+    """Return form fields by the names that errors use; a section means its first field."""
     fields = {"slots": "slots"}
     for request_field in request_fields():
         for name in (

@@ -69,8 +69,8 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     if wrong := draft.wrong_screen(number):
         return _form_page(request, coordinator, draft, wrong)
     if number < len(SCREENS) or draft_request is None:
-        onward = Draft(form, draft.tables, draft.repeated)
-        return _form_page(request, coordinator, onward, number + 1)
+        next_draft = Draft(form, draft.tables, draft.repeated)
+        return _form_page(request, coordinator, next_draft, number + 1)
     try:
         identity: dict[str, Any] = {"session_id": draft.get("id") or None}
         if form.get("drawn"):  # the id and the seed of the terms that were shown
@@ -94,19 +94,19 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         ("digest", digest(drawn_terms.terms)),
     )
     changed = form.get("digest") != digest(drawn_terms.terms)
-    opening = form.get("do") == "open"
+    is_opening = form.get("do") == "open"
     folder, path, wrong_folder = form.get("folder").strip(), None, ""
-    if opening and folder and not changed:
+    if is_opening and folder and not changed:
         try:
             path = _make_folder(request, folder)
         except InvalidParameters as error:
             wrong_folder = error.detail
-    if not opening or changed or wrong_folder:
+    if not is_opening or changed or wrong_folder:
         field = _folder_field(request, wrong_folder)
         page = _review(
             request, coordinator, drawn_terms, hidden_fields, draft_request, field
         )
-        notice = _CHANGED if opening and changed else None
+        notice = _CHANGED if is_opening and changed else None
         return render_page(request, page, notice=notice)
     opened = coordinator.open_session(drawn_terms)
     return invitations_page(request, opened, opened.invite(), path)
@@ -188,7 +188,7 @@ def invitations_page(
 
 @pass_coordinator
 def post_inviting(request: Request, coordinator: Coordinator) -> Response:
-    """Make new invitations for the ticked slots; their earlier ones become invalid."""
+    """Make new invitations for the ticked slots; earlier invitations become invalid."""
     form = form_of(request)
     slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:

@@ -29,7 +29,7 @@ from party_sdk.desk.responses import banner_of, file, form_of, redirect_to, rend
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
-_SECONDS: Final = 4  # refresh of a running session
+_REFRESH_SECONDS: Final = 4  # refresh of a running session
 _AWAY_SECONDS: Final = 3
 _MOST_LINES: Final = 200
 _DAY: Final = 86_400
@@ -86,7 +86,7 @@ def _change_session(
     change: Callable[[CoordinatedSession, int], object],
     name: str = "",
 ) -> Response:
-    """Change a session, by a number in the form; its page shows an error."""
+    """Change a session by a number in the form; show an error on its page."""
     opened = session_in(request, coordinator)
     try:
         number = parse_number(form_of(request).get(name), name) if name else 0
@@ -105,14 +105,14 @@ def session_page(
         status = opened.status()
         page = build_session_desk(coordinator, opened, status)
     except Unavailable as error:
-        away = Refusal(
+        refusal = Refusal(
             title="The analyst cannot be reached",
             detail=error.detail,
             remedy="This page tries again every few seconds. Nothing is lost: the session "
             "waits until its deadline.",
         )
-        return render_page(request, away, seconds=_AWAY_SECONDS)
-    seconds = 0 if status.is_over else _SECONDS
+        return render_page(request, refusal, seconds=_AWAY_SECONDS)
+    seconds = 0 if status.is_over else _REFRESH_SECONDS
     waits = "choose" in allowed_actions(status)
     return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
 

@@ -33,17 +33,17 @@ class AddressedParty:
     """A party, with or without an order."""
 
     desk: Desk
-    files: PartyOrder
+    party_order: PartyOrder
 
     @property
     def session(self) -> str:
         """Return the id of its session."""
-        return self.files.session
+        return self.party_order.session
 
     @property
     def slot(self) -> str:
         """Return its slot."""
-        return self.files.slot
+        return self.party_order.slot
 
     @property
     def address(self) -> str:
@@ -57,7 +57,7 @@ class AddressedParty:
 
     @property
     def file_stem(self) -> str:
-        """Return the start of the names of its files."""
+        """Return the start of the name of each download."""
         return f"{self.session}-{self.slot}"
 
     @property
@@ -68,12 +68,12 @@ class AddressedParty:
     @property
     def stored(self) -> PartySession:
         """Return its stored session."""
-        return self.files.stored
+        return self.party_order.stored
 
     @property
     def order(self) -> Order | None:
         """Return its order, or None."""
-        return self.files.order() if self.files.exists else None
+        return self.party_order.order() if self.party_order.exists else None
 
     @property
     def table(self) -> OrderedTable | None:
@@ -117,7 +117,7 @@ class AddressedParty:
         return self.stored.mappings.last() if self.stored.exists else None
 
     def with_mapping(self, table: TableSpec) -> TableSpec:
-        """Return a table's options with the current mapping unless they have one."""
+        """Return a table with the current mapping, unless its options name one."""
         if table.options.mapping is not None:
             return table
         return table.with_mapping(self.current_mapping)
@@ -135,7 +135,7 @@ class AddressedParty:
         """Return the title of its session, or the session's id."""
         if self.has_accepted:
             return self.accepted_terms().title
-        title = self.files.status().title if self.files.exists else ""
+        title = self.party_order.status().title if self.party_order.exists else ""
         return title or self.session
 
     @property
@@ -147,13 +147,13 @@ class AddressedParty:
         """Return the latest other party of this home whose table had these variables."""
         variables = _variables(self.terms(), self.slot)
         parties = [
-            AddressedParty(self.desk, files)
-            for files in orders_in(self.desk.home)
-            if files.session != self.session
-            and files.stored.exists
-            and files.order().table is not None
+            AddressedParty(self.desk, party_order)
+            for party_order in orders_in(self.desk.home)
+            if party_order.session != self.session
+            and party_order.stored.exists
+            and party_order.order().table is not None
         ]
-        parties.sort(key=lambda party: party.files.status().placed_at, reverse=True)
+        parties.sort(key=lambda p: p.party_order.status().placed_at, reverse=True)
         for party in parties:
             with suppress(CoterieError):  # terms that this release cannot read
                 if _variables(party.accepted_terms(), party.slot) == variables:
@@ -180,6 +180,6 @@ def party_in(request: Request) -> AddressedParty:
     names = request.path_params["session"], request.path_params["slot"]
     if all(map(_NAME.fullmatch, names)):
         party = AddressedParty(desk, PartyOrder(desk.home, *names))
-        if party.files.exists or party.has_accepted or party.has_result:
+        if party.party_order.exists or party.has_accepted or party.has_result:
             return party
     raise NotReady("No party of this home has this address.")

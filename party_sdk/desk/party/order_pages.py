@@ -29,8 +29,8 @@ from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
 from party_sdk.supervisor.orders import QuestionKind, place_order
 
-_SECONDS: Final = 1  # between refreshes, which cost little on the same machine
-_LONGEST: Final = 200
+_REFRESH_SECONDS: Final = 1  # between refreshes, which cost little on the same machine
+_MAX_REASON_LENGTH: Final = 200
 
 
 def order_page(
@@ -39,8 +39,9 @@ def order_page(
     notice: Banner | None = None,
 ) -> Response:
     """Show the status of an order; raise :class:`NotReady` if there is none."""
-    files, stored, agreement = party.files, party.stored, party.stored.agreement
-    table, question, status = files.order().table, files.question(), files.status()
+    party_order, stored = party.party_order, party.stored
+    table, question = party_order.order().table, party_order.question()
+    status, agreement = party_order.status(), stored.agreement
     trouble = status.trouble
     members: tuple[Seat, ...] = ()
     safety_number = ""
@@ -69,7 +70,7 @@ def order_page(
     )
     # a question is not refreshed while somebody reads it
     waits = question is not None
-    seconds = 0 if status.is_over or waits else _SECONDS
+    seconds = 0 if status.is_over or waits else _REFRESH_SECONDS
     return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
 
 
@@ -95,8 +96,8 @@ def post_answer(party: AddressedParty, form: Form) -> None:
     """Answer the question that was shown."""
     if (answer := form.get("answer")) not in {"yes", "no"}:
         raise NotReady("Say yes or no.")
-    reason = form.get("reason").strip()[:_LONGEST]
-    party.files.answer(form.get("question"), yes=answer == "yes", reason=reason)
+    reason = form.get("reason").strip()[:_MAX_REASON_LENGTH]
+    party.party_order.answer(form.get("question"), yes=answer == "yes", reason=reason)
 
 
 @change_order
@@ -108,7 +109,7 @@ def post_withdraw_consent(party: AddressedParty, _: Form) -> None:
 @change_order
 def post_again(party: AddressedParty, _: Form) -> None:
     """Place an order again, unchanged."""
-    order = party.files.order().model_copy(update={"withdrawn": None})
+    order = party.party_order.order().model_copy(update={"withdrawn": None})
     place_order(party.desk.home, order)
 
 
@@ -116,7 +117,7 @@ def post_again(party: AddressedParty, _: Form) -> None:
 def post_decline(party: AddressedParty, form: Form) -> None:
     """End the order, with a reason that the others read if the slot is free."""
     # even if this raises because the others were not notified, the order is withdrawn
-    party.files.withdraw(form.get("reason").strip())
+    party.party_order.withdraw(form.get("reason").strip())
 
 
 def get_terms(request: Request, notice: Banner | None = None) -> Response:

@@ -43,7 +43,7 @@ from party_sdk.supervisor.orders import (
     place_order,
 )
 
-_SECONDS: Final = 2  # between refreshes while a party waits or runs
+_REFRESH_SECONDS: Final = 2  # between refreshes while a party waits or runs
 _FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
@@ -61,16 +61,16 @@ def post_invitation(request: Request) -> Response:
 
 
 def _place_invitation(desk: Desk, invitation: Invitation) -> None:
-    """Place an order for an invitation, which may replace an earlier one."""
-    files = PartyOrder(desk.home, invitation.session, invitation.slot)
+    """Place an order for an invitation, which may replace an earlier invitation."""
+    party_order = PartyOrder(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
-    if files.exists:
-        check_same_invitation(files, invitation)
-        stored_order, status = files.order(), files.status()
+    if party_order.exists:
+        check_same_invitation(party_order, invitation)
+        stored_order, status = party_order.order(), party_order.status()
         is_same = stored_order.invitation == order.invitation
         if is_same or status.state is OrderState.COMPLETED:
             return
-        if files.stored.has_joined and not status.is_over:
+        if party_order.stored.has_joined and not status.is_over:
             return  # the party takes part already
         changes = {"invitation": order.invitation, "withdrawn": None}
         order = stored_order.model_copy(update=changes)
@@ -102,7 +102,7 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
         request,
         model,
         notice=notice,
-        seconds=_SECONDS if is_active else 0,
+        seconds=_REFRESH_SECONDS if is_active else 0,
         waits=any(row.group == "asks" for row in rows),
     )
 
@@ -132,11 +132,11 @@ def _build_stored_row(party: PartySummary) -> PartyRow:
     )
 
 
-def _build_order_row(files: PartyOrder) -> PartyRow:
-    status, group = files.status(), "runs"
+def _build_order_row(party_order: PartyOrder) -> PartyRow:
+    status, group = party_order.status(), "runs"
     # a question is stored a moment before the status changes
-    is_asked = status.state is OrderState.WAITING or files.question() is not None
-    if is_asked or files.order().table is None:
+    is_asked = status.state is OrderState.WAITING or party_order.question() is not None
+    if is_asked or party_order.order().table is None:
         group = "asks"
     return PartyRow(
         session=status.session,
@@ -145,16 +145,16 @@ def _build_order_row(files: PartyOrder) -> PartyRow:
         protocol=status.protocol,
         state=status.state.value,
         group="ended" if status.is_over else group,
-        sentence=_describe_status(status, files),
+        sentence=_describe_status(status, party_order),
         since=status.changed_at,
     )
 
 
-def _describe_status(status: OrderStatus, files: PartyOrder) -> str:
+def _describe_status(status: OrderStatus, party_order: PartyOrder) -> str:
     if status.trouble is not None:
         return f"{status.trouble.headline}: {status.trouble.detail}"
-    question = files.question()
-    if not status.is_over and files.order().table is None:
+    question = party_order.question()
+    if not status.is_over and party_order.order().table is None:
         return "Read the terms, and name your table."
     if question is not None:
         return question.sentence

@@ -68,7 +68,7 @@ def report_page(
 
 
 def post_names(request: Request) -> Response:
-    """Store names of clusters; an empty one removes a name."""
+    """Store names of clusters; an empty text removes a name."""
     party, form = party_in(request), form_of(request)
     names = {
         int(number): form.get(field).strip()

@@ -261,8 +261,8 @@ def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     ]
     fields.append(_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed))
     if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
-        admitted = read_policy(party.desk.home).ids_per_row
-        needs = describe_quota(match_keys_at(terms, party.slot), admitted)
+        quota = read_policy(party.desk.home).ids_per_row
+        needs = describe_quota(match_keys_at(terms, party.slot), quota)
         fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
     return FieldGroup(
         title="Limits for this session only",
@@ -328,14 +328,14 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
 def describe_table(
     table: TableSpec,
     table_form: TableForm,
-    described: Sequence[str] | None,
+    named_columns: Sequence[str] | None,
     check: Callable[[], CheckReport],
     examine: Callable[[], CheckReport] | None = None,
     linking: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Describe how a table is read.
 
-    described: the clustered columns, if the terms name them.
+    named_columns: the clustered columns, if the terms name them.
     check: checks the table against the terms, once its columns are chosen.
     examine: examines the table before that; by default without terms.
     linking: the columns of the match keys.
@@ -347,7 +347,7 @@ def describe_table(
         parts = ("rows", "not_read", "dialect", "columns")
         update = {part: getattr(plain, part) for part in parts}
         report = report.model_copy(update=update)
-    clustered = described or table_form.columns
+    clustered = named_columns or table_form.columns
     if clustered is None:
         clustered = [name for name in names if name not in linking]
     sheet = report.dialect.get("sheet")
@@ -359,7 +359,7 @@ def describe_table(
         ),
         "linking": tuple(name for name in names if name in linking),
         "report": report,
-        "described": described is not None,
+        "described": named_columns is not None,
         "checked": table_form.checked,
         # leaves out a warning about what a problem reports already
         "warnings": tuple(

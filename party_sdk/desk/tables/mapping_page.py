@@ -56,7 +56,7 @@ def mend(
 ) -> tuple[dict[str, Any], Banner | None]:
     """Return the content of the page about a table and its mapping, and its error.
 
-    folder: at which relative paths start.
+    folder: the folder where relative paths start.
     schema: the dictionary that the table has to fit.
     check: checks a table.
     current: the mapping in force, unless the form names another one.
@@ -81,11 +81,11 @@ def mend(
         dialect=dialect,
         mapping=None if base is None else TableMapping(file=base.file),
     )
-    drafted = propose(path, plain, schema.used)
-    candidates = drafted.columns[0].candidates if drafted.columns else ()
-    names = dict.fromkeys([*ids, *drafted.unused, *sorted(candidates)])
+    proposal = propose(path, plain, schema.used)
+    candidates = proposal.columns[0].candidates if proposal.columns else ()
+    names = dict.fromkeys([*ids, *proposal.unused, *sorted(candidates)])
     titles, rows = first_rows(Path(path), plain)
-    mapping = base or drafted.to_mapping()
+    mapping = base or proposal.to_mapping()
     if form.get("shown"):
         try:
             mapping = read_mapping_form(form, mapping)
@@ -95,7 +95,7 @@ def mend(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
     report = check(spec)
-    variables = tuple(lines_of(drafted, mapping))
+    variables = tuple(lines_of(proposal, mapping))
     content = {
         "path": path,
         "csv": csv,
@@ -140,7 +140,7 @@ def field_of(mapping: TableMapping) -> str:
 
 
 def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
-    """Return the first rows as the dictionary describes them; none with problems."""
+    """Return the first rows as the dictionary describes them; none if that fails."""
     options = replace(table.options, schema=schema.used)
     try:
         _, read = examine(table.path, options)
@@ -173,9 +173,9 @@ def _format_value(value: float, field: Field | None) -> str:
     return f"{value:.6g}"
 
 
-def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
+def lines_of(proposal: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
     """Yield the variables of a mapping, each with its column in the table, if any."""
-    for column in drafted.columns:
+    for column in proposal.columns:
         source = mapping.source_of(column.name)
         source = source if source in column.candidates else ""
         plain = mapping.columns.get(column.name, ColumnMapping())
