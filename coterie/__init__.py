@@ -99,10 +99,10 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is not None:
         return getattr(import_module(module), name)
-    import_module("party_sdk")  # it sets which packages of protocols are used
-    for offered in _protocols() if not name.startswith("_") else ():
-        if name in offered.__all__ and name != "PROTOCOL":
-            return getattr(offered, name)
+    import_module("party_sdk")  # it decides which protocol packages are used
+    for protocol_module in _protocols() if not name.startswith("_") else ():
+        if name in protocol_module.__all__ and name != "PROTOCOL":
+            return getattr(protocol_module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

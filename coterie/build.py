@@ -24,7 +24,7 @@ class Build:
 
     version: of the distribution.
     schema: the last revision of the database.
-    commit: twelve digits, with ``-dirty`` where files differ from it; None if unknown.
+    commit: twelve digits, with ``-dirty`` if files differ from it; None if unknown.
     """
 
     version: str
@@ -42,7 +42,7 @@ def read_build() -> Build:
 
 
 def find_schema() -> str:
-    """Return the last revision, read from the name of the last migration."""
+    """Return the last database revision, read from the name of the last migration."""
     last = max(path.name for path in (find_migrations() / "versions").glob("[0-9]*.py"))
     return last.partition("_")[0]
 
@@ -51,8 +51,8 @@ def find_migrations() -> Path:
     """Return the folder of migrations: inside the wheel, or beside the checkout."""
     service = find_spec("analyst_service")
     package = Path(service.origin).parent if service and service.origin else _PACKAGE
-    inside = package / "alembic"
-    return inside if inside.is_dir() else package.parent / "alembic"
+    wheel_folder = package / "alembic"
+    return wheel_folder if wheel_folder.is_dir() else package.parent / "alembic"
 
 
 def find_commit() -> str | None:
@@ -87,7 +87,7 @@ _FLAGS: Final = (
 
 
 def build_kernels(library: Path) -> bool:
-    """Compile the kernels; return whether the library is there."""
+    """Compile the kernels if needed; return whether the library is there."""
     source = _PACKAGE.parent / "clustering_protocols" / "numerics" / "kernels.c"
     digest = sha256(source.read_bytes()).hexdigest()
     if library.exists() and digest.encode() in library.read_bytes():
@@ -95,13 +95,13 @@ def build_kernels(library: Path) -> bool:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         return False
-    new = library.with_name(f"{library.name}.{os.getpid()}")
+    temporary = library.with_name(f"{library.name}.{os.getpid()}")
     define = f'-DSOURCE_DIGEST="{digest}"'
-    words = [compiler, *_FLAGS, define, str(source), "-o", str(new), "-lm"]
-    for more in ((), ("-DONE_CLONE",)):  # for compilers that know fewer processors
+    command = [compiler, *_FLAGS, define, str(source), "-o", str(temporary), "-lm"]
+    for flags in ((), ("-DONE_CLONE",)):  # for compilers that know fewer processors
         # the compiler that is installed here
-        process = subprocess.run([*words, *more], capture_output=True, check=False)  # noqa: S603
+        process = subprocess.run([*command, *flags], capture_output=True, check=False)  # noqa: S603
         if process.returncode == 0:
-            new.replace(library)
+            temporary.replace(library)
             return True
     return False

@@ -215,7 +215,7 @@ def deal_classes(
     *,
     fewest: int = 2,
 ) -> list[IntArray]:
-    """Return row numbers of each group: classes in shares of a Dirichlet distribution.
+    """Return row numbers of each group, which gets a Dirichlet share of each class.
 
     classes: (n,). Draws in which a group gets fewer rows than ``fewest`` are repeated.
 

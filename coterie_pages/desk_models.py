@@ -125,7 +125,7 @@ class VariableSource(Value):
     @property
     def written(self) -> str:
         """Return thousands separator, '_' and decimal sign; empty to detect them."""
-        if not self.mapping.says_signs:
+        if not self.mapping.sets_signs:
             return ""
         return f"{self.mapping.thousands or ''}_{self.mapping.decimal or ''}"
 
@@ -168,8 +168,8 @@ class SlotLine(Value):
 class ColumnGroup(Value):
     """The variables of a column group in the form; ``number`` counts from 1.
 
-    fields, elsewhere: name the table from which the dictionary is drafted, in the folder of
-        tables or elsewhere.
+    fields, elsewhere: form fields for the table from which the dictionary is drafted: in
+        the folder of tables, or elsewhere.
     variables: rows as :class:`party_sdk.tables.variables.Variable`.
     listed: the table with these variables; empty if they are typed.
     notes, wrong: notes and errors by the number of a row, from 1.

@@ -102,7 +102,7 @@ def fields_of(
 
     values: by the name of the field; an empty value stands for the default.
     wrong: why a value was refused, by the name of the parameter.
-    prefix: begins the name of each field.
+    prefix: the beginning of each field's name.
     """
     values, wrong = values or {}, wrong or {}
     fields = [

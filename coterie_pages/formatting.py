@@ -37,7 +37,7 @@ from coterie_pages.models import (
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _PAIRS: Final = tuple(pairwise(length for _, length in _UNITS))
 AUXILIARY: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
-"""Figures that only help to read others."""
+"""Figures that only help to read other figures."""
 _FIGURES: Final = {
     "calinski_harabasz": "Caliński–Harabasz",
     "davies_bouldin": "Davies–Bouldin",
@@ -101,7 +101,7 @@ def plain_heading(heading: str) -> str:
 def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
     """Yield a row of a table for each record: its attributes of these names.
 
-    ``name|percent`` formats one by the function ``percent`` of this module.
+    ``name|percent`` formats an attribute with ``percent``, a function of this module.
     """
     for record in records:
         row = []
@@ -130,7 +130,7 @@ def cluster_headings(count: int) -> list[str]:
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield each cluster's name, rows and own rows; without columns that are unknown."""
+    """Yield each cluster's name, rows and own rows; unknown columns are left out."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
@@ -197,7 +197,7 @@ def shorten(value: Any) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return a share in per cent."""
+    """Return a part of a whole as a percentage; a dash if the whole is 0."""
     return f"{part / whole:.0%}" if whole else "–"
 
 
@@ -291,7 +291,7 @@ def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent; a dash for None."""
+    """Return a share as a percentage; a dash for None."""
     return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
@@ -360,7 +360,7 @@ _SMALLEST_P: Final = 0.001
 def outcome_cell(field: Outcome, line: int) -> str:
     """Return the intervals of a described variable: of its mean, or of each level.
 
-    A yes-or-no variable shows the share of yes; one with very many levels, only the first.
+    A yes-or-no variable shows the share of yes; of very many levels, the first are shown.
     """
     if not field.levels:
         interval = field.means[line]
@@ -401,9 +401,9 @@ def log_rank_text(time: Survival) -> str:
 
 
 def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> str:
-    freedom = ", ".join(map(str, degrees))
-    chance = "p < 0.001" if p < _SMALLEST_P else f"p = {p:.3f}"
-    return f"{letter}({freedom}) = {number(value)}, {chance}"
+    degrees_text = ", ".join(map(str, degrees))
+    p_text = "p < 0.001" if p < _SMALLEST_P else f"p = {p:.3f}"
+    return f"{letter}({degrees_text}) = {number(value)}, {p_text}"
 
 
 def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -247,7 +247,7 @@ class RoundKind(Value):
 
 
 class Step(Value):
-    """A stage: what a party sends to the analyst, and sealed to other parties.
+    """A stage: what a party sends to the analyst, and in sealed form to other parties.
 
     each_run: whether it is repeated for each number of clusters.
     results: what parties and coordinator receive at its end.
@@ -360,7 +360,7 @@ class Refusal(Screen):
 
 
 class _Report(Value):
-    """The common part of both sides' reports.
+    """The common part of a party's and a coordinator's report.
 
     sheet: the terms; None for a coordinator on another machine than the one that opened
         the session, because the terms can be checked only there.
@@ -373,7 +373,7 @@ class _Report(Value):
     outcomes: intervals and tests of described variables.
     measured: agreement of this method with pooled clustering on the worst and the best
         public data set; None if it was not measured.
-    way: the protocol's name of the method.
+    way: the protocol's name for the method.
     counts_linked: whether people in common were counted, and nothing clustered.
     """
 
@@ -410,7 +410,7 @@ class RunReport(_Report):
     n_rows: rows of the party's table; None until it has joined.
     linked: how many of these rows are linked to rows of others, as ``n of m``.
     own_sizes: own rows in each cluster.
-    odd: sentences on clusters with own rows only, or without own rows.
+    odd: warnings about the clusters, such as one with own rows only.
     without: own rows that are in no cluster or did not take part.
     points: the party's own rows on two axes.
     accepted: the accepted risk codes.
@@ -464,7 +464,7 @@ class OwnRun(Value):
 
 
 class VariableDrift(Value):
-    """A column of new rows beside the trained ones.
+    """A column of new rows, compared with the trained rows.
 
     shift: of the mean, in standard deviations of the trained rows; None if that is 0.
     outside: share of the new rows outside the trained range.
@@ -476,7 +476,7 @@ class VariableDrift(Value):
 
 
 class ClusterDrift(Value):
-    """New rows in a cluster; its share of own rows in the session, and of the new rows."""
+    """New rows in a cluster; ``then``, ``now``: its share of trained and of new rows."""
 
     cluster: int = Field(ge=0)
     n_rows: int = Field(ge=0)
@@ -490,7 +490,7 @@ class NewRowsSummary(Value):
     n_rows, n_labelled: all new rows, and those with a label.
     n_trained: own rows that the session clustered.
     outside: share of rows with a value outside the range of the trained rows.
-    by_chance: upper bound of the mean ``outside`` of rows of the same distribution.
+    by_chance: upper bound on the mean ``outside`` of rows from the same distribution.
     farthest: the largest distance of a row to its centre; None if the party has no
         centres.
     variables: the columns that moved most; ``more_variables`` counts the others.
@@ -525,7 +525,7 @@ class Banner(Value):
 class Frame(Value):
     """The frame around a served page.
 
-    root: the path of all pages, scripts and styles; empty for an unknown visitor.
+    root: the path above all pages, scripts and styles; empty for an unknown visitor.
     address: the path of this page, for its refreshes.
     token: a secret in every form, against forged requests from other sites.
     notice: a message above the page.
@@ -545,7 +545,7 @@ class Frame(Value):
 class FormField(Value):
     """A field of a form.
 
-    name: the name of the sent value; for a nested parameter with dots.
+    name: the name under which the value is sent; with dots for a nested parameter.
     group: the topic under which a form folds the field.
     options: the text of each value of a choice.
     kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or no.
@@ -582,7 +582,7 @@ def field_id(name: str) -> str:
 class KeysChoice(Value):
     """The match keys by which a new session links rows without a common id.
 
-    table: an own table on which the keys are tried.
+    table: a table of this home on which the keys are tried.
     keys: one key per line, in order of precedence.
     lines: ``KeyPreview`` of :mod:`party_sdk.tables` for each key.
     needs: permissions that each party must give; empty for none.

@@ -149,4 +149,4 @@ READING: Final[Mapping[str, str]] = {
     "n_iter": "How many updates were made.",
     "converged": "Whether the updates converged. If not, allow more of them.",
 }
-"""By the names of :class:`clustering_protocols.numerics.metrics.Figures`."""
+"""How to read figures of :class:`clustering_protocols.numerics.metrics.Figures`."""

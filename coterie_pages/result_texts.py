@@ -29,15 +29,15 @@ _MEASURES: Final = (
     "calinski_harabasz",
     "davies_bouldin",
 )
-_FAR: Final = 0.5
-"""Standard deviations from the mean of all rows from which a trait is mentioned."""
+_LEAST_DEVIATION: Final = 0.5
+"""Least distance of a trait from the mean of all rows, in standard deviations."""
 _MAX_TRAITS: Final = 3
-_WEAK: Final = 0.25
+_LEAST_SILHOUETTE: Final = 0.25
 """A smaller silhouette shows no substantial structure (Kaufman and Rousseeuw 1990)."""
-_STABLE: Final = 0.75
-"""With a smaller stability other rows would give other clusters."""
+_LEAST_STABILITY: Final = 0.75
+"""At a smaller stability, other rows would give other clusters."""
 _LOSSLESS: Final = 0.99
-_SMALL: Final = 10
+_SMALL_CLUSTER: Final = 10
 
 
 def citations_of(report: RunReport | SessionReport) -> list[str]:
@@ -142,7 +142,7 @@ def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
     traits: dict[int, list[str]] = {}
     for profile in pooled_profiles:
         for line, cluster in enumerate(profile.clusters):
-            traits.setdefault(cluster, []).extend(_farthest(profile, line))
+            traits.setdefault(cluster, []).extend(_describe_traits(profile, line))
     return {
         cluster: "; ".join(texts[:_MAX_TRAITS])
         or "near the mean of all in every variable"
@@ -150,7 +150,7 @@ def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
     }
 
 
-def _farthest(profile: Profile, line: int) -> Iterator[str]:
+def _describe_traits(profile: Profile, line: int) -> Iterator[str]:
     """Yield the variables of a line whose means are farthest from those of all rows."""
     rows = [
         (deviation, row)
@@ -162,15 +162,15 @@ def _farthest(profile: Profile, line: int) -> Iterator[str]:
     rows.sort(key=lambda pair: -abs(pair[0]))
     names: set[str] = set()  # only one level of a variable is mentioned
     for deviation, row in rows:
-        if abs(deviation) < _FAR or len(names) == _MAX_TRAITS:
+        if abs(deviation) < _LEAST_DEVIATION or len(names) == _MAX_TRAITS:
             return
         if row.field.name not in names:
             names.add(row.field.name)
             side = "high" if deviation > 0 else "low"
-            yield f"{row.name} {side}{_value(row, line)}"
+            yield f"{row.name} {side}{_bracketed_value(row, line)}"
 
 
-def _value(row: Deviations, line: int) -> str:
+def _bracketed_value(row: Deviations, line: int) -> str:
     """Return the mean or the share in brackets; empty if there is none."""
     field = row.field
     if row.level is not None:
@@ -212,8 +212,8 @@ class PairedProfile(NamedTuple):
         text = cell(field, line) + self._gaps(field)
         if self.own is None:
             return text
-        with_own = Markup('{}<br/><span class="soft">{}</span>')
-        return with_own.format(text, self._own(own, line) or "–")
+        markup = Markup('{}<br/><span class="soft">{}</span>')
+        return markup.format(text, self._own_value(own, line) or "–")
 
     def _gaps(self, field: FieldProfile) -> str:
         if not self.profile.is_description:
@@ -221,7 +221,7 @@ class PairedProfile(NamedTuple):
         missing = self.profile.missing(field)
         return f"; {share(missing, self.profile.n_rows[0])} missing" if missing else ""
 
-    def _own(self, field: FieldProfile | None, line: int) -> str:
+    def _own_value(self, field: FieldProfile | None, line: int) -> str:
         """Return the value of the party's rows; empty if they have no such line."""
         if self.own is None or field is None:
             return ""
@@ -236,22 +236,22 @@ class PairedProfile(NamedTuple):
 
 def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
     """Pair profiles of all parties with those of the party's rows; append the unpaired."""
-    single = {id(profile): profile for profile in profiles if profile.own}
+    unpaired = {id(profile): profile for profile in profiles if profile.own}
     pairs = []
     for pooled in (profile for profile in profiles if not profile.own):
         own = None
         if not pooled.rounded:
             candidates = (profile for profile in profiles if profile.own)
             own = next((p for p in candidates if p.column == pooled.column), None)
-        single.pop(id(own), None)
+        unpaired.pop(id(own), None)
         pairs.append(PairedProfile(pooled, own))
-    return [*pairs, *(PairedProfile(profile, None) for profile in single.values())]
+    return [*pairs, *(PairedProfile(profile, None) for profile in unpaired.values())]
 
 
 def rows_without_cluster(n_rows: int) -> str:
     """Return a clause about own rows that have the label -1, without a full stop."""
-    are = "is" if n_rows == 1 else "are"
-    return f"{n_rows:,} of your rows {are} in no cluster, or did not take part"
+    verb = "is" if n_rows == 1 else "are"
+    return f"{n_rows:,} of your rows {verb} in no cluster, or did not take part"
 
 
 def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
@@ -291,14 +291,14 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
     )
     for name in ("silhouette", "simplified_silhouette"):
         value = figures.get(name)
-        if isinstance(value, float) and value < _WEAK:
+        if isinstance(value, float) and value < _LEAST_SILHOUETTE:
             yield (
                 f"The clusters overlap (silhouette {number(value)}). Rows near a border "
                 "could as well belong to the next cluster."
             )
             break
     stability = figures.get("stability")
-    if isinstance(stability, float) and stability < _STABLE:
+    if isinstance(stability, float) and stability < _LEAST_STABILITY:
         yield f"Two halves of the rows give other clusters (stability {number(stability)})."
     if len(runs) > 1:
         yield (
@@ -318,7 +318,7 @@ class Suggestion(NamedTuple):
 def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
     """Return the run that most quality measures prefer; None without measures.
 
-    Stable runs precede others. Ties go to the run with the better first measure, then
+    Stable runs precede others. Ties go to the run that is best by the first measure, then
     to fewer clusters.
     """
     best = {
@@ -358,14 +358,14 @@ def _best_by(runs: Sequence[RunLine], name: str) -> RunLine | None:
 
 def _is_stable(run: RunLine) -> bool:
     stability = run.figures.get("stability")
-    return stability is None or stability >= _STABLE
+    return stability is None or stability >= _LEAST_STABILITY
 
 
 def _doubts(run: RunLine) -> Iterator[str]:
     if not _is_stable(run):
         value = number(run.figures.get("stability"))
         yield f"Two halves of the rows give other clusters (stability {value})."
-    if small := [size for size in run.sizes if size <= _SMALL]:
-        yield f"Clusters of {_SMALL} rows or fewer: {len(small)}."
+    if small := [size for size in run.sizes if size <= _SMALL_CLUSTER]:
+        yield f"Clusters of {_SMALL_CLUSTER} rows or fewer: {len(small)}."
     if run.figures.get("converged") is False:
         yield "It did not converge."

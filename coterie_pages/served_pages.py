@@ -1,7 +1,7 @@
 """Headers and assets of pages that a browser asks for.
 
-Scripts and styles are files of the same address, so the content security policy forbids
-inline ones. Desk and analyst send :data:`HEADERS` with each page.
+Scripts and styles are files from the pages' own server, so the content security policy
+forbids inline ones. Desk and analyst send :data:`HEADERS` with each page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Headers of every page: it loads nothing else, is not framed, and is not cached."""
+"""Headers of every page: it loads nothing from elsewhere, and is not framed or cached."""
 
 _ASSETS: Final = {
     "style.css": ("templates/style.css", "text/css; charset=utf-8"),
@@ -53,7 +53,7 @@ class Asset(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return its headers: cacheable, because its address changes with its content."""
+        """Return the headers: cacheable, because the address changes with the content."""
         cache_control = "public, max-age=31536000, immutable"
         return {
             **HEADERS,

@@ -82,7 +82,7 @@ def standalone(picture: Markup) -> str:
 def text(
     x: float, y: float, content: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
-    """Return a line of text whose start, middle or end is at a point."""
+    """Return a line of text whose start, middle or end, by ``anchor``, is at a point."""
     return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
@@ -268,10 +268,10 @@ _LABEL: Final = 290.0
 _CELL: Final = (76.0, 26.0)
 _HEAD: Final = 44.0
 _FOOT: Final = 42.0
-_FAR: Final = 2.0
+_FULL_COLOUR: Final = 2.0
 _MOST_ROWS: Final = 60
-_NAME: Final = 42
-_HEAT_HEADING: Final = 10
+_LONGEST_NAME: Final = 42
+_LONGEST_HEADING: Final = 10
 _HALF_RANGE: Final = 2.5
 """Standard deviations that a variable's line reaches to both sides of its mean."""
 
@@ -309,7 +309,7 @@ def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
 
 
 def deviations(profile: Profile) -> Iterator[Deviations]:
-    """Yield a row for each field, and for each level of a field that has levels."""
+    """Yield a row for each field without levels, and for each level of other fields."""
     for field in profile.fields:
         for level in range(len(field.levels)):
             shares = [None if s is None else s[level] for s in field.shares]
@@ -339,11 +339,11 @@ def _standardise(
         math.fsum(n * spread**2 for n, _, spread in groups) / total
     )
     return tuple(
-        None if m is None else _relative(m - centre, spread_within) for m in means
+        None if m is None else _standard_score(m - centre, spread_within) for m in means
     )
 
 
-def _relative(difference: float, spread: float) -> float:
+def _standard_score(difference: float, spread: float) -> float:
     if spread > 0:
         return difference / spread
     return 0.0 if difference == 0 else math.copysign(math.inf, difference)
@@ -375,13 +375,13 @@ def heat_map(
     parts: list[Markup] = []
     for index, (line, n_rows) in enumerate(zip(lines, counts, strict=False)):
         x, heading = _LABEL + _CELL[0] * (index + 0.5), line
-        if len(line) > _HEAT_HEADING:
-            heading = shorten(line.removeprefix("cluster "), _HEAT_HEADING)
+        if len(line) > _LONGEST_HEADING:
+            heading = shorten(line.removeprefix("cluster "), _LONGEST_HEADING)
         label = text(x, 16, heading, anchor="middle")
         parts += [element("g", element("title", line), label)]
         parts += [text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")]
-    for place, row in enumerate(rows):
-        top = _HEAD + _CELL[1] * place
+    for row_index, row in enumerate(rows):
+        top = _HEAD + _CELL[1] * row_index
         parts += [_hinted_name(row.name, _LABEL - 10, top + 18)]
         for column, value in enumerate(row.values):
             corner = (_LABEL + _CELL[0] * column + 1, top + 1)
@@ -440,7 +440,7 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
 
 def _hinted_name(name: str, x: float, y: float) -> Markup:
     """Return a shortened name that ends at a point, with the whole name as a hint."""
-    label = text(x, y, shorten(name, _NAME), anchor="end")
+    label = text(x, y, shorten(name, _LONGEST_NAME), anchor="end")
     return element("g", element("title", name), label)
 
 
@@ -452,7 +452,7 @@ def survival_curves(
     lines: the names of the profile's lines.
     """
     plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
-    drawn = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]
+    curves_shown = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]
     unit = f", {time.unit}" if time.unit else ""
     caption = f"{time.title or time.name}{unit}; rows at risk below"
     times = ticks(0.0, time.most, 5)
@@ -462,7 +462,7 @@ def survival_curves(
         *plot.labels(times),
         text(plot.left, plot.bottom + 38, caption),
     ]
-    for row, (index, survival) in enumerate(drawn):
+    for row, (index, survival) in enumerate(curves_shown):
         y, colour = plot.bottom + 58 + 20 * row, f"c{index}"
         parts += [rectangle(2, y - 9, 10, 10, class_=colour)]
         parts += [text(18, y, shorten(lines[index], 12))]
@@ -481,15 +481,15 @@ def survival_curves(
         parts += [element("polygon", points=band, class_=colour, fill_opacity="0.15")]
         parts += [element("polyline", points=_join(middle), class_=f"step {colour}")]
     description = "The share without the event over time; the table has the values."
-    size = (_WIDTH, plot.bottom + 60 + 20 * len(drawn))
+    size = (_WIDTH, plot.bottom + 60 + 20 * len(curves_shown))
     return picture(name, title, description, size, parts)
 
 
 def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[_Pair]:
-    corners, before = [(0.0, 1.0)], 1.0
-    for end, after in zip(ends, shares, strict=True):
-        corners += [(end, before), (end, after)]
-        before = after
+    corners, share = [(0.0, 1.0)], 1.0
+    for end, next_share in zip(ends, shares, strict=True):
+        corners += [(end, share), (end, next_share)]
+        share = next_share
     return [plot.place(*corner) for corner in corners]
 
 
@@ -510,7 +510,7 @@ def _draw_cell(
         yield rectangle(*box, class_="none")
         yield element("text", "–", **centre, class_="label")
         return
-    share = min(abs(value) / _FAR, 1.0)
+    share = min(abs(value) / _FULL_COLOUR, 1.0)
     end = _HIGH if value > 0 else _LOW
     colour = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
     yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))

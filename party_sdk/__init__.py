@@ -5,5 +5,5 @@ Programs import its public names from :mod:`coterie`.
 
 from party_sdk.home.own_packages import offer_own_packages
 
-# whichever module a program imports first, its home's policy names the protocol packages
+# here, before any other module: the home's policy names the protocol packages
 offer_own_packages()

@@ -121,7 +121,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A method that fits, with the parameters and the command to begin with.
+    """A method that fits a situation, with parameters and a command to begin with.
 
     warnings: those of :func:`size_warnings`.
     """
@@ -174,11 +174,11 @@ def advise(situation: Situation) -> Advice:
     Raises InvalidParameters if no layout has this number of parties.
     """
     fits, _ = _find_fits(situation)
-    wider, unsuitable = _find_fits(replace(situation, distances=True))
+    fits_with_distances, unsuitable = _find_fits(replace(situation, distances=True))
     names = {fit.name for fit in fits}
     return Advice(
         fits=fits,
-        with_distances=[fit for fit in wider if fit.name not in names],
+        with_distances=[fit for fit in fits_with_distances if fit.name not in names],
         unsuitable=unsuitable,
     )
 
@@ -199,11 +199,11 @@ def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
                 )
         if protocol.methods and len(reasons) == len(protocol.methods):
             unsuitable[name] = min(reasons)[1]
-    split = situation.partitioning
+    partitioning = situation.partitioning
 
     def order(fit: Fit) -> tuple[Any, ...]:
         method = fit.method
-        worst, _ = method.agreement.get(split, (0.0, 0.0))
+        worst, _ = method.agreement.get(partitioning, (0.0, 0.0))
         opened = opens_rows(fit.disclosures, Reader.GROUP, Reader.ALL)
         return (opened, *fit.exposures, -worst, method.rounds, fit.protocol)
 
@@ -309,7 +309,7 @@ def check_sizes(
 ) -> None:
     """Refuse sizes that the session would refuse; nothing is checked if rows is None.
 
-    Raises InvalidParameters if the parameters allow fewer rows, with what lifts the limit.
+    Raises InvalidParameters, with what lifts the limit, if there are too many rows.
     Raises ProtocolFailed with the error that would end the session.
     """
     if rows is None:
@@ -328,7 +328,7 @@ def check_sizes(
     )
     heights = _split_evenly(rows, layout.n_row_groups)
     widths = widths_of(layout, columns)
-    build_member: Any = Member.model_construct  # a plan has no keys and signatures
+    build_member: Any = Member.model_construct  # a plan has no keys or signatures
     roster = tuple(
         build_member(
             slot=slot.name,

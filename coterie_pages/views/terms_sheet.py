@@ -21,7 +21,7 @@ from clustering_protocols.engine.stages import profiles_stage, with_preparation
 from clustering_protocols.records.arrays import Spec, item_dtype
 from clustering_protocols.records.record import REACHES, Record
 from clustering_protocols.secrecy.identities import fingerprint
-from clustering_protocols.terms import session_risks as known
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
@@ -119,7 +119,7 @@ def consent_digest(text: bytes, terms: Terms) -> str:
     """Return the SHA-256 of all that a party accepts, as hex.
 
     It covers the exact text of the terms, the sentence of every risk, and every kind of
-    message. A release with other sentences therefore asks again.
+    message. A release with other sentences therefore asks for consent again.
     """
     risks = session_terms.risks_in(terms)
     content = {
@@ -168,27 +168,27 @@ def audit_sentence(terms: Terms) -> str:
 def _planned_slots(
     terms: Terms,
     names_by_key: Mapping[str, str],
-    own: str,
+    own_slot: str,
     you: NamedInstitution | None,
 ) -> Iterator[PlannedSlot]:
     for slot in terms.layout.slots:
         expected = identify(terms.identities.slots.get(slot.name), names_by_key)
-        if expected is not None and you is not None and slot.name == own:
+        if expected is not None and you is not None and slot.name == own_slot:
             expected = you
-        yield PlannedSlot.of(slot, expected=expected, own=slot.name == own)
+        yield PlannedSlot.of(slot, expected=expected, own=slot.name == own_slot)
 
 
 def _parameters(
-    params: BaseModel, runs: Evaluation | None, before: str = ""
+    params: BaseModel, runs: Evaluation | None, prefix: str = ""
 ) -> Iterator[ParameterLine]:
     """Yield every parameter with its value, and each part of a nested one.
 
-    With several runs, n_clusters has all their numbers.
+    With several runs, n_clusters lists the number of each.
     """
     for name, field in type(params).model_fields.items():
         value = getattr(params, name)
         if isinstance(value, BaseModel):
-            yield from _parameters(value, None, f"{before}{name}.")
+            yield from _parameters(value, None, f"{prefix}{name}.")
             continue
         usual = not field.is_required() and value == field.get_default(
             call_default_factory=True
@@ -199,16 +199,16 @@ def _parameters(
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
         yield ParameterLine(
-            name=f"{before}{name}",
+            name=f"{prefix}{name}",
             value=value,
             sentence=" ".join((field.description or "").split()),
             usual=usual,
         )
 
 
-def _dictionary(terms: Terms, own: str) -> Iterator[DictionaryFields]:
+def _dictionary(terms: Terms, own_slot: str) -> Iterator[DictionaryFields]:
     """Yield the dictionary of each column group, the reader's own first."""
-    own_column = terms.layout.slot(own).column if own else None
+    own_column = terms.layout.slot(own_slot).column if own_slot else None
     groups = range(terms.layout.n_column_groups)
     for column in sorted(groups, key=lambda group: group != own_column):
         if terms.dictionary is None:
@@ -219,11 +219,11 @@ def _dictionary(terms: Terms, own: str) -> Iterator[DictionaryFields]:
             column=column,
             slots=terms.layout.column_group(column),
             own=column == own_column,
-            fields=tuple(_line(schema, field, plan) for field in schema.fields),
+            fields=tuple(_field_line(schema, field, plan) for field in schema.fields),
         )
 
 
-def _line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
+def _field_line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
     codes = ", ".join(sorted(schema.missing_codes(field) - {""}))
     values = [_range(field), f"no value is {codes}" if codes else ""]
     return FieldLine(
@@ -399,9 +399,9 @@ def _describe_type(annotation: Any) -> str:
 _RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detail")
 
 
-def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
-    """Return risks by level, each level worst first."""
-    ordered = known.worst_first(risks).items()
+def show_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
+    """Return risks by level, and within a level the worst first."""
+    ordered = session_risks.worst_first(risks).items()
     return tuple(
         Risk(
             code=code,
@@ -413,7 +413,7 @@ def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
                 if code == BY_DESIGN
             ),
         )
-        for level in known.RiskLevel
+        for level in session_risks.RiskLevel
         for code, risk in ordered
         if risk.level is level
     )

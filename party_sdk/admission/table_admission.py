@@ -103,7 +103,7 @@ def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTabl
         if match_columns_of(terms, slot):
             raise
         form = partial(params.normalise_id, shared=shares_rows(terms, slot))
-        duplicates = data.same_ids(form) if isinstance(data, Table) else ""
+        duplicates = data.describe_same_ids(form) if isinstance(data, Table) else ""
         if not duplicates:
             raise
         raise InvalidData(duplicates) from None

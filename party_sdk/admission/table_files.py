@@ -90,7 +90,7 @@ class TableSpec:
         report, data = examine(
             self.path, self._build_options(slot_fields_of(terms, slot))
         )
-        findings = () if data is None else tuple(data.unfit.shown)
+        findings = () if data is None else tuple(data.obstacles.shown)
         if data is not None and not findings:
             try:
                 admitted = admitted_table_of(terms, slot, data).data
@@ -118,7 +118,7 @@ class TableSpec:
         # new rows are not linked
         options = replace(options, columns=columns or None, match_columns=())
         report, data = examine(self.path, options)
-        findings = () if data is None else tuple(data.unfit.shown)
+        findings = () if data is None else tuple(data.obstacles.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})
 
     def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:

@@ -98,10 +98,10 @@ def table(
     if id_patterns and data is not None and data.ids:
         return _draft_patterns(data.ids)
     if data is not None:
-        of_ids = filter(None, (data.same_ids(), unnamed_warning(data.ids)))
+        of_ids = filter(None, (data.describe_same_ids(), unnamed_warning(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
-    unfit = data is not None and bool(data.unfit) and options.schema is None
-    return check_output(report, fails=bool(report.problems) or unfit or id_patterns)
+    is_unfit = data is not None and bool(data.obstacles) and options.schema is None
+    return check_output(report, fails=bool(report.problems) or is_unfit or id_patterns)
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:

@@ -1,4 +1,4 @@
-"""Simulated sessions as estimators of scikit-learn.
+"""Simulated sessions as scikit-learn estimators.
 
 One process plays all parties and the analyst. For a real session on one machine, with
 separate parties, see :func:`party_sdk.lab.local_sessions.local_session`.

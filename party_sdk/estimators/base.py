@@ -34,7 +34,7 @@ from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
 
 _SEEDS = 2**31 - 1
-_LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
+_LARGEST_SEED = 2**53 - 1  # as in terms: exact in every language
 
 
 def labels_new_rows(estimator: Any) -> bool:
@@ -54,7 +54,7 @@ def labels_new_rows(estimator: Any) -> bool:
 if TYPE_CHECKING:
 
     class _ScikitClusterer:
-        """The part of scikit-learn's bases in use, with types."""
+        """The part of scikit-learn's base classes in use, with types."""
 
         def get_params(self, deep: Any = True) -> dict[str, Any]: ...  # noqa: FBT002
         def set_params(self, **params: Any) -> Self: ...
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
 else:
 
     class _ScikitClusterer(ClusterMixin, BaseEstimator):
-        """Scikit-learn's bases."""
+        """Scikit-learn's base classes."""
 
 
-# scikit-learn reads the names of parameters off the __init__ of each class
+# scikit-learn reads the parameters' names from the __init__ of each class
 @dataclass(eq=False, repr=False)
 class FederatedClusterer(_ScikitClusterer):
-    """Base of the estimators; a subclass names the methods of protocols it uses.
+    """Base of the estimators; a subclass names the protocols' methods that it uses.
 
     Attributes
     ----------
     algorithms : tuple of str
-        Names of the method in protocols; see
+        Names of the method in the protocols; see
         :class:`~clustering_protocols.common.suitability.Method`.
     usual_protocol, usual_layout : used if ``protocol`` or ``layout`` is None
     """
@@ -123,7 +123,7 @@ class FederatedClusterer(_ScikitClusterer):
         del y
         X = read_rows(X)
         with as_value_errors(single_column_prefix(X)):
-            check_no_more(more)
+            check_no_extra_arguments(more)
             check_matrix(X)
             params, evaluation = self.build_params()
             session = simulate(
@@ -198,25 +198,25 @@ class FederatedClusterer(_ScikitClusterer):
         own_values = {
             "n_clusters": self._plain_n_clusters(),
             **methods[0].params,
-            **self._args(definition.params),
+            **self._options(definition.params),
         }
         values = {
             **definition.in_simulations,
             **own_values,
             **_check_mapping("params", self.params),
         }
-        if twice := sorted({*own_values, "algorithm"} & (self.params or {}).keys()):
+        if repeated := sorted({*own_values, "algorithm"} & (self.params or {}).keys()):
             raise InvalidParameters(
-                f"{twice[0]!r} is fixed by this estimator, or has its own argument.",
+                f"{repeated[0]!r} is fixed by this estimator, or has its own argument.",
                 field="params",
             )
-        single_run, evaluation = read_runs(values, self.choose)
+        values_of_run, evaluation = read_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
             raise InvalidParameters(
                 "'later' needs a coordinator who chooses; read quality_ instead.",
                 field="choose",
             )
-        return catalogue.parse_params(protocol, single_run), evaluation
+        return catalogue.parse_params(protocol, values_of_run), evaluation
 
     def _seed(self) -> int:
         """Return the session's seed; whole numbers are used unchanged."""
@@ -231,7 +231,7 @@ class FederatedClusterer(_ScikitClusterer):
             return int(seed)
         return int(check_random_state(seed).randint(_SEEDS))
 
-    def _args(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         del model
         values = {"n_init": self.n_init, "max_iter": self.max_iter}
         return {name: value for name, value in values.items() if value is not None}
@@ -392,21 +392,21 @@ class CannotCluster(ValueError):
 
 
 @contextmanager
-def as_value_errors(before: str = "") -> Iterator[None]:
+def as_value_errors(prefix: str = "") -> Iterator[None]:
     """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its text.
 
-    before: the beginning of the message.
+    prefix: the beginning of the message.
     """
     try:
         yield
     except (InvalidParameters, InvalidData) as error:
-        raise CannotCluster(before + error.detail, error.problem) from None
-    except CoterieError as error:  # other details need their title to be understood
-        detail = f"{before}{error.problem.title}. {error.detail}"
+        raise CannotCluster(prefix + error.detail, error.problem) from None
+    except CoterieError as error:  # other details are clear only with their title
+        detail = f"{prefix}{error.problem.title}. {error.detail}"
         raise CannotCluster(detail, error.problem) from None
 
 
-def check_no_more(arguments: Mapping[str, Any]) -> None:
+def check_no_extra_arguments(arguments: Mapping[str, Any]) -> None:
     """Refuse further arguments; sample weights have an error of their own.
 
     Raises InvalidParameters, TypeError.

@@ -1,4 +1,4 @@
-"""The estimators: one for each kind of clusters that several protocols find."""
+"""The estimators, one for each kind of clustering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from party_sdk.estimators.base import (
     FederatedClusterer,
     as_value_errors,
     centres,
-    check_no_more,
+    check_no_extra_arguments,
     labels_new_rows,
 )
 from party_sdk.lab.simulated_session import SimulatedSession
@@ -137,7 +137,7 @@ class FederatedKMeans(CentreDistances):
         """
         del y
         with as_value_errors():
-            check_no_more(more)
+            check_no_extra_arguments(more)
         distances = self._predict_tables(X, lambda rows: rows.distances)
         tables = distances if isinstance(distances, list) else [distances]
         return -float(sum(np.nansum(np.square(values)) for values in tables))
@@ -176,9 +176,9 @@ class FederatedFuzzyCMeans(CentreDistances):
 
     fuzzifier: float | Literal["auto"] = "auto"
 
-    def _args(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
-        return {**super()._args(model), **dict.fromkeys(names, self.fuzzifier)}
+        return {**super()._options(model), **dict.fromkeys(names, self.fuzzifier)}
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
@@ -220,9 +220,9 @@ class FederatedGaussianMixture(FederatedClusterer):
     protocol: str | None = "mixture"
     covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
-    def _args(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         names = {"covariance_type"} & model.model_fields.keys()
-        return {**super()._args(model), **dict.fromkeys(names, self.covariance_type)}
+        return {**super()._options(model), **dict.fromkeys(names, self.covariance_type)}
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
@@ -281,12 +281,12 @@ class FederatedCoClustering(FederatedClusterer):
     """Fuzzy co-clustering of objects and items, simulated in this process.
 
     Each party holds other items (columns) of the same objects (rows). Parameters and
-    attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; no
-    dictionary is known, and the default layout is 'columns'.
+    attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; it
+    takes no dictionary, and the default layout is 'columns'.
 
     A table needs three columns, one for each of three parties. Terms with two parties are
     refused, because each could subtract its own share from the total of every object. A
-    simulation refuses them, too, so the checks of scikit-learn with two columns fail.
+    simulation refuses them, too, so scikit-learn's checks with two columns fail.
 
     Parameters
     ----------

@@ -37,10 +37,10 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     Settings of the service in the environment (``COTERIE_…``) are ignored: they
     belong to another analyst.
 
-    folder: for everything that it stores, and its log.
+    folder: for everything that the analyst stores, and its log.
 
     Raises InvalidParameters if the service is not installed.
-    Raises Unavailable if it did not start; the last line of its log says why.
+    Raises Unavailable if the analyst did not start; the last line of its log says why.
     """
     require_service("An analyst of your own is the service")
     with socket.socket() as probe:
@@ -59,7 +59,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=lines,
-            start_new_session=True,  # Ctrl-C must end only its caller
+            start_new_session=True,  # Ctrl-C must end only the caller
         )
     with process:
         try:
@@ -72,8 +72,8 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while process.poll() is None and time.monotonic() < until:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(_POLL_SECONDS)

@@ -47,7 +47,8 @@ class LocalSession:
     """A session whose members are all on this machine; see :func:`local_session`.
 
     session: as its coordinator sees it.
-    parties: in the order of the layout; they have been invited, and have not joined.
+    parties: in the order of the layout; each has accepted the terms, and takes part in
+        :meth:`run`.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class LocalSession:
             try:
                 # the pool would lose a thread whose start is interrupted
                 with _delay_interrupt():
-                    running = {
+                    futures = {
                         slot: pool.submit(
                             self._homes[slot].run,
                             self.parties[slot],
@@ -98,10 +99,10 @@ class LocalSession:
                         )
                         for slot, table in by_slot.items()
                     }
-                wait(running.values(), return_when=FIRST_EXCEPTION)
+                wait(futures.values(), return_when=FIRST_EXCEPTION)
             finally:
                 self.end()  # so that no party waits for one that stopped
-        return _collect_results(running)
+        return _collect_results(futures)
 
     def end(self) -> None:
         """Cancel the session, unless it is over."""
@@ -145,16 +146,16 @@ def _delay_interrupt() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _collect_results(running: Mapping[str, Future[Result]]) -> list[Result]:
+def _collect_results(futures: Mapping[str, Future[Result]]) -> list[Result]:
     """Return all results, or raise the error of the party that stopped first."""
-    errors = {slot: future.exception() for slot, future in running.items()}
+    errors = {slot: future.exception() for slot, future in futures.items()}
     stopped = [(slot, error) for slot, error in errors.items() if error is not None]
     followers = (Cancelled, SessionOver)
-    first = [entry for entry in stopped if not isinstance(entry[1], followers)]
-    for slot, error in first or stopped:
+    causes = [entry for entry in stopped if not isinstance(entry[1], followers)]
+    for slot, error in causes or stopped:
         error.add_note(f"This stopped the party {slot!r}.")
         raise error
-    return [future.result() for future in running.values()]
+    return [future.result() for future in futures.values()]
 
 
 @contextmanager
@@ -177,12 +178,12 @@ def local_session(
     error, the analyst is stopped and the folders are removed.
 
     params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-    layout: Layout or (int, int); the parties; a pair is row groups × column groups.
+    layout: Layout or (int, int); the parties; a pair means row groups × column groups.
     about: as for :meth:`Coordinator.create_session`.
     dictionary, preparation: as for
         :func:`~party_sdk.lab.simulated_session.simulate`.
     policy: of every party. By default each accepts all risks of the session; read them
-        as ``risks``.
+        in :attr:`LocalSession.risks`.
     choices: the decisions of every party; see :meth:`Party.join`.
     seed: determines all random draws, as in a simulation; random by default. Only for
         trials: whoever knows it can derive every secret.

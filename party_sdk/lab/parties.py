@@ -1,4 +1,4 @@
-"""The parties of a simulated session: a layout, and one table split by a seed."""
+"""The parties of a simulated session: their layout, and their tables or parts of one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FORMS = (
 )
 
 
-def regular(groups: Lattice) -> Layout:
+def regular_layout(groups: Lattice) -> Layout:
     """Return a regular layout, or raise InvalidParameters if there cannot be one."""
     try:
         return Layout.lattice(*groups)
@@ -48,7 +48,7 @@ def regular(groups: Lattice) -> Layout:
         raise invalid_parameters(error) from None
 
 
-def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:
+def default_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:
     """Complete the numbers of row and column groups for a trial.
 
     The default is three row groups, or three column groups if the protocol takes no row
@@ -66,12 +66,12 @@ def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Latti
 def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
     """Return the layout of a number of tables.
 
-    Raises InvalidParameters if it is not a layout, or has another number of parties.
+    Raises InvalidParameters if ``spec`` is no layout, or has another number of parties.
     """
     if isinstance(spec, str):
         if spec not in {"rows", "columns"}:
             raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
-        return regular((n_tables, 1) if spec == "rows" else (1, n_tables))
+        return regular_layout((n_tables, 1) if spec == "rows" else (1, n_tables))
     layout = read_layout(spec)
     if len(layout.slots) != n_tables:
         raise InvalidParameters(
@@ -81,10 +81,10 @@ def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
     return layout
 
 
-def layout_of_one(spec: LayoutSpec | None) -> Layout:
+def layout_for_one_table(spec: LayoutSpec | None) -> Layout:
     """Return the layout for splitting one table.
 
-    Raises InvalidParameters if it does not determine the number of parties.
+    Raises InvalidParameters if ``spec`` does not determine the number of parties.
     """
     if spec is None or isinstance(spec, str):
         raise InvalidParameters(
@@ -95,7 +95,7 @@ def layout_of_one(spec: LayoutSpec | None) -> Layout:
 
 
 def read_layout(spec: Layout | Lattice) -> Layout:
-    """Return a layout as it is, or the regular one of a pair; else InvalidParameters."""
+    """Return a layout as it is, or the regular one for a pair; refuse anything else."""
     if isinstance(spec, Layout):
         return spec
     pair: Any = spec  # callers may pass anything
@@ -103,7 +103,7 @@ def read_layout(spec: Layout | Lattice) -> Layout:
         # numpy's numbers are integral, too
         are_whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
         if all(are_whole) and min(pair) > 0:
-            return regular((int(pair[0]), int(pair[1])))
+            return regular_layout((int(pair[0]), int(pair[1])))
     raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
 
 
@@ -156,11 +156,11 @@ class AgreedFields:
                     field=name,
                 )
 
-    def for_group(self, column: int) -> tuple[Schema | None, Preparation | None]:
+    def for_group(self, group: int) -> tuple[Schema | None, Preparation | None]:
         """Return dictionary and preparation of one column group."""
         return (
-            None if self.dictionary is None else self.dictionary[column],
-            None if self.preparation is None else self.preparation[column],
+            None if self.dictionary is None else self.dictionary[group],
+            None if self.preparation is None else self.preparation[group],
         )
 
 
@@ -169,7 +169,7 @@ class Deal:
     """The rows and columns of each party, and all of them as one matrix.
 
     columns: names of all columns.
-    has_names: whether the tables name them; columns of matrices are called ``x0 …``.
+    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
     table: float64 (n, m); the table before its split; None if each party has its own.
     ids: of the table's rows, if it has ids.
     naming: the names of the columns that hold the ids.
@@ -258,7 +258,7 @@ def deal_of_tables(
     names = [data[group[0]].columns for group in layout.column_groups]
     return Deal(
         parts=_split_by_slot(layout, data, list(map(len, names)), normalise_id),
-        columns=[name for own in names for name in own],
+        columns=[name for group_names in names for name in group_names],
         has_names=all(map(has_names, data.values())),
         fields=fields,
     )
@@ -312,8 +312,8 @@ def _split_by_slot(
     rows: list[IntArray] = []
     begin = 0
     for members in layout.row_groups:
-        own = {slot: data[slot] for slot in members}
-        group = _number_rows(own, normalise_id)
+        members_data = {slot: data[slot] for slot in members}
+        group = _number_rows(members_data, normalise_id)
         end = begin + 1 + max(int(numbers.max()) for numbers in group.values())
         rows_by_slot |= {slot: numbers + begin for slot, numbers in group.items()}
         rows.append(np.arange(begin, end))
@@ -335,7 +335,7 @@ def _number_rows(
         ids: set[str] = set()
         numbers = []
         for row, name in enumerate(map(normalise_id, source.ids or ())):
-            # a repeated id means the first row with it
+            # only the first row with an id stands for that id
             key = (slot, row) if name in ids else name
             ids.add(name)
             numbers.append(numbers_by_id.setdefault(key, len(numbers_by_id)))

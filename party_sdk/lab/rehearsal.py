@@ -1,8 +1,8 @@
 """Play a session at home, to show what a party would send; nothing is sent.
 
-All roles run in this process: the analyst, the party with its table, and others with
-made-up tables. The others hold the party's table with each column shuffled, or draws
-from the terms' dictionary for columns that the party lacks. So figures and labels mean
+All roles run in this process: the analyst, the party with its table, and the other
+parties with made-up tables. These hold the party's columns, each shuffled, or draws from
+the terms' dictionary for columns that the party lacks. So figures and labels mean
 nothing, but names, shapes, types and sizes are those of a real session with parties of
 this size.
 """

@@ -36,7 +36,7 @@ from party_sdk.lab.parties import (
     deal,
     deal_of_tables,
     has_names,
-    layout_of_one,
+    layout_for_one_table,
 )
 from party_sdk.results.cautions import site_agreement, site_effects
 from party_sdk.results.label_files import naming_of
@@ -75,13 +75,13 @@ class SimulatedSession:
     fidelity: the adjusted Rand index between the labels and those of the same
         clustering of the pooled tables; 1 means that nothing was lost. None if a cell of
         the layout is empty, so that the tables cannot be pooled; one table that was split
-        can always be.
+        can always be pooled.
     objectives: the objective of the session and of the pooled method with ten starts;
         None if the method minimises nothing, or the tables cannot be pooled.
     site_agreement: how closely the clusters follow the row groups, from about 0 (not at
         all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
-    costs: seconds and bytes sent of the analyst and of each party.
+    costs: of the analyst and of each party: seconds, and bytes sent.
     warnings: possible problems of the result; each was a ``UserWarning`` of
         :func:`simulate`.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
@@ -149,13 +149,13 @@ def simulate(
         pandas, polars or pyarrow.
     layout: 'rows', 'columns', (int, int) or Layout; 'rows': each party holds other rows
         of the same columns. 'columns': each holds other columns of the same rows. A
-        pair: row groups and column groups, parties in the order of rows. Without it
+        pair: row groups and column groups, parties row by row. Without a layout,
         tables with the same columns are split by rows, tables without a common column
         by columns. One table needs a pair or a Layout.
     id_column: what names the rows of every table. Parties that hold the same rows find
-        them by it. Without it these rows have the same order, and are aligned by
+        them by it. Without ids, these rows must have the same order, and are aligned by
         position unless the parameters choose another alignment.
-    dictionary: what columns mean, of each column group; of one table, all of it.
+    dictionary: what the columns of each column group mean, or those of the one table.
     preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
         values and categories are treated: one rule (see
         :func:`~party_sdk.coordinator.option_parsing.by_rule`), or the preparation of each
@@ -187,7 +187,7 @@ def simulate(
         allow=allow,
         seed=seed,
     )
-    played = play(
+    session = play(
         split,
         params,
         seed,
@@ -196,9 +196,9 @@ def simulate(
         manifest=manifest,
         **sections,
     )
-    for sentence in played.warnings:
+    for sentence in session.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
-    return played
+    return session
 
 
 def _open_tables(
@@ -236,7 +236,7 @@ def _open_tables(
         matrix(source),
         source.columns,
         agreed,
-        layout_of_one(layout),
+        layout_for_one_table(layout),
         seed,
         has_names=has_names(source),
         ids=source.ids,
@@ -288,11 +288,11 @@ def play(
         evaluation=evaluation,
         **sections,
     )
-    whole = (simulated, deal.pooled_values, deal.parts)
-    measured = simulation.measure(*whole)
-    objectives = simulation.compare_objectives(*whole)
-    pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
-    fidelity = measured.fidelity if pooled and not params.describes else None
+    inputs = (simulated, deal.pooled_values, deal.parts)
+    measured = simulation.measure(*inputs)
+    objectives = simulation.compare_objectives(*inputs)
+    can_be_pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
+    fidelity = measured.fidelity if can_be_pooled and not params.describes else None
     runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_party_result(deal, simulated, slot) for slot in names)
@@ -300,7 +300,7 @@ def play(
     # some protocols send the figures of a single run to the coordinator only
     run_figures = results[0].figures or simulated.figures or (None,) * len(numbers)
     terms = simulated.trace.session.terms
-    played = SimulatedSession(
+    session = SimulatedSession(
         layout=deal.layout,
         params=simulated.trace.session.params,
         results=results,
@@ -333,9 +333,9 @@ def play(
         ),
     )
     if not manifest:
-        return played
-    record = build_manifest(played, deal, simulated, seed, choices or {})
-    return replace(played, manifest=record)
+        return session
+    record = build_manifest(session, deal, simulated, seed, choices or {})
+    return replace(session, manifest=record)
 
 
 def _party_result(deal: Deal, simulated: SimulationResult, slot: str) -> Result:
@@ -397,10 +397,10 @@ def _count_by_site(layout: Layout, results: Sequence[Result]) -> IntArray:
     return np.array([np.bincount(labels, minlength=k) for labels in clustered])
 
 
-def _objective_warnings(compared: Objectives | None) -> Iterator[str]:
-    if compared is None or compared.ratio is None:
+def _objective_warnings(objectives: Objectives | None) -> Iterator[str]:
+    if objectives is None or objectives.ratio is None:
         return
-    ratio, same_rules = compared.ratio, compared.ratio_same_rules
+    ratio, same_rules = objectives.ratio, objectives.ratio_same_rules
     if ratio > _AS_GOOD:
         by_rules = ""
         if same_rules is not None and same_rules != ratio:
@@ -412,10 +412,10 @@ def _objective_warnings(compared: Objectives | None) -> Iterator[str]:
             f"The objective is {ratio:.2f} times that of the pooled method with ten "
             f"starts (objective_ratio){by_rules}."
         )
-    elif compared.agreement is not None and compared.agreement < _SAME_CLUSTERS:
+    elif objectives.agreement is not None and objectives.agreement < _SAME_CLUSTERS:
         yield (
             f"The clusters differ from those of the pooled method with ten starts: "
-            f"pooled_agreement {compared.agreement:.2f}, at an objective_ratio of "
+            f"pooled_agreement {objectives.agreement:.2f}, at an objective_ratio of "
             f"{ratio:.3f}. Several clusterings are nearly as good, or a small cluster "
             "was missed: compare the sizes, and try more starts (n_init)."
         )
@@ -483,15 +483,15 @@ def _memberships(deal: Deal, simulated: SimulationResult) -> FloatArray | None:
 
 
 def build_manifest(
-    played: SimulatedSession,
+    simulated_session: SimulatedSession,
     deal: Deal,
     simulated: SimulationResult,
     seed: int,
     choices: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return terms, seeds, versions, digests and the result, as JSON values."""
-    session, labels = simulated.trace.session, played.whole.labels
-    figures = played.figures
+    session, labels = simulated.trace.session, simulated_session.whole.labels
+    figures = simulated_session.figures
     return {
         "kind": "simulation-manifest",
         **describe_session(session.terms, session.agreement_digest),
@@ -502,16 +502,16 @@ def build_manifest(
             slot: describe_table(data) for slot, data in deal.parts.data.items()
         },
         "result": {
-            "n_clusters": played.n_clusters,
+            "n_clusters": simulated_session.n_clusters,
             "sizes": np.bincount(labels[labels >= 0]).tolist(),
             "noise_rows": int(np.count_nonzero(labels < 0)),
             "labels_sha256": digest_matrix(labels),
             "figures": None if figures is None else figures.model_dump(mode="json"),
-            "fidelity": played.fidelity,
-            "pooled_agreement": played.pooled_agreement,
-            "objective_ratio": played.objective_ratio,
-            "objective_ratio_same_rules": played.objective_ratio_same_rules,
-            "site_agreement": played.site_agreement,
-            "rounds": played.rounds,
+            "fidelity": simulated_session.fidelity,
+            "pooled_agreement": simulated_session.pooled_agreement,
+            "objective_ratio": simulated_session.objective_ratio,
+            "objective_ratio_same_rules": simulated_session.objective_ratio_same_rules,
+            "site_agreement": simulated_session.site_agreement,
+            "rounds": simulated_session.rounds,
         },
     }

@@ -74,8 +74,8 @@ def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
     given_names = np.where(
         female, _draw(_FEMALE, n_people, rng), _draw(_MALE, n_people, rng)
     )
-    first = np.datetime64("1935-01-01")
-    birth = first + rng.integers(0, 80 * 365, n_people)
+    earliest = np.datetime64("1935-01-01")
+    birth = earliest + rng.integers(0, 80 * 365, n_people)
     postcode = rng.choice(_POSTCODES, n_people)
     rows = zip(
         given_names, family, birth, np.where(female, "f", "m"), postcode, strict=True
@@ -86,7 +86,7 @@ def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
 def make_hospitals(
     n_rows: int, common: float = 0.8, seed: int = 1
 ) -> tuple[Hospital, Hospital]:
-    """Return two hospitals of n rows each, some of which are the same people.
+    """Return the tables of two hospitals, of n rows each, who share some people.
 
     common: the share of each hospital's people whom the other has, too.
     """
@@ -101,10 +101,10 @@ def make_hospitals(
     centres = 4.0 * rng.normal(size=(3, 6))
     X = centres[rng.integers(0, 3, len(register))]
     X += rng.normal(size=X.shape)
-    entered = [_enter(register[person], rng) for person in other_people]
+    entries = [_enter(register[person], rng) for person in other_people]
     return (
         Hospital(people, [register[person] for person in people], X[people, :3]),
-        Hospital(other_people, entered, X[other_people, 3:]),
+        Hospital(other_people, entries, X[other_people, 3:]),
     )
 
 
@@ -118,11 +118,11 @@ def _enter(person: Cells, rng: np.random.Generator) -> Cells:
     cells = dict(person)
     for error, share in _ERRORS.items():
         if rng.random() < share:
-            cells |= _misenter(error, cells, rng)
+            cells |= _make_error(error, cells, rng)
     return cells
 
 
-def _misenter(error: str, cells: Cells, rng: np.random.Generator) -> Cells:
+def _make_error(error: str, cells: Cells, rng: np.random.Generator) -> Cells:
     names = COLUMNS[:2]
     if error == "slip":  # of the keyboard
         column = names[rng.integers(2)]

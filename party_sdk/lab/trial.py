@@ -21,21 +21,21 @@ from clustering_protocols.terms.terms import read_terms
 from coterie_pages.models import RunReport
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.coordinator.option_parsing import read_runs
-from party_sdk.lab.parties import AgreedFields, deal, regular
+from party_sdk.lab.parties import AgreedFields, deal, regular_layout
 from party_sdk.lab.simulated_session import SimulatedSession, play
 from party_sdk.reports.run_reports import result_details
 from party_sdk.results.plots import principal_axes
-from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_as
+from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_clusterable
 from party_sdk.tables.drafts import FirstDraft, draft_options
 
-_LAYOUT: Final = regular((3, 1))
+_LAYOUT: Final = regular_layout((3, 1))
 _RANGES: Final = ("2..8", "2..5", "2..3")
 _PROTOCOLS: Final = ("llf", "dc")
 _MOST_ROWS: Final = 3_000
-"""Rows that are drawn from a larger table to choose the number of clusters."""
+"""Most rows from which the number of clusters is chosen; drawn from a larger table."""
 
 _MOST_POINTS: Final = 3_000
-_SMALLEST: Final = 10
+_MIN_CLUSTER: Final = 10
 _SEED: Final = 0
 
 
@@ -59,11 +59,11 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     """Try a table with suggested columns, method and number of clusters.
 
     Raises InvalidData if the table cannot be read, or no column can be clustered.
-    Raises CoterieError with the error of the last method if none works.
+    Raises CoterieError: the error of the last method, if none works.
     """
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
-    source = open_as(path, replace(draft.options, preparation=preparation))
+    source = open_clusterable(path, replace(draft.options, preparation=preparation))
     fields = AgreedFields(dictionary=[draft.schema.used], preparation=[preparation])
     X = matrix(source)
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])
@@ -71,7 +71,7 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     params, evaluation, session = _choose_method(sample, source, fields)
     protocol, suggestion = catalogue.name_of(params), session
     if len(sample) < len(X):
-        values = _values(protocol, session.n_clusters)
+        values = _param_values(protocol, session.n_clusters)
         params, evaluation = catalogue.parse_params(protocol, values), None
         session = play(deal(X, source.columns, fields, _LAYOUT, _SEED), params, _SEED)
     return Trial(
@@ -87,18 +87,18 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     )
 
 
-def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
+def _param_values(protocol: str, n_clusters: Any) -> dict[str, Any]:
     return {**catalogue.protocol(protocol).in_simulations, "n_clusters": n_clusters}
 
 
 def _choose_method(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first combination that works: a small table allows fewer clusters."""
+    """Return the first method and range of clusters that work: small tables allow few."""
     split = deal(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:
-        values, evaluation = read_runs(_values(protocol, numbers), None)
+        values, evaluation = read_runs(_param_values(protocol, numbers), None)
         params = catalogue.parse_params(protocol, values)
         try:
             return params, evaluation, play(split, params, _SEED, evaluation=evaluation)
@@ -149,7 +149,7 @@ def _report(
         "own_sizes": sizes,
         "without": int(np.count_nonzero(labels < 0)),
         "odd": session.warnings,
-        "profiles": (own_profile(draft.schema.used, source, labels, 0, _SMALLEST),),
+        "profiles": (own_profile(draft.schema.used, source, labels, 0, _MIN_CLUSTER),),
     }
     return RunReport(
         session=terms.session,

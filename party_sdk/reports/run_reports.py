@@ -89,10 +89,10 @@ def run_report(
     details = {} if result is None else dict(result_details(terms, result))
     if result is not None and data is not None:
         details["profiles"] = pair_profiles(member, result, data)
-    described = result is not None and result.is_description
-    points = None if data is None or described else _points(member, result, data)
+    is_description = result is not None and result.is_description
+    points = None if data is None or is_description else _points(member, result, data)
     details["outcomes"] = outcomes_in(terms, details.get("profiles", ()))
-    method, measured = find_agreement(terms)
+    method, measured = find_measured_method(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
     return RunReport(
         session=terms.session,
@@ -139,7 +139,7 @@ def _result(member: Party) -> Result | None:
 def linked_rows(terms: Terms, slot: str, result: Result) -> str:
     """Return how many of the party's rows are linked to rows of others, as ``n of m``.
 
-    Empty if nobody else holds the same rows.
+    Empty if nobody else holds the same rows, or if they were only counted.
     """
     if not shares_rows(terms, slot) or session_terms.check_terms(terms).counts_linked:
         return ""
@@ -197,8 +197,8 @@ def pair_profiles(
     profiles: list[Profile] = []
     for profile in result.profiles:
         profiles.append(profile)
-        pooled = not profile.own and not profile.rounded and profile.column == column
-        if pooled and schema is not None and terms.release is not None:
+        is_pooled = not profile.own and not profile.rounded and profile.column == column
+        if is_pooled and schema is not None and terms.release is not None:
             smallest = terms.release.min_cluster_rows
             profiles.append(own_profile(schema, data, result.labels, column, smallest))
     return tuple(profiles)
@@ -224,22 +224,22 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
     return axes.to_points(len(result.labels))
 
 
-def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntry]:
-    """Yield the institution at each slot; ``own`` is the reader's slot."""
+def seats_of(roster: Roster, layout: Layout, own_slot: str = "") -> Iterator[SlotEntry]:
+    """Yield the institution at each slot; ``own_slot`` is the reader's."""
     for seat in roster.seats:
         yield SlotEntry.of(
             layout.slot(seat.slot),
             who=NamedInstitution(
                 name=seat.name, known=seat.known, fingerprint=seat.fingerprint
             ),
-            own=seat.slot == own,
+            own=seat.slot == own_slot,
             n_rows=seat.n_rows,
             n_columns=seat.n_columns,
         )
 
 
-def find_agreement(terms: Terms) -> tuple[str, tuple[float, float] | None]:
-    """Return the method that terms use, and its measured agreement on public data."""
+def find_measured_method(terms: Terms) -> tuple[str, tuple[float, float] | None]:
+    """Return the method that terms use, and its agreement measured on public data."""
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
     method = method_of(name, session_terms.check_terms(terms), partitioning)
     if method is None:
@@ -257,9 +257,9 @@ def partitioning_of(layout: Layout) -> Partitioning:
 def method_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
     """Return the protocol's method with the algorithm of the parameters."""
     algorithm = params.model_dump(mode="json").get("algorithm")
-    usual = catalogue.defaults(type(params)).get("algorithm")
+    default = catalogue.defaults(type(params)).get("algorithm")
     for method in catalogue.protocol(name).methods:
-        has_algorithm = method.params.get("algorithm", usual) == algorithm
+        has_algorithm = method.params.get("algorithm", default) == algorithm
         if has_algorithm and partitioning in method.partitionings:
             return method
     return None

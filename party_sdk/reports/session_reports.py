@@ -28,23 +28,23 @@ from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.reports.run_reports import find_agreement, seats_of
+from party_sdk.reports.run_reports import find_measured_method, seats_of
 
 
 def audited_report(
-    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
+    coordinator: Coordinator, session: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
     """Return the report of a session, and the audit that it shows.
 
     Raises as :func:`session_report` and :meth:`CoordinatedSession.audit` do.
     """
-    log = opened.audit()
+    log = session.audit()
     institutions = coordinator.trusted_institutions
-    return session_report(opened, status, log, log.entries(), institutions), log
+    return session_report(session, status, log, log.entries(), institutions), log
 
 
 def session_report(
-    opened: CoordinatedSession,
+    session: CoordinatedSession,
     status: SessionStatus,
     log: SignedLog,
     entries: Sequence[Mapping[str, Any]],
@@ -62,7 +62,7 @@ def session_report(
     Raises AgreementMismatch or KeyNotAuthentic if the analyst's documents differ from
         the signed ones.
     """
-    profiles = opened.profiles()
+    profiles = session.profiles()
     return SessionReport(
         session=status.id,
         title=status.title or status.id,
@@ -73,12 +73,12 @@ def session_report(
         created_at=status.created_at,
         risks=tuple(status.risks),
         profiles=profiles,
-        outcomes=outcomes_in(opened.terms, profiles) if opened.is_ours else (),
+        outcomes=outcomes_in(session.terms, profiles) if session.is_ours else (),
         audit=tuple(map(AuditRow.of, entries)),
         signed_by=fingerprint(log.key),
         **(
-            _checked_here(opened, status, trusted_institutions)
-            if opened.is_ours
+            _verifiable_parts(session, status, trusted_institutions)
+            if session.is_ours
             else {
                 "sheet": None,
                 "seats": tuple(slot_entries(status)),
@@ -93,18 +93,18 @@ def session_report(
     )
 
 
-def _checked_here(
-    opened: CoordinatedSession,
+def _verifiable_parts(
+    session: CoordinatedSession,
     status: SessionStatus,
     trusted_institutions: TrustedInstitutions,
 ) -> dict[str, Any]:
     """Return the parts that can be verified on this machine."""
-    terms, names_by_key = opened.terms, trusted_institutions.names()
+    terms, names_by_key = session.terms, trusted_institutions.names()
     if terms.identities.coordinator is not None:  # it was signed on this machine
         names_by_key.setdefault(terms.identities.coordinator, "you")
-    method, measured = find_agreement(terms)
+    method, measured = find_measured_method(terms)
     parts: dict[str, Any] = {
-        "sheet": sheet_of(opened.terms_text, terms, names_by_key, url=opened.url),
+        "sheet": sheet_of(session.terms_text, terms, names_by_key, url=session.url),
         "way": method,
         "measured": measured,
         "versions": versions_of(terms),
@@ -112,17 +112,17 @@ def _checked_here(
         "seats": tuple(slot_entries(status, terms.layout)),
     }
     if status.all_joined:
-        roster = opened.roster()
+        roster = session.roster()
         parts["seats"] = tuple(seats_of(roster, terms.layout))
         parts["safety_number"] = roster.safety_number
-        parts["agreement"] = digest(opened.agreement())
+        parts["agreement"] = digest(session.agreement())
     if status.state is SessionState.COMPLETED:
-        parts |= result_of(opened.summary(), n_clusters_of(terms, status))
+        parts |= result_of(session.summary(), n_clusters_of(terms, status))
     return parts
 
 
 def archive(
-    opened: CoordinatedSession,
+    session: CoordinatedSession,
     status: SessionStatus,
     report: SessionReport,
     page: str,
@@ -139,12 +139,12 @@ def archive(
         "report.json": report.model_dump_json(indent=2),
         "report.html": page,
     }
-    if opened.is_ours:
-        files["terms.json"] = opened.terms_text
+    if session.is_ours:
+        files["terms.json"] = session.terms_text
         if status.all_joined:
-            files["agreement.json"] = opened.agreement()
+            files["agreement.json"] = session.agreement()
         if status.state is SessionState.COMPLETED:
-            result = summary_document(opened.summary())
+            result = summary_document(session.summary())
             files["result.json"] = json.dumps(result, indent=2)
     for profile in report.profiles:
         for number, time in enumerate(profile.survival, start=1):
@@ -152,9 +152,9 @@ def archive(
             name = f"survival-{profile.column + 1}-{number}.csv"
             files[name] = "\n".join([f"# {time.name}, event {time.event}", *lines, ""])
     buffer = BytesIO()
-    with ZipFile(buffer, "w", ZIP_DEFLATED) as archived:
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as zip_file:
         for name, content in sorted(files.items()):
-            archived.writestr(_entry(f"{opened.id}/{name}"), content)
+            zip_file.writestr(_entry(f"{session.id}/{name}"), content)
     return buffer.getvalue()
 
 

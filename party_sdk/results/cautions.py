@@ -1,7 +1,7 @@
 """Warnings about a result: clusters that coincide, or that follow the institutions.
 
 Where a site measures in other units, or with another scanner or laboratory, its rows end
-up in clusters of their own. Every party can see that at home, whatever the protocol: it
+up in clusters of their own. Each party can see this itself, whatever the protocol: it
 knows its own rows and reads the sizes of all clusters.
 """
 
@@ -29,7 +29,7 @@ def site_agreement(counts: IntArray) -> float | None:
 
     counts: int64 (sites, k); rows of each site in each cluster.
 
-    1 where a cluster tells at which site its rows are, about 0 where it tells nothing;
+    1 if a cluster tells at which site its rows are, about 0 if it tells nothing;
     None for one site or one cluster. It is adjusted for the number of clusters, so that
     chance gives 0 in the mean: R² of R. Light, B. Margolin, "An analysis of variance for
     categorical data", 1971 (Goodman and Kruskal's tau), with 1 - (1 - R²)(n - 1)/(n - k).
@@ -45,7 +45,7 @@ def site_agreement(counts: IntArray) -> float | None:
 
 
 def site_effects(counts: IntArray) -> Iterator[str]:
-    """Yield a sentence where clusters follow the sites, and not by chance.
+    """Yield a sentence if clusters follow the sites, and not by chance.
 
     counts: as for :func:`site_agreement`; a party passes two sites, its own rows and
         those of all others.
@@ -70,22 +70,22 @@ def site_effects(counts: IntArray) -> Iterator[str]:
         )
 
 
-def site_warnings(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
+def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
     """Yield sentences on clusters that follow the sites, the most important first.
 
-    own, sizes: own rows, and rows of all parties, in each cluster.
+    own_sizes, sizes: own rows, and rows of all parties, in each cluster.
 
     A cluster of n rows with only own rows, or with no own row, is reported if chance
     would give it less than once in a million times: with a share q of own rows, the
     probabilities are q^n and (1 - q)^n.
     """
-    total, n_own = sum(sizes), sum(own)
+    total, n_own = sum(sizes), sum(own_sizes)
     if not 0 < n_own < total:
         return
-    other_sizes = np.maximum(np.subtract(sizes, own), 0)
-    yield from site_effects(np.array([own, other_sizes]))
+    other_sizes = np.maximum(np.subtract(sizes, own_sizes), 0)
+    yield from site_effects(np.array([own_sizes, other_sizes]))
     share = n_own / total
-    for cluster, (n_own_here, n_rows) in enumerate(zip(own, sizes, strict=True)):
+    for cluster, (n_own_here, n_rows) in enumerate(zip(own_sizes, sizes, strict=True)):
         if n_own_here == 0 and n_rows * math.log1p(-share) < math.log(_BY_CHANCE):
             yield (
                 f"Cluster {cluster} holds {n_rows} rows, and none of yours: ask whether "
@@ -99,7 +99,7 @@ def site_warnings(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
 
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
-    """Return warnings about clusters, such as those that coincide or still moved."""
+    """Return warnings about a result, such as clusters that coincide or still moved."""
     runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     sizes = result.cluster_sizes
     return result_warnings.of_result(

@@ -66,11 +66,11 @@ class ExportColumn:
             )
         values = self.values[~is_missing]
         if (values == np.rint(values)).all() and (np.abs(values) < 2**53).all():
-            whole = np.where(is_missing, 0, self.values).astype(np.int64)
-            return pa.array(whole, mask=is_missing)
+            integers = np.where(is_missing, 0, self.values).astype(np.int64)
+            return pa.array(integers, mask=is_missing)
         return pa.array(self.values, from_pandas=True)
 
-    def for_statistics(self) -> Any:
+    def to_statistics(self) -> Any:
         """Return the column for SPSS and Stata."""
         import pandas as pd
 
@@ -115,7 +115,7 @@ def export_columns(
         more.setdefault("levels", {})
         columns.append(ExportColumn(name=free, values=values, title=title, **more))
 
-    for column, values in zip(table.described, matrix(table).T, strict=True):
+    for column, values in zip(table.column_specs, matrix(table).T, strict=True):
         field = column.field
         levels: dict[int, str] = {}
         if field is not None and field.is_category:
@@ -131,8 +131,8 @@ def export_columns(
     numbers = np.where(labels < 0, np.nan, labels)
     add("cluster", numbers, "Cluster", levels=titles)
     for cluster, degrees in enumerate([] if memberships is None else memberships.T):
-        of_cluster = titles.get(cluster, f"cluster {cluster}")
-        add(f"membership_{cluster}", degrees, f"Membership of {of_cluster}")
+        cluster_name = titles.get(cluster, f"cluster {cluster}")
+        add(f"membership_{cluster}", degrees, f"Membership of {cluster_name}")
     return columns
 
 
@@ -187,7 +187,7 @@ def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) 
     )
     columns_by_name = dict(zip(names, columns, strict=True))
     frame = pd.DataFrame(
-        {name: column.for_statistics() for name, column in columns_by_name.items()}
+        {name: column.to_statistics() for name, column in columns_by_name.items()}
     )
     labels: dict[str, dict[int | float, str]] = {
         name: {code: column.levels[code] for code in column.levels}

@@ -119,11 +119,11 @@ def require_excel() -> None:
     require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
 
 
-def check_size(n_rows: int, labelled: int) -> None:
+def check_size(n_rows: int, n_labels: int) -> None:
     """Raise InvalidData if a table has another number of rows than there are labels."""
-    if n_rows != labelled:
+    if n_rows != n_labels:
         raise InvalidData(
-            f"The table has {n_rows} rows and the result {labelled}: use the rows that "
+            f"The table has {n_rows} rows and the result {n_labels}: use the rows that "
             "took part."
         )
 
@@ -172,13 +172,13 @@ def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any
             f"{type(table).__name__} is no table of pandas, polars or pyarrow."
         ) from None
     names = {str(name) for name in frame.columns}
-    fresh = []
+    new_columns = []
     for name, values in more.items():
         check_size(len(frame), len(values))
         free = free_name(name, names)
         names.add(free)
-        fresh.append(nw.new_series(free, values, backend=frame.implementation))
-    return frame.with_columns(*fresh).to_native()
+        new_columns.append(nw.new_series(free, values, backend=frame.implementation))
+    return frame.with_columns(*new_columns).to_native()
 
 
 def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
@@ -188,7 +188,7 @@ def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
     return name
 
 
-def open_drawable(
+def open_rows_to_draw(
     table: Any,
     columns: Sequence[str],
     schema: Schema | None,
@@ -223,7 +223,7 @@ _FORMULA: Final = r"^[=+\-@\t\r]"
 _NUMBER: Final = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
-def formula_cells(path: Path) -> int:
+def formula_count(path: Path) -> int:
     """Return how many cells of a file of labels begin like a formula.
 
     Only CSV is searched: other formats distinguish texts from formulas.
@@ -234,29 +234,29 @@ def formula_cells(path: Path) -> int:
         return 0
     from pyarrow import csv
 
-    lines = csv.ParseOptions(newlines_in_values=True)
-    with csv.open_csv(path, parse_options=lines) as opened:
+    parsing = csv.ParseOptions(newlines_in_values=True)
+    with csv.open_csv(path, parse_options=parsing) as opened:
         names = opened.schema.names
-    texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-    with csv.open_csv(path, parse_options=lines, convert_options=texts) as batches:
-        cells = sum(
+    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+    with csv.open_csv(path, parse_options=parsing, convert_options=types) as batches:
+        n_cells = sum(
             _count_formulas(column) for batch in batches for column in batch.columns
         )
-    return cells + _count_formulas(pa.array(names))
+    return n_cells + _count_formulas(pa.array(names))
 
 
 def _count_formulas(texts: pa.Array) -> int:
     from pyarrow import compute
 
-    begins = compute.match_substring_regex(texts, _FORMULA)
+    begins_like_one = compute.match_substring_regex(texts, _FORMULA)
     is_number = compute.match_substring_regex(texts, _NUMBER)
-    is_formula = compute.and_not(begins, is_number)
+    is_formula = compute.and_not(begins_like_one, is_number)
     return int(compute.sum(is_formula, min_count=0).as_py())
 
 
 def formula_note(path: Path) -> str:
     """Return the advice about formula-like cells; empty if there are none."""
-    if (n_cells := formula_cells(path)) == 0:
+    if (n_cells := formula_count(path)) == 0:
         return ""
     begin = "1 cell begins" if n_cells == 1 else f"{n_cells} cells begin"
     return (

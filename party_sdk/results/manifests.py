@@ -1,7 +1,7 @@
 """Manifests: facts about a session with which readers of a paper can repeat it.
 
 A manifest holds terms, seeds, digests and versions; for a simulation also the digest of
-each party's table. For a session between institutions it names no row, no cell and no
+each party's table. For a session between institutions it holds no row, no cell and no
 count of one party.
 """
 
@@ -73,7 +73,7 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
 
 @cache
 def _versions() -> Mapping[str, str | None]:
-    """Return the versions of this process, cached: git may have to find the commit."""
+    """Return the versions in this process, cached: git may have to find the commit."""
     build = read_build()
     return {
         "coterie": build.version,

@@ -35,7 +35,7 @@ _MOST_LISTED: Final = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """New rows compared with the trained rows of a home.
+    """New rows compared with the trained rows, those that a home's session clustered.
 
     trained: moments and ranges of the party's clustered rows.
     sizes: int64 (k,); own trained rows in each cluster.
@@ -54,7 +54,7 @@ class Comparison:
 
     @cached_property
     def doubt(self) -> str:
-        """Return a question if columns seem to have other units than the session's."""
+        """Return a question if units seem to differ from the session's; empty otherwise."""
         plan = self.terms.plan(self.slot)
         dictionary = self.terms.dictionary_of(self.slot)
         columns = columns_of(self.rows.columns, plan, dictionary)
@@ -96,8 +96,8 @@ class Comparison:
         outside: float64 (m,); share of rows outside the trained range.
         """
         shifts = np.full(len(outside), np.nan)
-        moved, spread = self._moments.mean - self.trained.mean, self.trained.spread
-        np.divide(moved, spread, out=shifts, where=spread > 0)
+        change, spread = self._moments.mean - self.trained.mean, self.trained.spread
+        np.divide(change, spread, out=shifts, where=spread > 0)
         for name, shift, share in zip(self.rows.columns, shifts, outside, strict=True):
             yield VariableDrift(
                 name=name,
@@ -110,7 +110,7 @@ class Comparison:
         return measure(self.rows, moments=True, ranges=False)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
-        """Return the share of columns out of range (n,), and the rows out of range (m,)."""
+        """Return the share of columns (n,) and the number of rows (m,) out of range."""
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
         begin = 0
@@ -124,15 +124,15 @@ class Comparison:
         return of_rows, of_columns
 
 
-def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDrift]:
-    sizes = np.bincount(labels, minlength=len(before))
-    before = np.pad(before, (0, len(sizes) - len(before)))
-    n_before, n_now = int(before.sum()), int(sizes.sum())
+def _compare_clusters(old_sizes: IntArray, labels: IntArray) -> Iterator[ClusterDrift]:
+    sizes = np.bincount(labels, minlength=len(old_sizes))
+    old_sizes = np.pad(old_sizes, (0, len(sizes) - len(old_sizes)))
+    n_old, n_now = int(old_sizes.sum()), int(sizes.sum())
     for cluster, n_rows in enumerate(sizes.tolist()):
         yield ClusterDrift(
             cluster=cluster,
             n_rows=n_rows,
-            then=float(before[cluster]) / n_before if n_before else None,
+            then=float(old_sizes[cluster]) / n_old if n_old else None,
             now=n_rows / n_now if n_now else 0.0,
         )
 
@@ -168,12 +168,12 @@ class NewRows:
 
     @classmethod
     def from_placement(
-        cls, placement: Placement, data: DataSource, review: Comparison | None
+        cls, placement: Placement, data: DataSource, comparison: Comparison | None
     ) -> NewRows:
         """Return placed rows with their comparison to the trained rows."""
         outside = summary = None
-        if review is not None:
-            outside, summary = review.summarise(placement)
+        if comparison is not None:
+            outside, summary = comparison.summarise(placement)
         return cls(
             labels=placement.labels,
             distances=placement.own_distances,
@@ -198,7 +198,7 @@ class NewRows:
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
-        """Return the columns beside the labels, without unknown ones."""
+        """Return the known columns to write beside the labels."""
         columns = {
             "distance": self.distances,
             "uncertainty": self.uncertainty,

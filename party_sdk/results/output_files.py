@@ -1,4 +1,4 @@
-"""Output files: checked before a run, and never written over a file of somebody else."""
+"""Output files: checked before a run, and never written over somebody else's file."""
 
 from __future__ import annotations
 

@@ -113,13 +113,13 @@ def principal_axes(
     units = X.std(axis=0) if units is None else units
     units = np.where(units > 0, units, 1.0)
     Z = (X - X.mean(axis=0)) / units
-    _, strengths, axes = np.linalg.svd(Z, full_matrices=False)
+    _, singular_values, axes = np.linalg.svd(Z, full_matrices=False)
     width = min(2, len(axes))
     positions = np.zeros((len(Z), 2))
     positions[:, :width] = Z @ axes[:width].T
     shares = np.zeros(2)
-    shares[:width] = strengths[:width] ** 2 / max(
-        np.sum(strengths**2), np.finfo(float).tiny
+    shares[:width] = singular_values[:width] ** 2 / max(
+        np.sum(singular_values**2), np.finfo(float).tiny
     )
     outlines = np.empty((0, 0, 2))
     if (
@@ -127,15 +127,15 @@ def principal_axes(
         and means is not None
         and means.shape[1] == X.shape[1] > 1
     ):
-        across = axes[:width].T / units[:, None]
-        values, directions = np.linalg.eigh(across.T @ covariances @ across)
-        turn = np.linspace(0.0, 2 * np.pi, _OUTLINE_POINTS)
+        projection = axes[:width].T / units[:, None]
+        values, directions = np.linalg.eigh(projection.T @ covariances @ projection)
+        angles = np.linspace(0.0, 2 * np.pi, _OUTLINE_POINTS)
         circle = (
             2
             * np.sqrt(np.maximum(values, 0.0))[:, None]
-            * np.column_stack([np.cos(turn), np.sin(turn)])
+            * np.column_stack([np.cos(angles), np.sin(angles)])
         )
-        centres = (means - X.mean(axis=0)) @ across
+        centres = (means - X.mean(axis=0)) @ projection
         outlines = centres[:, None] + circle @ directions.swapaxes(1, 2)
     return Axes(
         positions, sample_labels, (float(shares[0]), float(shares[1])), outlines

@@ -25,7 +25,7 @@ from party_sdk.results.label_files import (
     check_size,
     is_sparse,
     naming_of,
-    open_drawable,
+    open_rows_to_draw,
     write_labels,
 )
 from party_sdk.results.new_rows import Comparison, NewRows
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class Result:
     """The result of a party, in the order of its table.
 
-    labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows of no cluster, or
-        that did not take part.
+    labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows in no cluster, and
+        for rows that did not take part.
     cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
     centroids, coordinates, memberships: float64 arrays; None unless the protocol and the
         terms release them; coordinates are the rows in the space of the centroids.
@@ -203,7 +203,7 @@ class Result:
             ids, the ids or their order.
         """
         self._check_ids(table)
-        return append_columns(table, {"label": self.labels, **self._by_cluster()})
+        return append_columns(table, {"label": self.labels, **self._memberships()})
 
     def plot(self, table: Any) -> Picture:
         """Draw a party's own rows by cluster; a notebook shows the picture by itself.
@@ -218,8 +218,8 @@ class Result:
         """
         from party_sdk.results.plots import draw
 
-        described = (self._schema, self._preparation, self._mapping)
-        data = open_drawable(table, self.columns, *described)
+        read_options = (self._schema, self._preparation, self._mapping)
+        data = open_rows_to_draw(table, self.columns, *read_options)
         check_size(data.n_rows, len(self.labels))
         self._check_ids(table)
         return draw(data, self)
@@ -266,7 +266,7 @@ class Result:
             f"{_html_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
         )
 
-    def _by_cluster(self) -> dict[str, FloatArray]:
+    def _memberships(self) -> dict[str, FloatArray]:
         columns = [] if self.memberships is None else list(self.memberships.T)
         return {f"membership_{k}": column for k, column in enumerate(columns)}
 
@@ -293,11 +293,11 @@ class Result:
         return None if self._predict is None else self._predict(rows).uncertainty
 
     def save(self, path: str | Path, uncertainty: FloatArray | None = None) -> Path:
-        """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending.
+        """Write labels and any memberships, as CSV, Parquet or Excel by the path's ending.
 
         uncertainty: float64 (n_rows,); written as a further column.
         """
-        more = self._by_cluster()
+        more = self._memberships()
         if uncertainty is not None:
             more["uncertainty"] = uncertainty
         return write_labels(Path(path), self.labels, self.ids, self.naming, more)

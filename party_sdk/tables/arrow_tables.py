@@ -26,7 +26,7 @@ from party_sdk.tables.cells import (
     as_text,
     column_warnings,
     find_forms,
-    guess,
+    guess_kind,
     resolve_dialect,
 )
 from party_sdk.tables.columns import PLAIN, Column, kind_of, texts
@@ -46,7 +46,7 @@ class ArrowSource(Source):
 
     names, kinds: of all columns.
     table: the columns that may be requested.
-    positions: the index in ``table`` of a column, by its index among all columns.
+    positions: for the index of a column among all columns, its index in ``table``.
     dialect: the operator's settings for texts.
     unpacked: the description of the file from which ``table`` was copied.
     """
@@ -62,7 +62,7 @@ class ArrowSource(Source):
     ) -> None:
         self.names, self.kinds = names, kinds
         self._table, self._positions, self._unpacked = table, positions, unpacked
-        self._signs = SignWatches()
+        self._sign_watches = SignWatches()
         samples = [
             texts(table.column(positions[index]).slice(0, _SAMPLE).combine_chunks())
             if kind == "words" and index in positions
@@ -71,7 +71,7 @@ class ArrowSource(Source):
         ]
         sample_cells = [sample.drop_null().to_pylist() for sample in samples]
         numeric, mixed = {*unpacked.numeric}, {*unpacked.mixed}
-        judged_cells = [
+        form_samples = [
             [] if index in numeric - mixed else cells
             for index, cells in enumerate(sample_cells)
         ]
@@ -79,13 +79,13 @@ class ArrowSource(Source):
             replace(PLAIN, codes=form.codes)
             if index in numeric - mixed
             else replace(form, has_numbers=index in mixed)
-            for index, form in enumerate(find_forms(judged_cells, dialect))
+            for index, form in enumerate(find_forms(form_samples, dialect))
         ]
         self._dialect = resolve_dialect(dialect, self.forms)
         self._warnings = list(unpacked.warnings)
         if unpacked.is_text:
             self.kinds = [
-                guess(cells, form) if kind == "words" else kind
+                guess_kind(cells, form) if kind == "words" else kind
                 for kind, cells, form in zip(
                     kinds, sample_cells, self.forms, strict=True
                 )
@@ -97,7 +97,7 @@ class ArrowSource(Source):
     @property
     def warnings(self) -> Sequence[str]:
         """Return warnings about formats that were guessed."""
-        return [*self._warnings, *self._signs.warnings()]
+        return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def locations(self) -> RowLocations:
@@ -126,11 +126,11 @@ class ArrowSource(Source):
             self._positions[self.names.position(name)] for name in columns_read
         ]
         forms = [self.forms[self.names.position(column.name)] for column in columns]
-        self._signs, n_rows = SignWatches(columns, forms), 0
+        self._sign_watches, n_rows = SignWatches(columns, forms), 0
         size = batch_rows(len(positions))
         for batch in self._table.select(positions).to_batches(size):
             cells = batch.columns[: len(columns)]
-            self._signs.add_batch(cells, n_rows)
+            self._sign_watches.add_batch(cells, n_rows)
             yield Batch(cells, batch.columns[len(columns) :])
             n_rows += len(batch)
 
@@ -138,7 +138,7 @@ class ArrowSource(Source):
         """Add the problems of the file, and text columns with ambiguous numbers."""
         for problem in self._unpacked.problems:
             findings.add(problem)
-        self._signs.add_findings(findings, self.locations)
+        self._sign_watches.add_findings(findings, self.locations)
 
 
 def frame_source(
@@ -209,7 +209,7 @@ def _explain_unknown_kind(frame: Any) -> str:
     return "A column holds values of several kinds, or of a kind that cannot be read."
 
 
-def copied_source(
+def file_source(
     path: Path, unpacked: Unpacked, copy: Path, dialect: Dialect
 ) -> ArrowSource:
     """Return the copied columns of a file as a source.
@@ -376,16 +376,16 @@ def unpack_parquet(
 
 def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
     names = {field.name for field in fields}
-    leaves = [file.schema.column(i).path for i in range(len(file.schema))]
-    pages = [
+    leaf_paths = [file.schema.column(i).path for i in range(len(file.schema))]
+    leaf_indices = [
         i
-        for i, path in enumerate(leaves)
+        for i, path in enumerate(leaf_paths)
         if path in names or path.partition(".")[0] in names
     ]
     n_bytes = sum(
         file.metadata.row_group(group).column(i).total_uncompressed_size
         for group in range(file.metadata.num_row_groups)
-        for i in pages
+        for i in leaf_indices
     )
     n_texts = sum(kind_of(_value_type(field.type)) == "words" for field in fields)
     remedy = "Choose fewer columns with --columns"

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.tables.report import form
+from party_sdk.tables.report import shape_of
 
 MISSING: Final = (
     "", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None",
@@ -113,7 +113,7 @@ def _parse_setting(name: str, value: str) -> Any:
     return value
 
 
-def from_mapping(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
+def dialect_from(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
     """Return a dialect from settings by name, or from texts such as ``decimal=,``."""
     if spec is None or isinstance(spec, Dialect):
         return spec or Dialect()
@@ -132,7 +132,7 @@ _NUMBERS: Final = {
 _IN_THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
 )
-SEPARATED: Final = "write thousands without separators"
+SEPARATOR_REMEDY: Final = "write thousands without separators"
 _LEADING_ZERO: Final = re.compile(r"0\d+")
 _STARTS_WITH_DIGIT: Final = re.compile(r"[+-]?\d")
 _INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -158,8 +158,8 @@ _LEAST_SERIAL: Final = 61
 """Smaller serial numbers of days are off by one: Excel counts a 29 February 1900."""
 
 
-def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
-    """Return the kind of most cells; cells of another kind are reported later."""
+def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
+    """Return the kind of most cells; the reading reports cells of other kinds."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
     present = [value for value in values if value not in codes]
@@ -188,23 +188,23 @@ def column_warnings(
     forms: Sequence[CellForm],
 ) -> Iterator[str]:
     """Yield warnings about words that look like numbers, and numbers that may be codes."""
-    for name, kind, column, dialect in zip(names, kinds, cells, forms, strict=True):
+    for name, kind, column, cell_form in zip(names, kinds, cells, forms, strict=True):
         if kind == "integer" and any(
             _LEADING_ZERO.fullmatch(cell.strip()) for cell in column
         ):
             yield f"{name!r}: some cells begin with 0, perhaps codes: read as numbers."
         if kind != "words":
             continue
-        values = [value for c in column if (value := c.strip()) not in dialect.codes]
+        values = [value for c in column if (value := c.strip()) not in cell_form.codes]
         number_like = [value for value in values if _STARTS_WITH_DIGIT.match(value)]
         if values and all(
-            is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value)
+            is_number(value, cell_form) or _IN_THOUSANDS.fullmatch(value)
             for value in values
         ):
-            yield f"{name!r}: {SEPARATED}; or set thousands = … in a mapping."
+            yield f"{name!r}: {SEPARATOR_REMEDY}; or set thousands = … in a mapping."
         elif 2 * len(number_like) > len(values):
             yield (
-                f"{name!r}: {form(number_like[0])!r} is neither a number nor a date such "
+                f"{name!r}: {shape_of(number_like[0])!r} is neither a number nor a date such "
                 "as 2026-01-31."
             )
 
@@ -273,7 +273,8 @@ def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellF
     """Detect how each column writes numbers and dates.
 
     A column whose cells do not determine its decimal sign takes that of the other columns
-    if they agree. An unknown order of dates is taken from dates with the same separator.
+    if they agree. An unknown order of dates is taken from other columns' dates with the
+    same separator.
     """
     signs = [_count_signs(cells) for cells in columns]
     all_signs = {sign for own in signs for sign in own}
@@ -345,9 +346,9 @@ def _decide_order(
     if not own_orders:
         return "year-first"
     orders: set[str] = set()
-    for separator, own in own_orders.items():
-        elsewhere = set().union(*(column.get(separator, ()) for column in columns))
-        orders |= own or elsewhere or {""}
+    for separator, column_orders in own_orders.items():
+        all_orders = set().union(*(column.get(separator, ()) for column in columns))
+        orders |= column_orders or all_orders or {""}
     return orders.pop() or None if len(orders) == 1 else None
 
 
@@ -375,7 +376,7 @@ _OTHER_MINUS: Final = re.compile(
 def read_minus(text: str) -> str | None:
     """Return a number with an unusual minus sign in the form -1; None for other texts.
 
-    The sign may be another dash of Unicode, follow the number, or be a pair of brackets.
+    The sign may be another Unicode dash, follow the number, or be a pair of brackets.
     """
     match = _OTHER_MINUS.fullmatch(text.strip())
     number = "" if match is None else match[match.lastgroup or 0]
@@ -451,20 +452,20 @@ _MOST_TITLES: Final = 30
 _DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
 
-def detect(text: str, operator: Dialect) -> tuple[Dialect, list[str]]:
-    """Detect the dialect of a text; return it with warnings about title rows."""
+def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
+    """Return the detected dialect of a text, with warnings about title rows."""
     lines = [line.rstrip("\n") for line in _lines(text)]
     # a first line 'sep=;' names the delimiter, as Excel writes it
     first = lines[0] if lines else ""
     is_sep = len(first) == 5 and first.startswith("sep=")
-    skip = operator.skip
+    skip = settings.skip
     if skip is None:
         filled = (n for n, line in enumerate(lines) if line and line[0] != "#")
         skip = 1 if is_sep else next(filled, 0)
-    delimiter = operator.delimiter or (first[4] if is_sep else "")
-    delimiter = delimiter or _find_delimiter(lines[skip:], operator.quote)
-    dialect = replace(operator, skip=skip, delimiter=delimiter)
-    if operator.skip is not None:
+    delimiter = settings.delimiter or (first[4] if is_sep else "")
+    delimiter = delimiter or _find_delimiter(lines[skip:], settings.quote)
+    dialect = replace(settings, skip=skip, delimiter=delimiter)
+    if settings.skip is not None:
         return dialect, []
     head = list(islice(_records(text, dialect), HEAD_ROWS))
     n = count_titles([cells for _, cells in head])
@@ -480,9 +481,9 @@ def records(text: str, dialect: Dialect) -> list[list[str]]:
 
 
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of the line where each ends.
+    """Yield rows, each with the number of its last line.
 
-    It stops before a field that is too long, which is reported when the file is read.
+    The iterator stops before a field that is too long, which the reading reports.
     """
     reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):

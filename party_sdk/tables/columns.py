@@ -19,7 +19,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import Field, Schema, day_number, normal
 from party_sdk.tables.cells import (
     BOOLEANS,
-    SEPARATED,
+    SEPARATOR_REMEDY,
     SHORT_YEAR,
     CellForm,
     Kind,
@@ -27,7 +27,7 @@ from party_sdk.tables.cells import (
     number_of,
     read_date,
 )
-from party_sdk.tables.report import HEADER, form
+from party_sdk.tables.report import HEADER, shape_of
 
 _YES_AND_NO: Final = BOOLEANS | {
     "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
@@ -38,8 +38,8 @@ _YES_AND_NO: Final = BOOLEANS | {
 PLAIN: Final = CellForm()
 _FIRST_DAY: Final = day_number("1000-01-01")
 _FIRST_CASTS: Final = (pa.float64(), pa.int64())
-"""Types to which texts are cast first, in columns with decimal points and with commas."""
-EARLY: Final = "a year before 1000: write it with four digits"
+"""Types to which texts are cast first, in columns with decimal points or commas."""
+EARLY_YEAR: Final = "a year before 1000: write it with four digits"
 
 _HASH_OFFSET: Final = 2.0**52
 """Least number that stands for a text: levels, days and codes are smaller."""
@@ -148,7 +148,7 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault
 
 
 def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
-    """Count the cells of each code that the dictionary calls missing."""
+    """Count the cells with each code that the dictionary declares as missing."""
     codes = column.codes - {""}
     if not codes or column.field is None:
         return Counter()
@@ -233,7 +233,7 @@ def _floats(cells: pa.Array) -> FloatArray:
 
 
 def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
-    """Return dates, or texts in ISO order, as days since 1970-01-01."""
+    """Return dates, or texts of dates, as days since 1970-01-01."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
         days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
         faults: list[CellFault] = []
@@ -246,7 +246,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]
     rows = np.flatnonzero(early).tolist()
     return np.where(early, np.nan, days), [
         *faults,
-        *(CellFault(row, EARLY) for row in rows),
+        *(CellFault(row, EARLY_YEAR) for row in rows),
     ]
 
 
@@ -304,7 +304,7 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
     """Return numbers with a decimal point, dates in ISO order, and null for codes.
 
-    Other texts cannot be parsed as numbers or dates afterwards, either.
+    Any other text is returned in a form that cannot be parsed as a number or date.
     """
     if not (column.is_numeric or column.is_date):
         return cells
@@ -356,10 +356,10 @@ def _explain(column: Column, cell: str) -> str:
     """Return why a number or date cannot be read, without showing the value itself."""
     if column.is_header(cell):
         return HEADER
-    shape, own_form = form(cell.strip()), column.form
+    shape, own_form = shape_of(cell.strip()), column.form
     if column.is_date:
         if SHORT_YEAR.fullmatch(cell.strip()):
-            return EARLY
+            return EARLY_YEAR
         if own_form.dates is None and any(sign in cell for sign in "/-."):
             return (
                 f"{shape!r}: is the day or the month first? Use --csv dates=day-first or "
@@ -373,7 +373,7 @@ def _explain(column: Column, cell: str) -> str:
     elif not any(character.isdigit() for character in cell):
         hint = " (if it stands for no value: --csv missing=…)"
     elif is_number(cell.replace(",", "").replace(".", ""), own_form):
-        hint = f": {SEPARATED}"
+        hint = f": {SEPARATOR_REMEDY}"
     return f"{shape!r} is no number{hint}"
 
 
@@ -381,11 +381,11 @@ def _explain_level(column: Column, text: str) -> str:
     if column.is_header(text):
         return HEADER
     if column.type == "boolean":
-        return f"{form(text)!r} is neither yes nor no"
-    own = normal(text).casefold()
-    near = [level for level in column.spellings or () if level.casefold() == own]
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"{form(text)!r} is no level of the dictionary{hint}"
+        return f"{shape_of(text)!r} is neither yes nor no"
+    folded = normal(text).casefold()
+    similar = [level for level in column.spellings or () if level.casefold() == folded]
+    hint = f" (did you mean {similar[0]!r}?)" if similar else ""
+    return f"{shape_of(text)!r} is no level of the dictionary{hint}"
 
 
 @cache

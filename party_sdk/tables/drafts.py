@@ -1,4 +1,4 @@
-"""Drafts for a person to complete: the dictionary of a table, or a mapping to one.
+"""Drafts for a person to complete: a table's dictionary, or its mapping to another one.
 
 Entries of a mapping are marked as certain, guessed, or open for a person to decide.
 """
@@ -66,7 +66,7 @@ MOST_LEVELS: Final = 50
 """A text column with more different words is not taken for a category."""
 
 MOST_DECIMALS: Final = 6
-"""Numbers with more decimals were computed: the dictionary does not state how many."""
+"""Numbers with more decimals were computed: the draft does not state their decimals."""
 
 _EXPONENT: Final = r"^[+-]?[\d.,]+[eE][+-]?\d+$"
 _NEAR: Final = 0.75
@@ -89,10 +89,10 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
     """Return the draft of a dictionary: a row for each column of a table.
 
     A row has the name, the type and the number of decimals, but no bounds, which would
-    reveal values. Statistics files add titles and value labels; integers that all have
-    labels become a category. Numbers, dates, booleans and categories are proposed for
-    clustering; other words, empty columns and row numbers are left out. No column is
-    guessed to be an outcome.
+    reveal values. Statistics files add titles and value labels; a column of integers that
+    all have labels becomes a category. Numbers, dates, booleans and categories are
+    proposed for clustering; other words, empty columns and row numbers are left out. No
+    column is guessed to be an outcome.
 
     confirm: called with the name of a text column and its words, at most MOST_LEVELS;
         returns whether these are its levels.
@@ -261,7 +261,7 @@ class ColumnProposal(_Part):
 
     name, title, type, unit, levels: from the dictionary.
     source: the column of the table; None if no column is similar.
-    candidates: the table's columns to choose from, the nearest first.
+    candidates: the table's columns to choose from, the most similar first.
     why: the reason for the choice of the source.
     cells: texts that mean a level or a missing value, the most frequent first.
     convert: the name of a conversion of units; empty if none is known.
@@ -363,20 +363,20 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
     if not report.columns:
         report.raise_for_problems()
     ids = options.id_columns
-    free = [
+    free_columns = [
         name
         for name in read_cells(table, plain).names
         if name not in ids and can_be_written(name)
     ]
     codebook = codebook_of(table)
-    matches = _match_columns(schema.fields, free, codebook.titles)
+    matches = _match_columns(schema.fields, free_columns, codebook.titles)
     sources = _assign_columns(matches)
-    columns_read = list(dict.fromkeys([*sources.values(), *ids, *free[:1]]))
+    columns_read = list(dict.fromkeys([*sources.values(), *ids, *free_columns[:1]]))
     excerpt = read_cells(table, plain, naming=columns_read)
     counts = _count_texts(excerpt.batches, columns_read)
     columns = []
     for field in schema.fields:
-        near = matches[field.name]
+        field_matches = matches[field.name]
         source = sources.get(field.name)
         column = ColumnProposal(
             name=field.name,
@@ -384,26 +384,28 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
             type="category" if field.is_category else field.type,
             unit=field.unit,
             levels=field.levels,
-            candidates=tuple(sorted(near, key=lambda name: -near[name].score)),
+            candidates=tuple(
+                sorted(field_matches, key=lambda name: -field_matches[name].score)
+            ),
         )
         if source is not None:
             form = excerpt.forms[source]
             draft = _draft_cells(
                 field, source, counts[source], form, plain.dialect.codes, codebook
             )
-            draft |= {"source": source, **near[source]._asdict()}
+            draft |= {"source": source, **field_matches[source]._asdict()}
             del draft["score"]
             column = column.model_copy(update=draft)
         columns.append(column)
-    watched = dict.fromkeys([*ids, *free[:1]])
-    totals = {name: tuple(filter(is_total, counts[name])) for name in watched}
+    label_columns = dict.fromkeys([*ids, *free_columns[:1]])
+    totals = {name: tuple(filter(is_total, counts[name])) for name in label_columns}
     layout = {n: v for n, v in report.dialect.items() if n in {"sheet", "skip"}}
     return Proposal(
         file=report.file,
         rows=sum(map(len, excerpt.batches)),
         dialect=replace(plain.dialect, **layout),
         columns=tuple(columns),
-        unused=tuple(name for name in free if name not in sources.values()),
+        unused=tuple(name for name in free_columns if name not in sources.values()),
         totals=dict([item for item in totals.items() if item[1]][:1]),
         copies=_find_copies(excerpt, [columns_read.index(name) for name in ids]),
     )
@@ -470,8 +472,8 @@ def _match_columns(
 def _assign_columns(matches: Mapping[str, Mapping[str, _Match]]) -> dict[str, str]:
     scored = [
         (-match.score, index, field, name)
-        for index, (field, near) in enumerate(matches.items())
-        for name, match in near.items()
+        for index, (field, field_matches) in enumerate(matches.items())
+        for name, match in field_matches.items()
         if match.certainty is not Certainty.OPEN
     ]
     sources: dict[str, str] = {}
@@ -499,12 +501,12 @@ def _compare(field: Field, name: str, title: str) -> _Match:
     if field_key and field_key in fold_words(title):
         return _Match(0.85, Certainty.GUESS, "its title contains the name")
     keys = field_key, fold(field.title)
-    near = max(_similarity(key, column_key) for key in keys)
-    if near >= _NEAR:
-        return _Match(0.8 * near, Certainty.GUESS, "its spelling")
+    similarity = max(_similarity(key, column_key) for key in keys)
+    if similarity >= _NEAR:
+        return _Match(0.8 * similarity, Certainty.GUESS, "its spelling")
     if fold_words(field.title) & fold_words(name) - {"of", "at", "the", "in"}:
         return _Match(0.5, Certainty.GUESS, "a word of its title")
-    return _Match(0.5 * near, Certainty.OPEN, "")
+    return _Match(0.5 * similarity, Certainty.OPEN, "")
 
 
 def _similarity(a: str, b: str) -> float:
@@ -566,8 +568,8 @@ def _match_numbers(
     values: dict[float, tuple[str, int]] = {}
     for text, count in counts.items():
         value = _number_in(text, form)
-        if thousands is not None and (own := read_number(text, None, thousands)):
-            value = number_of(own)
+        if thousands is not None and (number := read_number(text, None, thousands)):
+            value = number_of(number)
         if value is None and is_missing_word(text):
             yield _propose_missing(text, count)
         elif value is None:
@@ -586,10 +588,10 @@ def _match_numbers(
 
 def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | None:
     """Return the thousands separator that explains most texts that are not numbers."""
-    plain = [text for text in counts if split_limit(text) is None]
-    wrong = [text for text in plain if _number_in(text, form) is None]
+    candidates = [text for text in counts if split_limit(text) is None]
+    unreadable_texts = [text for text in candidates if _number_in(text, form) is None]
     for sign in _THOUSANDS:
-        numbers = [read_number(text, None, sign) for text in wrong]
+        numbers = [read_number(text, None, sign) for text in unreadable_texts]
         reads_most = sum(n is not None for n in numbers) > len(numbers) / 2
         if reads_most and sign != (form.decimal if form.decimal == "," else ""):
             return sign
@@ -631,7 +633,7 @@ def _leave_letters_open(
 ) -> list[LevelProposal]:
     """Leave all one-letter texts open if one of them may also mean another level.
 
-    If one letter is read wrongly, so are the others.
+    If one letter is read wrongly, the others are, too.
     """
     letters = {
         fold(cell.text): cell
@@ -696,15 +698,15 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
         if len(matches) == 1:
             return matches[0], Certainty.GUESS
         return None, Certainty.OPEN
-    near = {
+    similarities = {
         level: max(
             SequenceMatcher(None, key, fold(word), autojunk=False).ratio()
             for word in (level, label)
         )
         for level, label in levels.items()
     }
-    best = max(near, key=lambda level: near[level], default=None)
-    if best is not None and near[best] >= _NEAR and len(key) > 2:
+    best = max(similarities, key=lambda level: similarities[level], default=None)
+    if best is not None and similarities[best] >= _NEAR and len(key) > 2:
         return best, Certainty.GUESS
     return None, Certainty.OPEN
 
@@ -713,8 +715,8 @@ def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
     """Return date orders that read most texts; empty if the file's order reads all."""
     if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
-    for year_last in _YEAR_LAST:
-        orders: tuple[DateOrder, ...] = (year_last, "year-first", "excel")
+    for first_order in _YEAR_LAST:
+        orders: tuple[DateOrder, ...] = (first_order, "year-first", "excel")
         if sum(read_date(text, orders) is not None for text in cells) > len(cells) / 2:
             return tuple(o for o in orders if any(read_date(t, (o,)) for t in cells))
     return ()
@@ -764,8 +766,8 @@ _MOST_WORDS: Final = 12
 class FirstDraft(NamedTuple):
     """Options and dictionary that were drafted for a table.
 
-    left_out: for each column that is not clustered, by name, the reason.
-    n_gaps: missing values in the clustered columns.
+    left_out: by the name of each column that is not clustered, the reason.
+    n_gaps: number of missing values in the clustered columns.
     """
 
     options: ReadOptions

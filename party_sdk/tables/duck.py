@@ -1,7 +1,7 @@
 """Read a text file with DuckDB, which may open no other file and no network connection.
 
 The file's name is passed as a parameter, with its wildcards escaped, and columns are named
-by position, so that nothing of an operator's file becomes SQL.
+by position, so that nothing from an operator's file becomes SQL.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def read_text(
     positions: Sequence[int],
     longest: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a UTF-8 text file in row order; null for empty cells.
+    """Yield batches of a UTF-8 text file's columns in row order; empty cells are null.
 
+    width: number of columns in the file; ``positions``: indices of those to read.
     longest: bytes of the longest line.
     """
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
@@ -82,7 +83,7 @@ def read_text(
     }
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
     selection = ", ".join(f"c{i}" for i in positions)
-    query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
+    query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  only positions
     escaped = re.sub(r"([*?[])", r"[\1]", str(path))  # wildcards stand in brackets
     relation = connection.sql(query, params={"path": escaped})
     yield from relation.to_arrow_reader(batch_rows(len(positions)))
@@ -108,7 +109,7 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def unreadable(path: Path, error: Exception) -> InvalidData:
+def reading_error(path: Path, error: Exception) -> InvalidData:
     """Return the error for a file that DuckDB cannot read, without DuckDB's own text.
 
     Raises MemoryError if DuckDB ran out of memory.

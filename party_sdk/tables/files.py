@@ -21,7 +21,7 @@ FileKind: TypeAlias = Literal[
     "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
 ]
 STATISTICS: Final = frozenset({"spss", "sas", "stata"})
-"""Kinds of file that have titles of columns and labels of values."""
+"""Kinds of file that have column titles and value labels."""
 _ENDINGS: Final[dict[str, FileKind]] = {
     ".parquet": "parquet", ".pq": "parquet",
     ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
@@ -31,15 +31,15 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 LARGE_FILE: Final = "large-file"
 """Value of --allow that lifts the limits below but keeps half of all memory as a limit."""
 CELL_LINES: Final = "cell-lines"
-"""Value of --allow that admits cells of several lines which look like rows."""
+"""Value of --allow that admits a cell whose several lines look like rows."""
 MOST_UNPACKED: Final = 1 << 30
-"""Bytes that a file may unpack to, and that a reader's process may write to one file."""
+"""Bytes that a file may unpack to, and that a reader process may write to one file."""
 MOST_MEMORY: Final = 4 << 30
-"""Bytes of memory that a reader's process may use."""
+"""Bytes of memory that a reader process may use."""
 MOST_CELL: Final = 2 << 20
-"""Bytes of the longest cell of text, or line of a text file."""
+"""Most bytes of a cell of text, or of a line of a text file."""
 MOST_SECONDS: Final = 900.0
-"""Seconds that a reader's process may run."""
+"""Seconds that a reader process may run."""
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
 """Bytes that a number and a text are assumed to take."""
@@ -97,7 +97,7 @@ def most_memory(*, large: bool) -> int:
 class Limits:
     """Limits for reading one file, and the errors for a file that exceeds them.
 
-    name: the file's name, for sentences.
+    name: the file's name, for error texts.
     large: whether the operator lifts the limits.
     """
 
@@ -158,9 +158,10 @@ class Scratch:
     """The temporary files of one read.
 
     folder: for copies that a library opens by name; removed after the read.
-    numbers, cells: rows as float64, and columns of Arrow, in unnamed files of which
-        nothing remains when the process ends.
-    original: numbers for the cells that a mapping changes, in an unnamed file.
+    numbers, cells: rows as float64, and Arrow columns, in unnamed files of which nothing
+        remains when the process ends.
+    original: numbers that stand for the cells before a mapping changes them, in an
+        unnamed file.
     """
 
     folder: Path
@@ -188,8 +189,8 @@ def new_scratch() -> Iterator[Scratch]:
 def private_folder() -> Iterator[Path]:
     """Create a private folder, and remove it afterwards.
 
-    Its lock is held as long as this process lives. The first call of a process removes
-    the folders of processes that were killed: nobody holds their locks.
+    Its lock is held until then. The first call of a process removes the folders of
+    processes that were killed: nobody holds their locks.
     """
     _sweep_once(Path(tempfile.gettempdir()))
     with ExitStack() as stack:

@@ -24,7 +24,7 @@ from party_sdk.tables.cells import (
 from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.read_options import UNNAMED
-from party_sdk.tables.report import Findings, form
+from party_sdk.tables.report import Findings, shape_of
 from party_sdk.tables.source import RowLocations
 from party_sdk.tables.table import Spool
 
@@ -55,16 +55,16 @@ DATES: Final = frozenset(
 MOST_VALUES: Final = 10
 """Whole numbers with at most this many different values may be codes of categories."""
 
-_MOST_PEELED: Final = 5
+_MOST_LEADING: Final = 5
 _MOST_SHARE: Final = 0.5
-_NEAREST: Final = 5
-_FAR: Final = 2.0
-_APART: Final = 0.5
-_LONG: Final = 66
-_LONG_APART: Final = 0.1
+_N_NEAREST: Final = 5
+_FAR_RATIO: Final = 2.0
+_APART_RATIO: Final = 0.5
+_LEAST_LONG_CODE: Final = 66
+_LONG_CODE_RATIO: Final = 0.1
 _STEPS: Final = 1.5
 _FEW_STEPS: Final = 5.0
-_ZERO_APART: Final = 0.15
+_ZERO_RATIO: Final = 0.15
 _MANY_STEPS: Final = 10.0
 _SPIKE: Final = 3
 
@@ -93,29 +93,29 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     codes: numbers that are commonly used as codes.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    low, high = _count_leading(values, codes), _count_leading(values[::-1], codes)
-    if len(values) - low - high < 2:
+    n_low, n_high = _count_leading(values, codes), _count_leading(values[::-1], codes)
+    if len(values) - n_low - n_high < 2:
         return []
-    apart = [
-        *_find_outliers(values, counts, low, high),
-        *_find_outliers(values[::-1], counts[::-1], high, low),
+    outliers = [
+        *_find_outliers(values, counts, n_low, n_high),
+        *_find_outliers(values[::-1], counts[::-1], n_high, n_low),
     ]
-    is_common = np.isin(values, [value for value, _ in apart], invert=True)
+    is_common = np.isin(values, [value for value, _ in outliers], invert=True)
     minimum, maximum = float(values[is_common].min()), float(values[is_common].max())
     return [
         LoneValue(value=value, count=count, minimum=minimum, maximum=maximum)
-        for value, count in sorted(apart)
+        for value, count in sorted(outliers)
     ]
 
 
 def n_distinct_codes(x: FloatArray) -> int:
-    """Return the number of different codes in a column; 0 if it does not look like codes.
+    """Return the number of different codes in a column; 0 if they do not look like codes.
 
     Codes are a few whole numbers, but not only 0 and 1.
     """
     values = np.unique(x[~np.isnan(x)])
-    is_short = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
-    if not is_short or not (values == np.trunc(values)).all():
+    has_few_values = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
+    if not has_few_values or not (values == np.trunc(values)).all():
         return 0
     return 0 if len(values) == 2 and set(values) <= {0.0, 1.0} else len(values)
 
@@ -126,10 +126,10 @@ def as_date(day: float) -> str:
 
 
 def _count_leading(values: FloatArray, codes: frozenset[float]) -> int:
-    for index, value in enumerate(values[:_MOST_PEELED]):
+    for index, value in enumerate(values[:_MOST_LEADING]):
         if float(value) not in codes:
             return index
-    return min(len(values), _MOST_PEELED)
+    return min(len(values), _MOST_LEADING)
 
 
 def _find_outliers(
@@ -150,15 +150,15 @@ def _find_outliers(
         if stands_apart(
             values[codes], counts[codes], values[ordinary], counts[ordinary]
         ):
-            code_counts = values[:n_taken].tolist(), counts[:n_taken].tolist()
-            yield from zip(*code_counts, strict=True)
+            code_columns = values[:n_taken].tolist(), counts[:n_taken].tolist()
+            yield from zip(*code_columns, strict=True)
             return
 
 
 def _known_codes_stand_apart(
     codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
-    """Return whether values that are usual codes are outliers in this column.
+    """Return whether common codes are outliers in this column.
 
     codes, counts: from one end of a column, innermost first.
     ordinary, ordinary_counts: the other values, nearest to the codes first.
@@ -166,29 +166,29 @@ def _known_codes_stand_apart(
     gap, extent, step = _distances(codes, ordinary)
     if gap <= _STEPS * step:
         return False
-    if gap >= _FAR * extent:
+    if gap >= _FAR_RATIO * extent:
         return True
     if int(counts.max()) < 2:
         return False
     if codes[0] < 0 <= ordinary.min():
         return True
-    if abs(codes[0]) < _LONG:  # perhaps the next ordinary number
-        return gap >= _APART * extent
-    is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_APART * extent
+    if abs(codes[0]) < _LEAST_LONG_CODE:  # perhaps the next ordinary number
+        return gap >= _APART_RATIO * extent
+    is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_CODE_RATIO * extent
     return is_apart or _is_spike(counts, ordinary_counts)
 
 
 def _lone_value_stands_apart(
     codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
-    if len(ordinary) < _NEAREST or int(counts[0]) < _SPIKE:
+    if len(ordinary) < _N_NEAREST or int(counts[0]) < _SPIKE:
         return False
     if counts[0] > _MOST_SHARE * (counts[0] + ordinary_counts.sum()):
         return False
     gap, extent, step = _distances(codes, ordinary)
     if codes[0] != 0:
         return gap > extent
-    is_apart = gap >= _ZERO_APART * extent and gap >= _MANY_STEPS * step
+    is_apart = gap >= _ZERO_RATIO * extent and gap >= _MANY_STEPS * step
     return is_apart and _is_spike(counts, ordinary_counts)
 
 
@@ -200,7 +200,7 @@ def _distances(codes: FloatArray, ordinary: FloatArray) -> tuple[float, float, f
 
 def _is_spike(counts: IntArray, ordinary_counts: IntArray) -> bool:
     """Return whether the codes are far more frequent than the nearest values."""
-    nearest = int(ordinary_counts[:_NEAREST].max())
+    nearest = int(ordinary_counts[:_N_NEAREST].max())
     return int(counts.max()) >= _SPIKE * max(1, nearest)
 
 
@@ -210,7 +210,7 @@ _MAX_SHOWN: Final = 10
 
 
 def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
-    """Yield warnings about values that may mean 'missing', and columns of codes.
+    """Yield warnings about values that may mean 'missing', and about columns of codes.
 
     In a large table evenly spaced rows are examined, but the counts are of all rows.
     """
@@ -235,7 +235,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
 def _find_lone_values(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
-    """Return the column index, and the value with its number of rows in the whole table."""
+    """Return the column index and rows in the whole table of each lone value."""
     lone = [
         (index, value)
         for index, column in enumerate(columns)
@@ -273,10 +273,10 @@ def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterat
                 yield f"{column.name!r} ({n} values)"
 
 
-RUNNING: Final = "running-number"
-LARGE: Final = "large-integers"
-TOTALS: Final = "totals-row"
-SWITCHES: Final = (RUNNING, LARGE, TOTALS, CELL_LINES, LARGE_FILE)
+RUNNING_NUMBER: Final = "running-number"
+LARGE_INTEGERS: Final = "large-integers"
+TOTALS_ROW: Final = "totals-row"
+SWITCHES: Final = (RUNNING_NUMBER, LARGE_INTEGERS, TOTALS_ROW, CELL_LINES, LARGE_FILE)
 """Guards that a party may switch off for a table, by ``--allow``."""
 
 _TRUTHS: Final = frozenset(
@@ -284,7 +284,7 @@ _TRUTHS: Final = frozenset(
 )
 MOST_MAGNITUDE: Final = 1e150
 """Sums of squares of larger numbers may overflow float64."""
-_EXACT: Final = 2.0**53
+_MAX_INT: Final = 2.0**53
 _LEAST_ROWS: Final = 10
 _TOTAL: Final = (
     r"(?i)^\s*(?:total|totals|grand total|sum|summe|gesamt|insgesamt|somme|totaal|totale|suma"
@@ -386,8 +386,8 @@ class NumberGuard:
             steps = np.diff(np.concatenate([begin, X[:, candidates]]), axis=0)
         if not len(steps):
             return
-        first = np.isnan(self._step[candidates])
-        self._step[candidates[first]] = steps[0, first]
+        has_no_step = np.isnan(self._step[candidates])
+        self._step[candidates[has_no_step]] = steps[0, has_no_step]
         step = self._step[candidates]
         self._running[candidates] &= (steps == step).all(axis=0) & (step != 0)
         self._rising[candidates] &= (steps > 0).all(axis=0)
@@ -395,11 +395,11 @@ class NumberGuard:
     @property
     def running_columns(self) -> list[str]:
         """Return the columns that look like row numbers."""
-        enough = self.n_rows >= 2 * _LEAST_ROWS
+        has_enough_rows = self.n_rows >= 2 * _LEAST_ROWS
         return [
             column.name
             for column, is_running in zip(self._columns, self._running, strict=True)
-            if (enough and is_running) or UNNAMED.fullmatch(column.name)
+            if (has_enough_rows and is_running) or UNNAMED.fullmatch(column.name)
         ]
 
     @property
@@ -416,8 +416,8 @@ class NumberGuard:
             sums_above = self._sums - np.nan_to_num(self._last)
             equal = np.isclose(self._last, sums_above, rtol=1e-9, atol=0)
         above = equal & (np.abs(self._last) > self._largest)
-        enough = min(2, np.count_nonzero(present))
-        return bool(equal[present].mean() >= 0.5 and above[present].sum() >= enough)
+        n_needed = min(2, np.count_nonzero(present))
+        return bool(equal[present].mean() >= 0.5 and above[present].sum() >= n_needed)
 
     @property
     def id_like_columns(self) -> frozenset[str]:
@@ -432,7 +432,7 @@ class NumberGuard:
         """Return warnings for the operator."""
         sentences = []
         constant = (self.low == self.high) & (self.missing == 0)
-        constant &= np.abs(self.low) <= _EXACT  # larger integers lose digits in float64
+        constant &= np.abs(self.low) <= _MAX_INT  # larger integers lose digits
         if zeros := self._quote_names(constant & (self.low == 0)):
             sentences.append(f"Nothing but 0: {zeros}. This distinguishes no rows.")
         if quoted := self._quote_names(constant & (self.low != 0)):
@@ -494,21 +494,21 @@ class SignWatch:
         if self._is_decided or longest < _SHORTEST:
             self._has_short = self._has_short or longest > 0
             return
-        deciding = _matches(cells, DECIDING)
+        is_deciding = _matches(cells, DECIDING)
         if not self._form.has_numbers:
             codes = _matches(cells, "-?(9+|8+|7+)")
-            whole = compute.and_not(_matches(cells, WHOLE), codes)
-            deciding = compute.or_(deciding, whole)
-        self._is_decided = bool(compute.any(deciding).as_py())
+            is_whole = compute.and_not(_matches(cells, WHOLE), codes)
+            is_deciding = compute.or_(is_deciding, is_whole)
+        self._is_decided = bool(compute.any(is_deciding).as_py())
         if self._is_decided:
             return
         self._has_short |= bool(compute.any(_matches(cells, r"-?\d{1,3}")).as_py())
-        like = _matches(cells, THOUSANDS_LIKE)
+        is_ambiguous = _matches(cells, THOUSANDS_LIKE)
         self._has_zeros |= bool(compute.any(_matches(cells, r".*[.,]\d\d0")).as_py())
-        index = compute.index(like, value=True).as_py()
+        index = compute.index(is_ambiguous, value=True).as_py()
         if self.row < 0 <= index:
             self.row = begin + index
-            self.text = form(cells[index].as_py().strip())
+            self.text = shape_of(cells[index].as_py().strip())
 
 
 _SHORTEST: Final = len("1000")
@@ -526,9 +526,9 @@ class SignWatches:
         self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
     ) -> None:
         self._watches = {
-            index: (column.name, SignWatch(own))
-            for index, (column, own) in enumerate(zip(columns, forms, strict=True))
-            if column.is_numeric and not own.is_decided
+            index: (column.name, SignWatch(form))
+            for index, (column, form) in enumerate(zip(columns, forms, strict=True))
+            if column.is_numeric and not form.is_decided
         }
 
     def add_batch(self, cells: Sequence[pa.Array], begin: int) -> None:
@@ -539,14 +539,14 @@ class SignWatches:
                 watch.add_batch(cells[index], begin)
 
     def add_findings(self, findings: Findings, locations: RowLocations) -> None:
-        """Add the columns with ambiguous numbers."""
+        """Add a finding for each column with ambiguous numbers."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
                 [line] = locations.lookup([watch.row])
                 findings.add(describe_readings(watch.text), line, name)
 
     def warnings(self) -> Iterator[str]:
-        """Yield a warning for each column read with the decimal sign of others."""
+        """Yield a warning for each column read with the decimal sign of other columns."""
         for name, watch in self._watches.values():
             if watch.is_open and not watch.has_two_readings:
                 yield (
@@ -567,7 +567,7 @@ def find_forbidden_numbers(
     def add(index: int, wrong: Any, fault: str) -> None:
         faults.extend((int(row), index, fault) for row in np.flatnonzero(wrong))
 
-    suspect = (spread.magnitude > _EXACT) | np.array(
+    suspect = (spread.magnitude > _MAX_INT) | np.array(
         [column.field is not None for column in columns]
     )
     for index in np.flatnonzero(suspect).tolist():
@@ -575,8 +575,8 @@ def find_forbidden_numbers(
         add(index, np.isinf(x), "an infinite value")
         huge = np.isfinite(x) & (np.abs(x) > MOST_MAGNITUDE)
         add(index, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
-        if column.type == "integer" and LARGE not in allow:
-            large = (np.abs(x) > _EXACT) & (np.abs(x) <= MOST_MAGNITUDE)
+        if column.type == "integer" and LARGE_INTEGERS not in allow:
+            large = (np.abs(x) > _MAX_INT) & (np.abs(x) <= MOST_MAGNITUDE)
             add(index, large, "a whole number that loses digits: an id?")
         if (field := column.field) is None:
             continue
@@ -595,7 +595,7 @@ def is_total(text: str) -> bool:
     return re.search(_TOTAL, text) is not None
 
 
-def totals(texts: pa.Array) -> IntArray:
+def find_totals(texts: pa.Array) -> IntArray:
     """Return the indices of texts that name a row of totals."""
     is_total = compute.match_substring_regex(texts, _TOTAL)
     rows: IntArray = compute.indices_nonzero(is_total).to_numpy().astype(np.int64)

@@ -1,8 +1,7 @@
-"""Match keys at home: proposals from a table, a preview, and rows without a match.
+"""Match keys of one party: proposals from a table, a preview, and rows without a match.
 
-A key is proposed if the table has its columns, enough rows have a value, and nearly no
-two rows share one. Whether it finds the same people at two parties is only seen when they
-link their rows.
+A proposed key serves if enough rows have a value, and nearly no two rows share one.
+Whether it finds the same people at two parties shows only when they link their rows.
 """
 
 from __future__ import annotations
@@ -63,14 +62,14 @@ def person_columns(columns: Iterable[str]) -> dict[str, str]:
     word for it; of several such columns the first is used.
     """
     names = list(columns)
-    certain = {
+    roles_by_name = {
         n: _ROLE_BY_WORD[key] for n in names if (key := fold(n)) in _ROLE_BY_WORD
     }
-    columns_by_role = {role: name for name, role in reversed(certain.items())}
+    columns_by_role = {role: name for name, role in reversed(roles_by_name.items())}
     for name in names:
         words = fold_words(name)
         roles = {_ROLE_BY_WORD[word] for word in words if word in _ROLE_BY_WORD}
-        if name not in certain and len(roles) == 1:
+        if name not in roles_by_name and len(roles) == 1:
             columns_by_role.setdefault(roles.pop(), name)
     return columns_by_role
 
@@ -152,7 +151,7 @@ def preview_of(
     Raises InvalidData if the table lacks a column, or cannot be read.
     Raises ValueError if a key is invalid.
     """
-    ids = link_ids(table, options, keys)
+    ids = linking_ids(table, options, keys)
     return preview_keys(key_values(ids, keys, Alignment().normalisation))
 
 
@@ -168,7 +167,7 @@ def candidate_keys(roles: Mapping[str, str]) -> list[str]:
     return keys
 
 
-def link_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
+def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
     """Return the linking ids of a table's rows: the joined cells of their key columns."""
     codes, columns = options.file_dialect.codes, columns_of(keys)
     ids: list[str] = []
@@ -236,7 +235,7 @@ def unlinked_rows(
 
 
 def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
-    """Return the rows as CSV: line numbers and missing keys."""
+    """Return the rows as CSV: line numbers, and the numbers of missing keys."""
     lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
     return "\n".join(["line,keys without a value", *lines, ""]).encode()
 
@@ -252,9 +251,9 @@ def describe_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
         for row in ordered[:_MAX_SHOWN]
         if row.lacks
     ]
-    n_whole = sum(not row.lacks for row in rows)
+    n_complete = sum(not row.lacks for row in rows)
     more = "" if len(rows) <= _MAX_SHOWN else "; --json lists all"
     return [
-        f"unlinked rows: {len(rows)}, of which {n_whole} have a value of every key{more}",
+        f"unlinked rows: {len(rows)}, of which {n_complete} have a value of every key{more}",
         *lines,
     ]

@@ -59,15 +59,15 @@ class MappedColumn:
 
     @property
     def source_column(self) -> Column:
-        """Return the table's column; words if the mapping explains points and commas."""
-        as_numbers = self._is_numeric and not self.mapping.says_signs
+        """Return the table's column; as words if the mapping defines points and commas."""
+        as_numbers = self._is_numeric and not self.mapping.sets_signs
         return Column(self.source, "number" if as_numbers else "words")
 
     @property
     def _is_numeric(self) -> bool:
         mapping = self.mapping
         return (
-            self.column.is_numeric or mapping.unit is not None or mapping.says_numbers
+            self.column.is_numeric or mapping.unit is not None or mapping.sets_notation
         )
 
     @property
@@ -81,7 +81,7 @@ class MappedColumn:
         mapping = self.mapping
         if not mapping.changes_cells:
             return piece, None
-        if mapping.levels or mapping.says_form or not self._is_numeric:
+        if mapping.levels or mapping.sets_form or not self._is_numeric:
             coded = texts(piece).dictionary_encode()
             mapped, original = self._map_texts(coded.dictionary)
             indices = coded.indices.fill_null(len(original))
@@ -142,16 +142,16 @@ class MappedColumn:
         """
         mapping = self.mapping
         if mapping.dates:
-            own = [read_date(text, mapping.dates) for text in spellings]
-        elif mapping.says_signs:
-            own = [
+            readings = [read_date(text, mapping.dates) for text in spellings]
+        elif mapping.sets_signs:
+            readings = [
                 read_number(text, mapping.decimal, mapping.thousands)
                 or _mask_separator(text, mapping)
                 for text in spellings
             ]
         else:
             return plain
-        return compute.coalesce(pa.array(own, pa.large_string()), texts(plain))
+        return compute.coalesce(pa.array(readings, pa.large_string()), texts(plain))
 
     def _read_limits(self, spellings: Sequence[str], converted: pa.Array) -> pa.Array:
         """Return texts with limits of detection replaced by values."""
@@ -221,17 +221,17 @@ class MappedSource(Source):
             for name in mapping.columns
             if (header := mapping.source_of(name)) in headers or name in required
         }
-        names = [*self._session_names, *mapping.leave_out.values]
-        if absent := [name for name in names if name not in headers]:
+        required_headers = [*self._session_names, *mapping.leave_out.values]
+        if absent := [name for name in required_headers if name not in headers]:
             hint = did_you_mean(absent[0], headers)
             raise InvalidData(
                 f"The mapping names {format_names(absent)}, and the table has no such "
                 f"column.{hint} There are {format_names(headers)}."
             )
-        self._replaced = sorted(
+        self._hidden_columns = sorted(
             {*headers}.intersection(mapping.columns).difference(self._session_names)
         )
-        self._headers = [name for name in headers if name not in self._replaced]
+        self._headers = [name for name in headers if name not in self._hidden_columns]
         self.names = Names(self._session_names.get(n, n) for n in self._headers)
         kinds = dict(zip(headers, source.kinds, strict=True))
         self._source_forms = dict(zip(headers, source.forms, strict=True))
@@ -244,19 +244,19 @@ class MappedSource(Source):
             PLAIN if mapping.changes(name) else self._source_forms[header]
             for header, name in pairs
         ]
-        self._rejected: frozenset[int] = frozenset()
-        self._base = source.locations  # of rows that can be split into cells
+        self._rejected_lines: frozenset[int] = frozenset()
+        self._base_locations = source.locations  # of rows that can be split into cells
         self._n_yielded, self._n_read = 0, 0
-        self._omitted = np.empty(0, np.int64)
-        self._absent: list[int] = []
+        self._omitted_rows = np.empty(0, np.int64)
+        self._absent_lines: list[int] = []
 
     @property
     def warnings(self) -> Sequence[str]:
         """Return the table's warnings, and the rows and columns that the mapping hides."""
         warnings = list(self._source.warnings)
-        if self._replaced:
+        if self._hidden_columns:
             warnings.append(
-                f"The mapping gives the names of {format_names(self._replaced)} to other "
+                f"The mapping gives the names of {format_names(self._hidden_columns)} to other "
                 "columns: the table's own columns of these names are not read."
             )
         if n := self._n_omitted:
@@ -265,7 +265,7 @@ class MappedSource(Source):
 
     @property
     def _n_omitted(self) -> int:
-        return len(self._rejected) + len(self._omitted)
+        return len(self._rejected_lines) + len(self._omitted_rows)
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -275,16 +275,16 @@ class MappedSource(Source):
     @property
     def locations(self) -> RowLocations:
         """Return the line or row numbers of the rows that take part."""
-        return self._base.omit(self._omitted)
+        return self._base_locations.omit(self._omitted_rows)
 
     def read_locations(self) -> RowLocations | None:
-        """Return the line or row numbers of the last pass, or None if uncertain."""
+        """Return the line or row numbers of the last pass; None if they are uncertain."""
         locations = self._source.read_locations()
         if locations is None or not self._are_lines_certain():
             return None
         if self._mapping.leave_out.lines:
-            locations = self._base
-        return locations.omit(self._omitted)
+            locations = self._base_locations
+        return locations.omit(self._omitted_rows)
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -314,9 +314,9 @@ class MappedSource(Source):
                 for column, piece in zip(id_columns, batch.names, strict=False)
             ]
             original = [values for _, values in pairs if values is not None]
-            unmapped = batch.cells
+            unmapped_cells = batch.cells
             if mask is not None:
-                cells, ids, unmapped = (
+                cells, ids, unmapped_cells = (
                     [compute.filter(piece, pa.array(mask)) for piece in pieces]
                     for pieces in (cells, ids, batch.cells)
                 )
@@ -324,7 +324,7 @@ class MappedSource(Source):
                 n_rows = int(mask.sum())
             self._n_yielded += n_rows
             if n_rows:
-                yield Batch(cells, ids, unmapped, original)
+                yield Batch(cells, ids, unmapped_cells, original)
         self._n_read = begin
 
     def _map_column(self, column: Column) -> MappedColumn:
@@ -342,16 +342,16 @@ class MappedSource(Source):
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
     def _find_omitted_rows(self) -> IntArray:
-        self._omitted = np.empty(0, np.int64)
+        self._omitted_rows = np.empty(0, np.int64)
         lines = self._mapping.leave_out.lines
         if not lines:
-            return self._omitted
-        self._rejected = self._source.reject_lines(lines)
+            return self._omitted_rows
+        self._rejected_lines = self._source.reject_lines(lines)
         locations = self._source.locations
         # no row begins on a line inside a cell of several lines
-        self._absent = sorted({*lines}.difference(locations.numbers.tolist()))
-        self._base = locations.omit_numbers(self._rejected)
-        return np.flatnonzero(np.isin(self._base.numbers, lines))
+        self._absent_lines = sorted({*lines}.difference(locations.numbers.tolist()))
+        self._base_locations = locations.omit_numbers(self._rejected_lines)
+        return np.flatnonzero(np.isin(self._base_locations.numbers, lines))
 
     def _participation_mask(
         self, begin: int, n_rows: int, lines: IntArray, columns: Sequence[pa.Array]
@@ -373,7 +373,7 @@ class MappedSource(Source):
                 omit |= np.isin(codes, matches)
         if not omit.any():
             return None
-        self._omitted = np.append(self._omitted, begin + np.flatnonzero(omit))
+        self._omitted_rows = np.append(self._omitted_rows, begin + np.flatnonzero(omit))
         return ~omit
 
     def add_findings(self, findings: Findings) -> None:
@@ -386,7 +386,7 @@ class MappedSource(Source):
                 name = finding.column and names.get(finding.column, finding.column)
                 findings.add(finding.what, finding.line, name, of_cell=finding.of_cell)
         findings.more += source_findings.more
-        for line in self._absent:
+        for line in self._absent_lines:
             findings.add(
                 "the mapping leaves out this line, and no row begins here", line
             )
@@ -401,15 +401,15 @@ class MappedSource(Source):
     def _are_lines_certain(self) -> bool:
         """Return whether the number of rows read equals the number counted from lines."""
         has_lines = bool(self._mapping.leave_out.lines)
-        return not has_lines or len(self._base.numbers) == self._n_read
+        return not has_lines or len(self._base_locations.numbers) == self._n_read
 
 
 def _kind_of(mapping: ColumnMapping, kind: Kind) -> Kind:
-    if mapping.gives_numbers:
+    if mapping.has_numeric_levels:
         return "number"
     if mapping.dates:
         return "date"
     if mapping.levels and kind != "date":
         return "words"
-    is_number = mapping.unit is not None or mapping.says_numbers
+    is_number = mapping.unit is not None or mapping.sets_notation
     return "number" if is_number else kind

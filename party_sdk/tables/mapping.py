@@ -1,6 +1,6 @@
 """Mappings translate a table into the terms of a session's dictionary.
 
-A mapping is a file (TOML) at home; nothing of it is sent.
+A mapping is a TOML file of one party; nothing in it is sent.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class ColumnMapping(_Part):
         used. ``excel`` reads Excel's serial numbers of days.
     limits: how to read cells such as ``<0.1``: half the limit, the limit, or no value.
         For ``>9`` half means the limit itself.
-    minus: with ``any``, a number with another dash, with a minus sign at its end, or in
-        brackets is negative, too.
+    minus: with ``any``, a number is also negative if it has another dash for its sign, a
+        minus sign at its end, or brackets around it.
     """
 
     source: _Name | None = Field(default=None, alias="from")
@@ -166,7 +166,7 @@ class ColumnMapping(_Part):
 
     @property
     def unit(self) -> tuple[float, float] | None:
-        """Return factor and offset; None where values keep their unit."""
+        """Return factor and offset; None if values keep their unit."""
         if self.convert is not None:
             conversion = find_conversion(self.convert)
             return (
@@ -180,27 +180,27 @@ class ColumnMapping(_Part):
     @property
     def changes_cells(self) -> bool:
         """Return whether the mapping changes more than the name."""
-        has_form = self.unit is not None or self.says_form
+        has_form = self.unit is not None or self.sets_form
         return bool(self.levels or self.missing or has_form)
 
     @property
-    def says_form(self) -> bool:
+    def sets_form(self) -> bool:
         """Return whether the mapping says how numbers or dates are written."""
-        return bool(self.says_numbers or self.dates)
+        return bool(self.sets_notation or self.dates)
 
     @property
-    def says_numbers(self) -> bool:
+    def sets_notation(self) -> bool:
         """Return whether the mapping says how numbers are written."""
         parts = (self.decimal, self.thousands, self.limits, self.minus)
         return any(part is not None for part in parts)
 
     @property
-    def says_signs(self) -> bool:
+    def sets_signs(self) -> bool:
         """Return whether the mapping says what points and commas mean."""
         return self.decimal is not None or self.thousands is not None
 
     @property
-    def gives_numbers(self) -> bool:
+    def has_numeric_levels(self) -> bool:
         """Return whether all levels are numbers in the session."""
         return bool(self.levels) and all(
             (value := number_of(str(level))) is not None and math.isfinite(value)
@@ -212,7 +212,7 @@ class OmittedRows(_Part):
     """Rows of the table that do not take part.
 
     lines: numbers of file lines or sheet rows, as in error messages.
-    values: for each column named, the cells that exclude their row.
+    values: for each column listed, the cells that exclude their row.
     """
 
     lines: tuple[Annotated[StrictInt, Field(ge=1, le=2**53)], ...] = Field(
@@ -312,7 +312,7 @@ def can_be_written(text: str) -> bool:
 
 
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:
-    """Return the differences between mappings by column, without any cell."""
+    """Return the differences between mappings by column, quoting no cell."""
     parts = []
     if before.file != after.file:
         parts.append("how the file is written")
@@ -339,7 +339,7 @@ MOST_BYTES: Final = 4 << 20
 """Bytes of the largest mapping file."""
 
 _CELL_TABLES: Final = frozenset({"levels", "values"})
-"""Tables whose keys are cells, which an error must not quote."""
+"""TOML tables whose keys are cells, which an error must not quote."""
 _KEYS: Final = (
     "from", "levels", "convert", "factor", "offset", "missing",
     "decimal", "thousands", "dates", "limits", "minus", "version", "file", "columns", "leave_out", "lines", "values",

@@ -25,7 +25,7 @@ UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 class Names:
     """The normalised column names of a table, in order.
 
-    A column without a name is called by its position, as pandas does.
+    A column without a name is named after its position, as in pandas.
 
     Raises InvalidData if two columns have the same name.
     """
@@ -38,12 +38,12 @@ class Names:
         self._positions = {name: position for position, name in enumerate(self.all)}
         if len(self._positions) < len(self.all):
             counts = Counter(self.all)
-            twice = sorted(name for name, count in counts.items() if count > 1)
+            duplicates = sorted(name for name, count in counts.items() if count > 1)
             numbers = [
-                str(i) for i, name in enumerate(self.all, 1) if name in twice[:1]
+                str(i) for i, name in enumerate(self.all, 1) if name in duplicates[:1]
             ]
             raise InvalidData(
-                f"Two columns have the same name: {format_names(twice)}, columns "
+                f"Two columns have the same name: {format_names(duplicates)}, columns "
                 f"{', '.join(numbers[:10])}."
             )
         pairs = zip(self.all, headers, strict=True)
@@ -65,12 +65,12 @@ class Names:
         if not absent:
             return
         folded = {name.casefold(): name for name in self.all}
-        near = [
-            folded[close]
+        suggestions = [
+            folded[match]
             for name in absent
-            for close in get_close_matches(normal(name).casefold(), folded, n=1)
+            for match in get_close_matches(normal(name).casefold(), folded, n=1)
         ]
-        hint = f" Did you mean {format_names(near)}?" if near else ""
+        hint = f" Did you mean {format_names(suggestions)}?" if suggestions else ""
         raise InvalidData(
             f"There is no column {', '.join(map(repr, absent))}.{hint} "
             f"There are {format_names(self.all)}."
@@ -78,7 +78,7 @@ class Names:
 
 
 def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
-    """Return the id columns; empty if there are none."""
+    """Return the normalised names of the id columns; empty if there are none."""
     if id_column is None or isinstance(id_column, str):
         return () if id_column is None else (normal(id_column),)
     names = tuple(normal(name) for name in id_column)
@@ -144,14 +144,14 @@ class ReadOptions:
         """Return the dialect, completed from the mapping."""
         if self.mapping is None:
             return self.dialect
-        base = self.mapping.file
-        own = {
+        mapped_dialect = self.mapping.file
+        overrides = {
             option.name: value
             for option in fields(Dialect)
             if (value := getattr(self.dialect, option.name)) != option.default
         }
-        codes = tuple(dict.fromkeys([*base.missing, *self.dialect.missing]))
-        return replace(base, **{**own, "missing": codes})
+        codes = tuple(dict.fromkeys([*mapped_dialect.missing, *self.dialect.missing]))
+        return replace(mapped_dialect, **{**overrides, "missing": codes})
 
 
 DEFAULTS = ReadOptions()

@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 _LEAST_UNIQUE: Final = 0.998
-_NAMESAKES: Final = 4  # rows of any table that may share values: two pairs
+_NAMESAKES: Final = 4  # rows that may share values even in a small table: two pairs
 _LEAST_FILLED: Final = 0.05
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
@@ -142,7 +142,7 @@ class KeyPreview(BaseModel, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Return whether the key is proposed: enough rows have a nearly unique value."""
+        """Return whether enough rows have a value, and nearly all values are unique."""
         n_shared = self.n_filled - self.n_unique
         nearly_unique = self.uniqueness >= _LEAST_UNIQUE or n_shared <= _NAMESAKES
         return self.completeness >= _LEAST_FILLED and nearly_unique
@@ -210,7 +210,7 @@ class CheckReport(BaseModel, frozen=True):
 
     @property
     def dialect_texts(self) -> dict[str, str]:
-        """Return how a text file is written, each part as people write it."""
+        """Return the settings of a text file's dialect as people write them."""
         texts = {}
         for name, part in self.dialect.items():
             if isinstance(part, str):
@@ -280,16 +280,16 @@ def _join_sentences(findings: Sequence[Finding], more: int, word: str) -> str:
     return "; ".join(parts).rstrip(".") + "."
 
 
-def form(text: str) -> str:
+def shape_of(text: str) -> str:
     """Return the shape of a value instead of the value: 9 for digits, A for letters."""
-    shape = "".join(_shape_of(character) for character in text[: _LONGEST_FORM + 1])
+    shape = "".join(_symbol_of(character) for character in text[: _LONGEST_FORM + 1])
     if len(shape) > _LONGEST_FORM:
         shape = re.sub(r"9{4,}", "999…", re.sub(r"A{4,}", "AAA…", shape))
         shape = f"{shape[:_LONGEST_FORM].rstrip('…')}…"
     return shape
 
 
-def _shape_of(character: str) -> str:
+def _symbol_of(character: str) -> str:
     kind = unicodedata.category(character)
     if kind[0] == "N":
         return "9"

@@ -30,7 +30,7 @@ class Spool:
 
     width: numbers in a row.
     file: without a name, so that nothing remains when the process ends. The spool
-        duplicates its descriptor: the caller may close the file.
+        duplicates its descriptor, so the caller may close the file.
     """
 
     def __init__(self, width: int, file: IO[bytes]) -> None:
@@ -69,7 +69,7 @@ class Spool:
 
 
 class ColumnSpool:
-    """Columns of Arrow that are written batch by batch, and then mapped.
+    """Arrow columns that are written batch by batch, and then mapped into memory.
 
     file: without a name, as in :class:`Spool`.
     """
@@ -184,18 +184,18 @@ class Table:
 
     naming: the columns that name the rows.
     file: None for a table that was in memory.
-    described: the columns to cluster.
-    unfit: obstacles to clustering without a preparation: missing values, words.
+    column_specs: the columns to cluster.
+    obstacles: what prevents clustering without a preparation: missing values, words.
     unmapped: names and cells before the mapping; None without a mapping.
     """
 
     report: CheckReport
     naming: tuple[str, ...]
     file: Path | None
-    described: tuple[Column, ...]
+    column_specs: tuple[Column, ...]
     ids: ArrowIds | None
     locations: RowLocations
-    unfit: Findings
+    obstacles: Findings
     spool: Spool
     unmapped: UnmappedCells | None = None
 
@@ -208,11 +208,11 @@ class Table:
     def original(self) -> DataSource:
         """Return the rows as the table has them, before any mapping.
 
-        A level is the number or hash of its word, which does not depend on a dictionary.
+        A level is the number in its text or a hash of it, as if there were no dictionary.
         """
         levels = {
             index: np.array([number_of_cell(level) for level in column.field.levels])
-            for index, column in enumerate(self.described)
+            for index, column in enumerate(self.column_specs)
             if column.field is not None and column.field.is_category
         }
         if self.unmapped is None and not levels:
@@ -223,7 +223,7 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns to cluster."""
-        return tuple(column.name for column in self.described)
+        return tuple(column.name for column in self.column_specs)
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows; NaN for a missing value."""
@@ -233,7 +233,7 @@ class Table:
         """Return a copy of the rows with these numbers, in this order."""
         return self.spool.take(rows)
 
-    def same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
+    def describe_same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
         """Return a sentence about rows with the same id; empty if there are none.
 
         It gives at most ten pairs, by line or row number, and quotes no id.
@@ -246,18 +246,16 @@ class Table:
         if normalise is not None:
             ids = ArrowIds([pa.array(map(normalise, ids), pa.large_string())])
         coded = ids.arrow.combine_chunks().dictionary_encode().indices
-        locations = coded.to_numpy(zero_copy_only=False)
-        if compute.max(coded).as_py() == len(locations) - 1:
+        codes = coded.to_numpy(zero_copy_only=False)
+        if compute.max(coded).as_py() == len(codes) - 1:
             return ""
         first: np.ndarray[tuple[int], np.dtype[np.int64]]
-        _, first = np.unique(locations, return_index=True)
-        repeats = np.setdiff1d(np.arange(len(locations)), first)
+        _, first = np.unique(codes, return_index=True)
+        repeats = np.setdiff1d(np.arange(len(codes)), first)
         sample = repeats[:MOST_SHOWN]
-        rows = sorted({*map(int, first[locations[sample]]), *map(int, sample)})
+        rows = sorted({*map(int, first[codes[sample]]), *map(int, sample)})
         lines = dict(zip(rows, self.locations.lookup(rows), strict=True))
-        pairs = [
-            f"{lines[int(first[locations[r]])]} and {lines[int(r)]}" for r in sample
-        ]
+        pairs = [f"{lines[int(first[codes[r]])]} and {lines[int(r)]}" for r in sample]
         more = (
             f", and {len(repeats) - len(sample)} more"
             if len(repeats) > len(sample)
@@ -284,10 +282,10 @@ class _UnmappedRows:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows."""
         if self._unmapped is None:
-            changed: Iterable[FloatArray | None] = repeat(None)
+            originals: Iterable[FloatArray | None] = repeat(None)
         else:
-            changed = self._unmapped.spool.batches()
-        for rows, unmapped in zip(self._table.batches(), changed, strict=False):
+            originals = self._unmapped.spool.batches()
+        for rows, unmapped in zip(self._table.batches(), originals, strict=False):
             yield self._unmap(np.array(rows), unmapped)
 
     def take(self, rows: IntArray) -> FloatArray:

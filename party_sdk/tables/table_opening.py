@@ -25,8 +25,8 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normal
 from party_sdk.tables import table_reading
-from party_sdk.tables.arrow_tables import copied_source, frame_source
-from party_sdk.tables.cells import CellForm, from_mapping, is_date
+from party_sdk.tables.arrow_tables import file_source, frame_source
+from party_sdk.tables.cells import CellForm, dialect_from, is_date
 from party_sdk.tables.columns import Column, is_numeric, numbers, texts
 from party_sdk.tables.files import (
     LARGE_FILE,
@@ -43,7 +43,7 @@ from party_sdk.tables.source import RowLocations, Source
 from party_sdk.tables.table import ColumnSpool, Table, mapped_batches
 from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack
 
-_COMPARED: Final = 200
+_MOST_ROWS: Final = 200
 _WHOLE_OR_WORD: Final = re.compile(r"\d+|.*[^\d.,+-].*")
 
 
@@ -78,7 +78,7 @@ def open_table(
         columns=columns,
         schema=schema,
         preparation=preparation,
-        dialect=from_mapping(dialect),
+        dialect=dialect_from(dialect),
         mapping=load_mapping(mapping),
         allow=allow,
         match_columns=match_columns,
@@ -102,14 +102,14 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
         if issparse(table):
             return SparseSource(table, columns=options.columns)
-    return open_as(table, options)
+    return open_clusterable(table, options)
 
 
-def open_as(table: Any, options: ReadOptions) -> Table:
+def open_clusterable(table: Any, options: ReadOptions) -> Table:
     """Open a file or data frame; raise InvalidData if it needs another preparation."""
     data = read_table(table, options)
-    if data.unfit:
-        raise data.report.refusal(data.unfit.shown, data.unfit.more)
+    if data.obstacles:
+        raise data.report.refusal(data.obstacles.shown, data.obstacles.more)
     return data
 
 
@@ -127,15 +127,15 @@ def read_table(table: Any, options: ReadOptions) -> Table:
 
 def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
     """Return the report on a table, and the table itself if there are no problems."""
-    file, used = file_of(table), None  # all columns
+    file, columns = file_of(table), None  # all columns
     if options.columns is not None or options.schema is not None:
-        described = () if options.schema is None else options.schema.used.names
+        field_names = () if options.schema is None else options.schema.used.names
         ids = *options.id_columns, *options.match_columns
-        used = [*(options.columns or described), *ids]
+        columns = [*(options.columns or field_names), *ids]
     try:
         with (
             new_scratch() as scratch,
-            open_source(table, options, scratch.folder, used) as source,
+            open_source(table, options, scratch.folder, columns) as source,
         ):
             return table_reading.examine(source, options, file, scratch)
     except InvalidData as refused:
@@ -170,14 +170,14 @@ def open_source(
     """
     path = file_of(table)
     if path is None:
-        before, names = None, (*options.id_columns, *options.match_columns)
+        state, names = None, (*options.id_columns, *options.match_columns)
         source: Source = frame_source(table, options.file_dialect, names)
     else:
-        before, source = _file_state(path), _open_file(path, options, folder, columns)
+        state, source = _file_state(path), _open_file(path, options, folder, columns)
     if options.mapping is not None:
         source = MappedSource(source, options, options.mapping)
     yield source
-    if path is not None and _file_state(path) != before:
+    if path is not None and _file_state(path) != state:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
 
@@ -202,7 +202,7 @@ def _open_file(
         large=LARGE_FILE in options.allow,
     )
     unpacked = unpack(question, folder)
-    return copied_source(path, unpacked, folder / COPY, dialect)
+    return file_source(path, unpacked, folder / COPY, dialect)
 
 
 def _file_state(path: Path) -> tuple[int, int, int]:
@@ -219,8 +219,8 @@ def read_labels(table: Any) -> Labels:
     Raises InvalidData if it cannot be read.
     """
     path = file_of(table)
-    is_study = path is not None and kind_of(path) in STATISTICS
-    return _ask_file(path, "labels").labels if path and is_study else Labels()
+    has_labels = path is not None and kind_of(path) in STATISTICS
+    return _unpack_part(path, "labels").labels if path and has_labels else Labels()
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
@@ -228,10 +228,10 @@ def sheet_names(path: Path) -> tuple[str, ...]:
 
     Raises InvalidData if it cannot be read.
     """
-    return _ask_file(path, "sheets").sheets if kind_of(path) == "excel" else ()
+    return _unpack_part(path, "sheets").sheets if kind_of(path) == "excel" else ()
 
 
-def _ask_file(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
+def _unpack_part(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
     with private_folder() as folder:
         return unpack(Question(path=path, kind=kind_of(path), part=part), folder)
 
@@ -244,7 +244,7 @@ class Excerpt:
     """Some columns of a table.
 
     names: of all columns.
-    batches: the columns in the order of the request, then the id columns.
+    batches: the requested columns in order, then those in ``naming``.
     locations: line or row numbers of the rows.
     left_out: problems of lines and cells that were not read.
     forms: how each column writes numbers and dates.
@@ -319,7 +319,7 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
     batches = read_cells(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
-    columns = [texts(c).to_pylist() for c in batches[0].slice(0, _COMPARED).columns]
+    columns = [texts(c).to_pylist() for c in batches[0].slice(0, _MOST_ROWS).columns]
     pairs = zip(names, columns, strict=True)
     shown = {name: cells[:5] for name, cells in pairs if not _may_be_ids(cells)}
     rows = zip(*shown.values(), strict=True)
@@ -365,7 +365,7 @@ def occurrences(
 ) -> SparseSource:
     """Return co-occurrences as a sparse source of rows; nothing is densified.
 
-    objects: the ids of all objects, the same at all sites and in the order of the rows;
+    objects: the ids of all objects, the same at all parties and in the order of the rows;
         an object without a line has an empty row. By default the objects of ``table``,
         sorted.
 
@@ -398,9 +398,9 @@ def occurrences(
     if n_unknown:
         raise InvalidData(f"{n_unknown} objects are not in the list of objects.")
     indices = np.array([order[name] for name in names], dtype=np.int64)
-    by_name = np.argsort(np.argsort(np.array(items)))
+    item_ranks = np.argsort(np.argsort(np.array(items)))
     shape = (len(order), len(items))
-    R = coo_array((counts, (indices[rows], by_name[columns])), shape=shape)
+    R = coo_array((counts, (indices[rows], item_ranks[columns])), shape=shape)
     return SparseSource(R, columns=sorted(items), ids=list(order))
 
 
@@ -414,10 +414,10 @@ def open_long(
     names = [name for name in (form.object, form.item, form.count) if name]
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
-    plain = replace(
+    plain_options = replace(
         options, id_column=None, match_columns=(), columns=None, schema=None
     )
-    excerpt = read_cells(path, plain, columns)
+    excerpt = read_cells(path, plain_options, columns)
     if excerpt.left_out:
         raise InvalidData(sentences(excerpt.left_out, excerpt.locations.word))
     if not excerpt.batches:

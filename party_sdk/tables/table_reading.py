@@ -93,14 +93,14 @@ class _WrongValues:
             values in other columns.
         """
         values = sorted(self.counts.items(), key=lambda item: -item[1])
-        texts, row = [text for text, _ in values], line if is_wrong_row else None
+        texts, wrong_line = [text for text, _ in values], line if is_wrong_row else None
         return CellProblem(
             column=name,
             what=fault,
             values=tuple(values),
             n_rows=self.n_rows,
             line=line,
-            hint=_hint_for(fault, texts, row),
+            hint=_hint_for(fault, texts, wrong_line),
         )
 
 
@@ -115,7 +115,7 @@ def _describe_fault(column: Column) -> str:
     return "not dates" if column.is_date else _NO_NUMBERS
 
 
-def _with_bounds(column: Column, fault: str) -> str:
+def _add_bounds(column: Column, fault: str) -> str:
     field = column.field
     if field is None or "dictionary's" not in fault:
         return fault
@@ -126,10 +126,10 @@ def _with_bounds(column: Column, fault: str) -> str:
     return f"{fault}; allowed: {f'at least {low}' if low else f'at most {high}'}"
 
 
-def _hint_for(fault: str, texts: Sequence[str], row: int | None) -> str:
+def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
     """Return a remedy for wrong values, if their form suggests one.
 
-    row: the line of a row that is wrong in several columns; None for other values.
+    line: of a row that is wrong in several columns; None for other values.
     """
     is_number = fault == _NO_NUMBERS
     if is_number and any(map(read_minus, texts)):
@@ -143,8 +143,8 @@ def _hint_for(fault: str, texts: Sequence[str], row: int | None) -> str:
     if is_number and (hint := _hint_for_numbers(texts)):
         return hint
     if is_number and not any(text.strip()[:1].isdigit() for text in texts):
-        if row is not None:
-            return f"a row of units? [leave_out] lines = [{row}] in a mapping"
+        if line is not None:
+            return f"a row of units? [leave_out] lines = [{line}] in a mapping"
         words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
         return f"if they stand for no value: {words}"
     if fault == "not dates":
@@ -156,16 +156,16 @@ def _hint_for(fault: str, texts: Sequence[str], row: int | None) -> str:
 
 def _hint_for_numbers(texts: Sequence[str]) -> str:
     """Return the decimal sign or thousands separator that would read the numbers."""
-    apart = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
-    signs = {sign for t in apart for sign in ".," if read_number(t, sign, None)}
-    if not apart:
+    candidates = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
+    signs = {sign for t in candidates for sign in ".," if read_number(t, sign, None)}
+    if not candidates:
         return ""
     sign = signs.pop() if len(signs) == 1 else ""
-    if not sign or not all(read_number(text, sign, None) for text in apart):
+    if not sign or not all(read_number(text, sign, None) for text in candidates):
         return 'separators of thousands: thousands = "." or "," in a mapping'
-    is_either = all(_THOUSAND.fullmatch(text.strip()) for text in apart)
-    either = f'thousands = "{sign}" or ' if is_either else ""
-    return f'{either}decimal = "{sign}" in a mapping'
+    is_either = all(_THOUSAND.fullmatch(text.strip()) for text in candidates)
+    as_thousands = f'thousands = "{sign}" or ' if is_either else ""
+    return f'{as_thousands}decimal = "{sign}" in a mapping'
 
 
 def _hint_for_dates(texts: Sequence[str]) -> str:
@@ -195,7 +195,7 @@ def examine(
     while True:
         reading = TableReading(source, columns, naming, options, allow, scratch)
         reading.run()
-        empty = set() if options.columns or options.schema else reading.nameless_empty
+        empty = set() if options.columns or options.schema else reading.blank_columns
         if not 0 < len(empty) < len(columns):
             break
         # a delimiter at the end of each line adds a column without name and values
@@ -208,8 +208,8 @@ def _build_columns(
 ) -> list[Column]:
     names = options.columns
     if options.match_columns and names is None and options.schema is None:
-        matched = {*options.match_columns, *naming}
-        names = [name for name in source.names.all if name not in matched]
+        id_names = {*options.match_columns, *naming}
+        names = [name for name in source.names.all if name not in id_names]
     if options.schema is not None:
         used = options.schema.used.names
         if unknown := sorted(set(names or ()) - set(used)):
@@ -228,10 +228,10 @@ def _build_columns(
     ]
     if (mapping := options.mapping) is None:
         return columns
-    changed = [name for name in naming if mapping.changes(name)]
-    if changed and not options.match_columns:
+    changed_ids = [name for name in naming if mapping.changes(name)]
+    if changed_ids and not options.match_columns:
         raise InvalidData(
-            f"The mapping changes the ids in {changed[0]!r}: it may rename a column that "
+            f"The mapping changes the ids in {changed_ids[0]!r}: it may rename a column that "
             "names the rows, but not change its levels, unit or codes."
         )
     return [
@@ -284,24 +284,24 @@ class TableReading:
             if self._naming:
                 if self._uses_match_keys:
                     ids = [without_codes(part, self._codes) for part in ids]
-                named_rows, empty = id_texts(ids)
-                self._ids.write([named_rows])
+                row_ids, empty = id_texts(ids)
+                self._ids.write([row_ids])
                 no_id = [] if self._uses_match_keys else np.flatnonzero(empty).tolist()
                 for row in no_id:
                     self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
-                self._check_ids(begin, ids, named_rows)
+                self._check_ids(begin, ids, row_ids)
             for column, piece in zip(self._columns, batch.cells, strict=True):
                 if column.type == "words":  # a word may mark a row of totals
-                    rows = (begin + guards.totals(texts(piece))).tolist()
+                    rows = (begin + guards.find_totals(texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
-            X, unread = self._convert_cells(begin, batch)
+            X, bad_cells = self._convert_cells(begin, batch)
             spread = guards.Spread.measure(X)
             for row, index, fault in guards.find_forbidden_numbers(
                 self._columns, X, spread, self._allow
             ):
-                if (row, index) not in unread:
-                    with_bounds = _with_bounds(self._columns[index], fault)
-                    self._add_wrong_cell(begin, batch, row, index, fault, with_bounds)
+                if (row, index) not in bad_cells:
+                    kind = _add_bounds(self._columns[index], fault)
+                    self._add_wrong_cell(begin, batch, row, index, fault, kind)
             if spread.missing.any() and len(self._gaps) < 10:
                 refused = np.flatnonzero(self._gaps_refused)
                 for row, index in np.argwhere(np.isnan(X[:, refused]))[:10]:
@@ -318,19 +318,19 @@ class TableReading:
     ) -> tuple[FloatArray, set[tuple[int, int]]]:
         """Return float64 (n_rows, n_columns), and (row, column) of each unreadable cell."""
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
-        unread = set()
+        bad_cells = set()
         pairs = zip(self._columns, batch.cells, strict=True)
         for index, (column, piece) in enumerate(pairs):
             X[:, index], faults = numbers(column, piece)
             for row, problem in faults:
-                unread.add((row, index))
+                bad_cells.add((row, index))
                 if problem == HEADER:
                     self._add_problem(begin + row, column.name, problem)
                 else:
                     kind = _describe_fault(column)
                     self._add_wrong_cell(begin, batch, row, index, problem, kind)
             self._code_counts[index] += count_codes(column, piece)
-        return X, unread
+        return X, bad_cells
 
     def _add_wrong_cell(
         self, begin: int, batch: Batch, row: int, index: int, fault: str, kind: str
@@ -351,17 +351,17 @@ class TableReading:
             self._n_more_problems += 1
 
     def _check_ids(
-        self, begin: int, ids: Sequence[pa.Array], row_names: pa.Array
+        self, begin: int, ids: Sequence[pa.Array], row_ids: pa.Array
     ) -> None:
         first = texts(ids[0])
-        rows = guards.totals(row_names if len(ids) == 1 else first)
+        rows = guards.find_totals(row_ids if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()
         is_header = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
         for row in compute.indices_nonzero(is_header).to_pylist():
             self._add_problem(begin + row, self._naming[0], HEADER)
 
     @property
-    def nameless_empty(self) -> frozenset[str]:
+    def blank_columns(self) -> frozenset[str]:
         """Return the columns that have neither a name nor a value."""
         pairs = zip(self._columns, self._guard.missing, strict=True)
         names = (column.name for column, n in pairs if n == self._spool.n_rows)
@@ -369,7 +369,7 @@ class TableReading:
 
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return the report, and the table unless there are problems."""
-        findings, unfit = Findings(), Findings()
+        findings, obstacles = Findings(), Findings()
         self._source.add_findings(findings)
         certain, cells = self._source.read_locations(), tuple[CellProblem, ...]()
         locations = certain or self._source.locations
@@ -380,8 +380,8 @@ class TableReading:
             if any(finding.of_cell for finding in findings.shown):
                 cells = tuple(self._cell_problems(locations))
             self._add_guard_findings(findings, locations)
-            self._add_unfit(unfit, locations)
-        report = self._report(file, findings, unfit, locations, cells)
+            self._add_obstacles(obstacles, locations)
+        report = self._report(file, findings, obstacles, locations, cells)
         if findings:
             return report, None
         ids = ArrowIds([batch.column(0) for batch in mapped_batches(self._cells)])
@@ -389,10 +389,10 @@ class TableReading:
             report=report,
             naming=self._naming,
             file=file,
-            described=tuple(self._columns),
+            column_specs=tuple(self._columns),
             ids=ids if self._naming else None,
             locations=self._source.locations,
-            unfit=unfit,
+            obstacles=obstacles,
             spool=self._spool,
             unmapped=UnmappedCells(self._headers, self._changed, self._original)
             if self._headers
@@ -403,28 +403,28 @@ class TableReading:
         n_rows, guard = self._spool.n_rows, self._guard
         if not n_rows and not findings:
             findings.add("there are no rows below the names of columns")
-        running = [] if guards.RUNNING in self._allow else guard.running_columns
-        for name in running:
+        names = [] if guards.RUNNING_NUMBER in self._allow else guard.running_columns
+        for name in names:
             fault = "looks like a row number"
             if UNNAMED.fullmatch(name):
                 fault = "has no name"
             findings.add(
                 f"{fault}: name it as --id-column, leave it out with --columns, or --allow "
-                f"{guards.RUNNING}",
+                f"{guards.RUNNING_NUMBER}",
                 column=name,
             )
-        if guards.TOTALS in self._allow:
+        if guards.TOTALS_ROW in self._allow:
             return
-        # a word for totals in a column other than the id counts if only the last row has it
+        # outside the id, a word for totals counts only if the last row alone has it
         has_word = any(rows == [n_rows - 1] for rows in self._named_totals.values())
-        at_end = [n_rows - 1] if has_word or guard.has_totals else []
-        for line in locations.lookup(sorted({*self._totals, *at_end})):
+        last_rows = [n_rows - 1] if has_word or guard.has_totals else []
+        for line in locations.lookup(sorted({*self._totals, *last_rows})):
             findings.add(
-                f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
+                f"looks like a row of totals: delete it, or --allow {guards.TOTALS_ROW}",
                 line=line,
             )
 
-    def _add_unfit(self, unfit: Findings, locations: RowLocations) -> None:
+    def _add_obstacles(self, obstacles: Findings, locations: RowLocations) -> None:
         categories = [] if self._has_preparation else ["categories"]
         for kind in ("words", "dates", *categories):
             names = [c.name for c in self._columns if _kind_to_prepare(c) == kind]
@@ -433,22 +433,22 @@ class TableReading:
             statement = f"{format_names(names)} {hold} {kind}"
             leave = f"leave {pronoun} out with --columns"
             if names and kind == "categories":
-                unfit.add(
+                obstacles.add(
                     f"{statement}, and no preparation of {pronoun} is agreed: {leave}"
                 )
             elif names:
-                unfit.add(
+                obstacles.add(
                     f"{statement}: describe {pronoun} in a dictionary (coterie schema infer), or "
                     f"{leave}"
                 )
         n_gaps = int(self._guard.missing[np.flatnonzero(self._gaps_refused)].sum())
-        _add_by_line(unfit, self._gaps, locations)
-        unfit.more += max(0, n_gaps - len(self._gaps))
+        _add_by_line(obstacles, self._gaps, locations)
+        obstacles.more += max(0, n_gaps - len(self._gaps))
 
     def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
         wrong_values = sorted(self._values.items(), key=lambda item: item[0][0])
-        first = [values.row for _, values in wrong_values]
-        lines = locations.lookup(first)
+        first_rows = [values.row for _, values in wrong_values]
+        lines = locations.lookup(first_rows)
         single = Counter(values.row for _, values in wrong_values if values.n_rows == 1)
         for ((index, kind), values), line in zip(wrong_values, lines, strict=True):
             is_wrong_row = values.n_rows == 1 and single[values.row] > 1
@@ -459,7 +459,7 @@ class TableReading:
         self,
         file: Path | None,
         findings: Findings,
-        unfit: Findings,
+        obstacles: Findings,
         locations: RowLocations,
         cells: tuple[CellProblem, ...],
     ) -> CheckReport:
@@ -468,8 +468,8 @@ class TableReading:
         if self._spool.n_rows:
             warnings += self._guard.warnings()
             warnings += code_warnings(self._columns, self._spool)
-        if unfit:
-            statement = sentences(unfit, self._source.locations.word)
+        if obstacles:
+            statement = sentences(obstacles, self._source.locations.word)
             quantifier = "no other" if self._has_preparation else "no"
             warnings.append(
                 f"Refused as long as {quantifier} preparation is agreed: {statement}"

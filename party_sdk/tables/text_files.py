@@ -26,7 +26,7 @@ from party_sdk.tables.cells import (
     column_warnings,
     detect,
     find_forms,
-    guess,
+    guess_kind,
     is_any_number,
     records,
     resolve_dialect,
@@ -41,18 +41,18 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
-_PIECE: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 20
 _FEED, _RETURN = b"\n\r"
 _ASCII: Final = bytes(range(128))
-_PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
-_MARKS: Final = (
+_UTF8_ENCODINGS: Final = frozenset({"utf-8", "utf-8-sig"})
+_BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_REJECTED: Final = {
+_REJECT_PROBLEMS: Final = {
     "MISSING COLUMNS": "fewer cells than the {} columns",
     "TOO MANY COLUMNS": "more cells than the {} columns",
     "UNQUOTED VALUE": "a quotation mark that does not end, or stands inside a cell",
@@ -104,12 +104,12 @@ class TextSource(Source):
             )
         self.names = Names(rows[0])
         width = len(self.names.all)
-        complete = [cells for cells in rows[1:] if len(cells) == width]
-        cells = [[row[position] for row in complete] for position in range(width)]
+        complete_rows = [cells for cells in rows[1:] if len(cells) == width]
+        cells = [[row[position] for row in complete_rows] for position in range(width)]
         self.forms = find_forms(cells, self.dialect)
         self.dialect = resolve_dialect(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
-        self.kinds = tuple(guess(*pair) for pair in pairs)
+        self.kinds = tuple(guess_kind(*pair) for pair in pairs)
         self._warnings = [
             *warnings,
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
@@ -117,21 +117,21 @@ class TextSource(Source):
         self._utf8_path = path
         # whether lines end in several ways, or with a carriage return alone
         feeds, returns = head.count(b"\n"), head.count(b"\r")
-        has_mixed_ends = returns > (both := head.count(b"\r\n")) or 0 < both < feeds
-        is_plain = kind == "text" and encoding in _PLAIN and not has_mixed_ends
+        has_mixed_ends = returns > (crlfs := head.count(b"\r\n")) or 0 < crlfs < feeds
+        is_plain = kind == "text" and encoding in _UTF8_ENCODINGS and not has_mixed_ends
         # DuckDB treats a path with these characters as a pattern
         if not is_plain or re.search(r"[*?[]", str(path.absolute())):
             self._utf8_path = folder / "decoded.csv"
-            copy_decoded(path, kind, encoding, self._utf8_path, self._limits)
+            copy_as_utf8(path, kind, encoding, self._utf8_path, self._limits)
         self._rejects: list[duck.Reject] = []
         self._rejected_lines: frozenset[int] = frozenset()
         self._n_read = 0
-        self._signs = SignWatches()
+        self._sign_watches = SignWatches()
 
     @property
     def warnings(self) -> Sequence[str]:
         """Return warnings about guesses from the file's beginning and the last pass."""
-        return [*self._warnings, *self._signs.warnings()]
+        return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def locations(self) -> RowLocations:
@@ -149,7 +149,7 @@ class TextSource(Source):
         """Yield texts, as the file has them."""
         positions = [self.names.position(column.name) for column in columns]
         ids = [self.names.position(name) for name in naming]
-        self._signs = SignWatches(
+        self._sign_watches = SignWatches(
             columns, [self.forms[position] for position in positions]
         )
         n_rows = 0
@@ -159,7 +159,7 @@ class TextSource(Source):
                     n_rows + len(batch), len(positions), len(ids), UNPACK
                 )
             cells = batch.columns[: len(positions)]
-            self._signs.add_batch(cells, n_rows)
+            self._sign_watches.add_batch(cells, n_rows)
             yield Batch(cells, batch.columns[len(positions) :])
             n_rows += len(batch)
 
@@ -194,7 +194,7 @@ class TextSource(Source):
         except duckdb.OutOfMemoryException:
             raise InvalidData(f"{width:,} columns take too much memory.") from None
         except duckdb.Error as error:
-            raise duck.unreadable(self._path, error) from None
+            raise duck.reading_error(self._path, error) from None
 
     def add_findings(self, findings: Findings) -> None:
         """Add the lines that DuckDB rejected in the last pass, and ambiguous numbers."""
@@ -202,20 +202,20 @@ class TextSource(Source):
         for line, reject in zip(
             self._lines_of(self._rejects), self._rejects, strict=True
         ):
-            reason = _REJECTED.get(reject.reason, "this line cannot be read")
+            reason = _REJECT_PROBLEMS.get(reject.reason, "this line cannot be read")
             reasons.setdefault(line, reason.format(len(self.names.all)))
         problems = [*reasons.items(), *self._swallowed_rows()]
         for line, reason in sorted(problems, key=lambda problem: problem[0]):
             findings.add(reason, line)
         if (locations := self.read_locations()) is not None:
-            self._signs.add_findings(findings, locations)
+            self._sign_watches.add_findings(findings, locations)
 
     @cached_property
     def _lines(self) -> _LineIndex:
         pieces = _pieces_of(self._path, self._kind)
         if self._utf8_path != self._path:
             encoding = self.dialect.encoding or "utf-8"
-            pieces = decoded_pieces(self._path, self._kind, encoding, "replace")
+            pieces = utf8_pieces(self._path, self._kind, encoding, "replace")
         return _LineIndex.scan(pieces, self.dialect)
 
     def _find_rows(self) -> tuple[IntArray, IntArray]:
@@ -232,7 +232,7 @@ class TextSource(Source):
         return lines
 
     def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
-        """Yield problems of cells that contain lines which look like rows.
+        """Yield the line and the problem of each cell whose lines look like rows.
 
         Two stray quotation marks turn everything between them into one cell.
         """
@@ -248,7 +248,7 @@ class TextSource(Source):
                 file.seek(ends[begin - 1] + 1 if begin else 0)
                 n_rows = 0
                 while file.tell() < ends[end] and n_rows < 2:
-                    text = file.readline(_PIECE).decode("utf-8", "replace")
+                    text = file.readline(_PIECE_BYTES).decode("utf-8", "replace")
                     n_rows += self._is_row(text)
                 if n_rows > 1:
                     problem = (
@@ -266,7 +266,7 @@ class TextSource(Source):
         return 1 < len(cells) == width and all(
             kind in {"words", "nothing"}
             or cell.strip() in dialect.codes
-            or guess([cell], form) != "words"
+            or guess_kind([cell], form) != "words"
             for kind, cell, form in zip(self.kinds, cells, self.forms, strict=True)
         )
 
@@ -356,8 +356,8 @@ def _read_head(path: Path, kind: FileKind) -> bytes:
         raise InvalidData(f"{path.name!r} is no readable gzip file.") from None
     if len(head) <= _SAMPLE_BYTES:
         return head
-    whole = max(head.rfind(b"\n"), head.rfind(b"\r"))
-    return head[: whole + 1] if whole > 0 else head[:_SAMPLE_BYTES]
+    last_end = max(head.rfind(b"\n"), head.rfind(b"\r"))
+    return head[: last_end + 1] if last_end > 0 else head[:_SAMPLE_BYTES]
 
 
 def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> str:
@@ -381,13 +381,13 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
 def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     """Detect the encoding of a text.
 
-    If the beginning is UTF-8 with other letters than ASCII, the file is taken for UTF-8,
+    If the beginning is UTF-8 with letters outside ASCII, the file is taken for UTF-8,
     and a later error names the line of a wrong byte. If the beginning is ASCII, all of an
     uncompressed file is read to decide.
 
     Raises InvalidData if it is not a text.
     """
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return encoding
     if b"\0" in head[:4096]:
@@ -401,18 +401,18 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
         return _single_byte_encoding(set(head))
     if kind == "gzip" or not head.isascii():
         return "utf-8"
-    decoder, used = codecs.getincrementaldecoder("utf-8")(), set[int]()
+    decoder, byte_values = codecs.getincrementaldecoder("utf-8")(), set[int]()
     is_utf8 = True
     with _open_bytes(path, kind) as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_PIECE_BYTES):
             if piece.isascii() and is_utf8 and not decoder.getstate()[0]:
                 continue
-            used |= set(piece.translate(None, _ASCII))
+            byte_values |= set(piece.translate(None, _ASCII))
             try:
                 decoder.decode(piece)
             except UnicodeDecodeError:
                 is_utf8 = False
-    return "utf-8" if is_utf8 else _single_byte_encoding(used)
+    return "utf-8" if is_utf8 else _single_byte_encoding(byte_values)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -423,8 +423,8 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def _single_byte_encoding(used: set[int]) -> str:
-    return "latin-1" if used & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
+def _single_byte_encoding(byte_values: set[int]) -> str:
+    return "latin-1" if byte_values & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 
 def _find_utf16_order(head: bytes) -> str:
@@ -439,10 +439,10 @@ def _find_utf16_order(head: bytes) -> str:
 
 def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:
     with _open_bytes(path, kind) as file:
-        yield from iter(lambda: file.read(_PIECE), b"")
+        yield from iter(lambda: file.read(_PIECE_BYTES), b"")
 
 
-def decoded_pieces(
+def utf8_pieces(
     path: Path, kind: FileKind, encoding: str, errors: str = "strict"
 ) -> Iterator[bytes]:
     """Yield a text as UTF-8 in which lines end with a line feed."""
@@ -453,7 +453,7 @@ def decoded_pieces(
     yield lines.decode(b"", final=True).encode()
 
 
-def copy_decoded(
+def copy_as_utf8(
     path: Path, kind: FileKind, encoding: str, copy: Path, limits: Limits
 ) -> None:
     """Write a text as UTF-8 in which lines end with a line feed.
@@ -465,7 +465,7 @@ def copy_decoded(
     try:
         with copy.open("wb") as target:
             n_bytes = 0
-            for piece in decoded_pieces(path, kind, encoding):
+            for piece in utf8_pieces(path, kind, encoding):
                 n_bytes += len(piece)
                 if kind == "gzip":
                     limits.check_unpacked(n_bytes, f"{path.name!r} holds", UNPACK)

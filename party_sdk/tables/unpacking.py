@@ -1,16 +1,16 @@
 """Unpack workbooks, statistics files and Parquet in a separate process.
 
 A broken or hostile file may crash the library that parses it, or make it use all memory.
-So the process has limits of memory, disk and time. It reads a question from a private
+So the process has limits on memory, disk and time. It reads a question from a private
 folder, and writes the table there as an Arrow stream, with an answer in JSON. If it ends
-before that, the command reports why and continues.
+without an answer, the command reports why and continues.
 
     python -m party_sdk.tables.unpacking FOLDER
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # in the importable module: its classes exist once
+if __name__ == "__main__":  # in the imported module, so that classes exist once
     import sys
     from importlib import import_module
 
@@ -53,8 +53,8 @@ READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
 COPY: Final = "rows.arrow"
 _QUESTION: Final = "question.json"
 _ANSWER: Final = "answer.json"
-_MOST_ANSWERED: Final = 1 << 28
-_OUT_OF_MEMORY, _OUT_OF_ROOM, _DISK_FULL = 77, 78, 79
+_MOST_ANSWER_BYTES: Final = 1 << 28
+_OUT_OF_MEMORY, _FILE_TOO_LARGE, _DISK_FULL = 77, 78, 79
 """Exit statuses of a process that exceeded a limit."""
 _REMEDIES: Final[dict[FileKind, str]] = {
     "excel": "Delete what stands far from the table, save the sheet as CSV",
@@ -129,7 +129,7 @@ class Question(_Message):
 
         Raises CoterieError if the file cannot be read.
         """
-        # imported here, since each kind of file needs another library
+        # imported here, since each kind of file needs a different library
         if self.kind == "parquet":
             from party_sdk.tables.arrow_tables import unpack_parquet
 
@@ -142,7 +142,7 @@ class Question(_Message):
             return unpack_sheet(self.path, self.dialect, self.columns, folder / COPY)
         if self.part == "labels":
             return Unpacked(labels=read_labels(self.path))
-        return unpack_study(self.path, folder / COPY, self.limits)
+        return unpack_statistics(self.path, folder / COPY, self.limits)
 
 
 def unpack(question: Question, folder: Path) -> Unpacked:
@@ -175,7 +175,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
             raise limits.error("time", remedy) from None
         _check_status(status, question, folder, remedy)
         with (folder / _ANSWER).open("rb") as file:
-            answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
+            answer = Unpacked.model_validate_json(file.read(_MOST_ANSWER_BYTES))
         if answer.refusal is None:
             return answer
         slug, detail, remedy = answer.refusal
@@ -219,7 +219,7 @@ def _run_reader(folder: Path, seconds: float | None) -> int:
 
 def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
     limits = question.limits
-    if status == _OUT_OF_ROOM:
+    if status == _FILE_TOO_LARGE:
         raise limits.error("disk", remedy)
     if status == _DISK_FULL:
         raise no_room(folder, _DISK_NOTE)
@@ -255,7 +255,7 @@ def main(path: str) -> NoReturn:
         answer = _answer_question(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
-        os._exit(_status_of(error) or _OUT_OF_ROOM)
+        os._exit(_status_of(error) or _FILE_TOO_LARGE)
     os._exit(0)  # without the interpreter's slow cleanup
 
 
@@ -279,7 +279,7 @@ def _status_of(error: Exception) -> int | None:
     if isinstance(error, MemoryError) or code == errno.ENOMEM:
         return _OUT_OF_MEMORY
     if code == errno.EFBIG:
-        return _OUT_OF_ROOM
+        return _FILE_TOO_LARGE
     return _DISK_FULL if isinstance(error, OSError) and is_full(error) else None
 
 
@@ -310,10 +310,10 @@ _READERS: Final = {
     ".sav": "read_sav", ".zsav": "read_sav",
     ".sas7bdat": "read_sas7bdat", ".dta": "read_dta",
 }  # fmt: skip
-_ROWS: Final = 50_000
+_CHUNK_ROWS: Final = 50_000
 
 
-def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
+def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
     """Copy the table of a statistics file; user-defined missing values become missing.
 
     Raises InvalidData if it is not a statistics file, or exceeds the limits.
@@ -323,7 +323,7 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
     pyreadstat, reader = _import_reader(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
-            reader, str(path), chunksize=_ROWS, output_format="dict"
+            reader, str(path), chunksize=_CHUNK_ROWS, output_format="dict"
         )
         first = next(pieces, None)
         names = list(first[0]) if first else []
@@ -342,7 +342,7 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read the titles of columns and the labels of values."""
+    """Read the column titles and value labels of a statistics file."""
     _, read = _import_reader(path)
     _, metadata = read(str(path), metadataonly=True, output_format="dict")
     titles = metadata.column_names_to_labels or {}

@@ -50,7 +50,7 @@ class Variable:
 
     @classmethod
     def from_field(cls, field: Field, schema: Schema) -> Self:
-        """Return a field as texts, with the schema's codes unless it has its own."""
+        """Return a field as texts, with the schema's codes unless the field has its own."""
         codes = field.missingValues
         if codes is None and set(schema.missingValues) - {""}:
             codes = schema.missingValues
@@ -188,7 +188,7 @@ Cells = Mapping[str, str]
 class DictionaryDraft:
     """The variables of a dictionary, as rows of texts.
 
-    reasons: why a variable is proposed to be left out, by its name.
+    reasons: why the draft leaves a variable out, by the variable's name.
     """
 
     variables: tuple[Variable, ...]
@@ -288,9 +288,9 @@ class DictionaryDraft:
                 text = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 text = content.decode("cp1252", errors="replace")
-            mark = max(",;\t", key=text.partition("\n")[0].count)
+            delimiter = max(",;\t", key=text.partition("\n")[0].count)
             lines = io.StringIO(text, newline="")
-            rows = list(csv.reader(lines, delimiter=mark, strict=True))
+            rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
         except OSError:
             raise InvalidData(f"There is no file {path.name!r}.") from None
         except csv.Error:
@@ -298,27 +298,27 @@ class DictionaryDraft:
                 f"{path.name!r} is no CSV file, or has a cell of more than 131,072 "
                 "characters: write such a dictionary as JSON."
             ) from None
-        heads = [normal(head).casefold() for head in rows[0]] if rows else []
-        if unknown := [head for head in heads if head and head not in COLUMNS]:
+        names = [normal(name).casefold() for name in rows[0]] if rows else []
+        if unknown := [name for name in names if name and name not in COLUMNS]:
             hint = did_you_mean(unknown[0], COLUMNS)
             raise InvalidData(
                 f"{path.name!r} has a column {unknown[0]!r}; a table of variables has "
                 f"{', '.join(COLUMNS)}.{hint}"
             )
-        if "name" not in heads or len(set(heads)) < len(heads):
+        if "name" not in names or len(set(names)) < len(names):
             raise InvalidData(
                 f"{path.name!r} needs a column 'name', and no column twice."
             )
-        variables = [Variable(**_cells_of(heads, row)) for row in rows[1:] if any(row)]
+        variables = [Variable(**_cells_of(names, row)) for row in rows[1:] if any(row)]
         if not variables:
             raise InvalidData(f"{path.name!r} has no variables below its columns.")
         return cls(variables=tuple(variables))
 
 
-def _cells_of(heads: Sequence[str], row: Iterable[str]) -> dict[str, str]:
-    pairs = zip(heads, row, strict=False)
-    texts = ((head, text.strip()) for head, text in pairs if head)
-    cells = {head: text[1:] if _is_escaped(text) else text for head, text in texts}
+def _cells_of(names: Sequence[str], row: Iterable[str]) -> dict[str, str]:
+    pairs = zip(names, row, strict=False)
+    texts = ((name, text.strip()) for name, text in pairs if name)
+    cells = {name: text[1:] if _is_escaped(text) else text for name, text in texts}
     return {**cells, "name": normal(cells.get("name", ""))}
 
 

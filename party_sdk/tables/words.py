@@ -28,13 +28,13 @@ _LEVELS: Final = {
     "dead": "dead died deceased | tot verstorben | décédé mort | muerto fallecido "
     "| deceduto morto | overleden",
 }
-_BY_LANGUAGE: Final = [
+_LEVEL_WORDS: Final = [
     dict(zip(_LEVELS, words, strict=True))
     for words in zip(
         *(translations.split("|") for translations in _LEVELS.values()), strict=True
     )
 ]
-"""By language: the words for each level."""
+"""The words for each level, by language."""
 _COLUMNS: Final = {
     "sex": "sex gender geschlecht sexe genre sexo género sesso genere geslacht",
     "age": "age alter âge edad età leeftijd",
@@ -59,8 +59,8 @@ def fold(text: str) -> str:
 
 def fold_words(text: str) -> frozenset[str]:
     """Return the words of a text, each folded."""
-    split = re.sub(r"([a-z])([A-Z])", r"\1 \2", text)
-    return frozenset(filter(None, map(fold, re.split(r"[\s_.,;:()/-]+", split))))
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", text)
+    return frozenset(filter(None, map(fold, re.split(r"[\s_.,;:()/-]+", spaced))))
 
 
 def _index(table: dict[str, str]) -> dict[str, str]:
@@ -68,7 +68,7 @@ def _index(table: dict[str, str]) -> dict[str, str]:
 
 
 _LEVEL_BY_WORD: Final = {
-    word: name for levels in _BY_LANGUAGE for word, name in _index(levels).items()
+    word: name for levels in _LEVEL_WORDS for word, name in _index(levels).items()
 }
 _COLUMN_BY_WORD: Final = _index(_COLUMNS)
 
@@ -89,7 +89,7 @@ def readings_of_letters(
     letters: as :func:`fold` returns them.
     """
     readings, n_explained = dict[str, set[str]](), 0
-    for levels in _BY_LANGUAGE:
+    for levels in _LEVEL_WORDS:
         candidates = {
             letter: [
                 meaning

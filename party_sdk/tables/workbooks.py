@@ -1,4 +1,4 @@
-"""Sheets of Excel and OpenDocument, read by calamine and copied as columns of Arrow."""
+"""Sheets of Excel and OpenDocument, read by calamine and copied as Arrow columns."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from party_sdk.tables.cells import (
 from party_sdk.tables.report import format_names
 from party_sdk.tables.unpacking import Unpacked
 
-UNVALUED: Final = "#NOVALUE"
+NO_VALUE: Final = "#NOVALUE"
 """Text in place of a formula without a calculated value."""
-_UNKNOWN: Final = "#N/A!"
+_NA_ERROR: Final = "#N/A!"
 """Text in place of the error #N/A, since the text #N/A means a missing value."""
 _MOST_CELLS: Final = 100_000_000
 """Most cells of a nearly empty sheet, since calamine holds empty cells in memory, too."""
@@ -74,13 +74,13 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
         return None
     try:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
-            return _read_sheet(content, path, _percent_styles(book))
+            return _scan_sheet(content, path, _percent_styles(book))
     except (BadZipFile, KeyError, ParseError, NotImplementedError):
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
 def _elements(content: IO[bytes]) -> Iterator[Element]:
-    """Yield the elements of an XML part at their end."""
+    """Yield each element of an XML part once it is complete."""
     for _, element in iterparse(content):  # noqa: S314  a process of its own
         element.tag = element.tag.rpartition("}")[2]
         yield element
@@ -114,7 +114,7 @@ def _percent_styles(book: ZipFile) -> frozenset[str]:
     return frozenset(str(i) for i, number in enumerate(styles) if number in formats)
 
 
-def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> SheetMarks:
+def _scan_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> SheetMarks:
     marks, width, row, column = SheetMarks(), 0, -1, -1
     events: Any = iterparse(content, ("start", "end"))  # noqa: S314  a process of its own
     for event, element in events:
@@ -142,11 +142,11 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
     return marks
 
 
-def _column_of(reference: str, following: int) -> int:
-    """Return the column index of a cell such as 'AB12'; ``following`` if it names none."""
+def _column_of(reference: str, default: int) -> int:
+    """Return the column index of a cell such as 'AB12'; ``default`` if it names none."""
     match = _CELL_REFERENCE.fullmatch(reference)
     if match is None:
-        return following
+        return default
     number = 0
     for letter in match[1]:
         number = 26 * number + ord(letter) - ord("A") + 1
@@ -160,16 +160,16 @@ def _mark_cell(
     marks.n_filled += bool(parts)
     value, text = parts.get("v"), ""
     if element.get("t") == "e":
-        text = value if value and value != "#N/A" else _UNKNOWN
+        text = value if value and value != "#N/A" else _NA_ERROR
     elif "f" in parts and not value:
-        text = UNVALUED
+        text = NO_VALUE
     elif value and element.get("s") in percents and element.get("t", "n") == "n":
         marks.percents.setdefault(row, set()).add(column)
     if text:
         marks.texts.setdefault(row, {})[column] = text
 
 
-_WITH_SEPARATORS: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
+_SEPARATED_NUMBER: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
 """A text that is a number with points or commas."""
 
 
@@ -181,8 +181,8 @@ def unpack_sheet(
     ``dialect.skip`` counts rows of the sheet, including empty ones. Columns without a
     name and without any value are left out.
 
-    Raises InvalidData if it is not a workbook, or has several sheets and ``dialect`` names
-        none of them.
+    Raises InvalidData if the file is not a workbook, or has several sheets and ``dialect``
+        names none of them.
     """
     with _open_book(path) as book:
         name = _choose_sheet(path, book, dialect.sheet)
@@ -290,8 +290,8 @@ class _Rows:
 
 def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpacked:
     dialect, sheet = rows.dialect, rows.sheet
-    above = _count_rows_above(rows, dialect.skip)
-    contents = _survey_columns(rows, above)
+    header_row = _count_rows_above(rows, dialect.skip)
+    contents = _survey_columns(rows, header_row)
     hidden_columns = {column - rows.left for column in rows.marks.hidden_columns}
     columns = [
         index
@@ -303,7 +303,7 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
             f"The sheet {sheet.name!r} is empty, or all of it is skipped."
         )
     filled = [contents[index] for index in columns]
-    cells = ([row[index] for index in columns] for row in rows.iterate_from(above))
+    cells = ([row[index] for index in columns] for row in rows.iterate_from(header_row))
     names = [as_text(cell) for cell in next(cells)]
     numeric = {index for index, content in enumerate(filled) if content.is_numeric}
     mixed = [
@@ -311,8 +311,8 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
         for p, content in enumerate(filled)
         if content.n_numbers and content.has_separators
     ]
-    unpacked = write_rows(names, cells, copy, numeric, mixed, first=above + 2)
-    titles = islice(rows.iterate_from(rows.n_above), above - rows.n_above)
+    unpacked = write_rows(names, cells, copy, numeric, mixed, first=header_row + 2)
+    titles = islice(rows.iterate_from(rows.n_above), header_row - rows.n_above)
     has_titles = any(any(map(as_text, row)) for row in titles)
     is_guess = has_titles and dialect.skip is None
     used_columns = {
@@ -320,23 +320,24 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
         for name, content in zip(names, filled, strict=True)
         if used is None or normal(name) in used
     }
-    unseen = [names[i] for i, index in enumerate(columns) if index in hidden_columns]
-    n_hidden = sum(number > above for number in rows.marks.hidden_rows)
+    hidden = [names[i] for i, index in enumerate(columns) if index in hidden_columns]
+    n_hidden = sum(number > header_row for number in rows.marks.hidden_rows)
     return unpacked.model_copy(
         update={
             "numeric": tuple(
                 p for p, content in enumerate(filled) if content.n_numbers
             ),
             "mixed": tuple(mixed),
-            "format": {"sheet": sheet.name} | ({"skip": above} if has_titles else {}),
+            "format": {"sheet": sheet.name}
+            | ({"skip": header_row} if has_titles else {}),
             "problems": (
                 *_hidden_problems(
-                    n_hidden, [name for name in unseen if name in used_columns], dialect
+                    n_hidden, [name for name in hidden if name in used_columns], dialect
                 ),
                 *_percent_problems(used_columns, dialect),
             ),
             "warnings": (
-                *((title_warning(above, "row"),) if is_guess else ()),
+                *((title_warning(header_row, "row"),) if is_guess else ()),
                 *_hidden_warnings(n_hidden, dialect),
                 *_cell_warnings(used_columns),
             ),
@@ -381,7 +382,7 @@ def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
             yield f"{name!r}: all numbers are percentages: 7.2 % is read as 0.072."
         for text, n in content.texts.items():
             kind, remedy = "an error", "correct it"
-            if text == UNVALUED:
+            if text == NO_VALUE:
                 kind = "a formula without a value"
                 remedy = "calculate it and save the file in Excel"
             yield (
@@ -395,15 +396,15 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 
     skip: the number that the operator set; None to detect it.
     """
-    above = rows.n_above if skip is None else max(rows.n_above, skip)
-    for row in rows.iterate_from(above):
+    n_above = rows.n_above if skip is None else max(rows.n_above, skip)
+    for row in rows.iterate_from(n_above):
         if any(map(as_text, row)):
             break
-        above += 1
+        n_above += 1
     if skip is not None:
-        return above
-    head = islice(rows.iterate_from(above), HEAD_ROWS)
-    return above + count_titles([[as_text(cell) for cell in row] for row in head])
+        return n_above
+    head = islice(rows.iterate_from(n_above), HEAD_ROWS)
+    return n_above + count_titles([[as_text(cell) for cell in row] for row in head])
 
 
 @dataclass(slots=True)
@@ -433,13 +434,13 @@ class _Content:
         if isinstance(cell, float):
             self.n_numbers += 1
         elif isinstance(cell, str) and not self.has_separators:
-            self.has_separators = _WITH_SEPARATORS.fullmatch(cell.strip()) is not None
+            self.has_separators = _SEPARATED_NUMBER.fullmatch(cell.strip()) is not None
 
 
-def _survey_columns(rows: _Rows, above: int) -> list[_Content]:
+def _survey_columns(rows: _Rows, header_row: int) -> list[_Content]:
     contents = [_Content() for _ in range(rows.sheet.width)]
-    for number, row in enumerate(rows.iterate_from(above), above):
-        if number == above:
+    for number, row in enumerate(rows.iterate_from(header_row), header_row):
+        if number == header_row:
             for content, cell in zip(contents, row, strict=True):
                 content.is_filled = bool(as_text(cell))
             continue

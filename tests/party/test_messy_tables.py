@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import ReadOptions, duck, examine, open_table
-from party_sdk.tables.cells import from_mapping
+from party_sdk.tables.cells import dialect_from
 
 MESSY = Path(__file__).parent / "messy"
 GOOD = ["age", "weight", "crp"]
@@ -358,14 +358,14 @@ def test_an_invalid_utf_8_byte_is_reported_with_its_line(
         file.write("Jürgen,1.5,2\n".encode("latin-1"))
     with pytest.raises(InvalidData, match=r"line 60002.*bytes that are no text"):
         open_table(
-            path, id_column=head.split(",", maxsplit=1)[0], dialect=from_mapping(said)
+            path, id_column=head.split(",", maxsplit=1)[0], dialect=dialect_from(said)
         )
 
 
 def test_a_wrong_stated_encoding_is_refused(tmp_path: Path) -> None:
     path = of(tmp_path / "rows.csv", lines(header="id,Größe,y"), "latin-1")
     with pytest.raises(InvalidData, match="not written in utf-8: see line 1"):
-        open_table(path, id_column="id", dialect=from_mapping({"encoding": "utf-8"}))
+        open_table(path, id_column="id", dialect=dialect_from({"encoding": "utf-8"}))
 
 
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_an_id_that_is_a_code_of_no_value_stays_in_every_dialect(
 ) -> None:
     rows = [f"NA;1{decimal}5;2", f";2{decimal}5;3", "NaN;NA;5"]
     path = of(tmp_path / "rows.csv", lines(*rows, header="id;x;y"))
-    said = from_mapping({"decimal": decimal})
+    said = dialect_from({"decimal": decimal})
     report, _ = examine(path, ReadOptions(id_column="id", dialect=said))
     assert [found.sentence("line") for found in report.problems] == [
         "line 3, id: no id"

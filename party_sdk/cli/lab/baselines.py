@@ -13,7 +13,7 @@ from clustering_protocols.numerics import scores
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.cli.lab.cases import Case, Document
-from party_sdk.lab.parties import regular
+from party_sdk.lab.parties import regular_layout
 
 _ROUNDS: Final = 20
 _LOCAL_STEPS: Final = 5
@@ -42,7 +42,7 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
     X, classes = case.table.X, case.table.classes
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    parts = simulation.split(X, regular(case.lattice), seed)
+    parts = simulation.split(X, regular_layout(case.lattice), seed)
     best = pooled_objectives.cluster(Z, k)
 
     def measure(

@@ -31,14 +31,20 @@ from party_sdk.coordinator.option_parsing import (
     read_runs,
     read_values,
 )
-from party_sdk.lab.parties import AgreedFields, Lattice, deal, fields_of_groups, regular
+from party_sdk.lab.parties import (
+    AgreedFields,
+    Lattice,
+    deal,
+    fields_of_groups,
+    regular_layout,
+)
 from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play
 from party_sdk.tables import (
     ReadOptions,
     Table,
     column_names,
     examine,
-    open_as,
+    open_clusterable,
     read_column,
 )
 from party_sdk.tables.drafts import draft_options
@@ -90,7 +96,7 @@ class Case:
 
         manifest: as for :func:`~party_sdk.lab.simulated_session.simulate`.
         """
-        table, layout = self.table, regular(self.lattice)
+        table, layout = self.table, regular_layout(self.lattice)
         split = deal(table.X, table.columns, table.agreed_fields, layout, seed)
         return play(
             split, self.params, seed, evaluation=self.evaluation, manifest=manifest
@@ -263,7 +269,7 @@ def case_of(
     all_values, evaluation = read_runs(
         {**protocol_entry.in_simulations, **values}, choose
     )
-    layout = regular(lattice)
+    layout = regular_layout(lattice)
     fields = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
     params = catalogue.parse_params(protocol, all_values)
     request = session_terms.build_request(
@@ -336,7 +342,7 @@ def add_dictionary(
     Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
     report, table = examine(data, _exclude_truth(data, options, truth))
-    is_plain = table is not None and not (table.unfit or missing)
+    is_plain = table is not None and not (table.obstacles or missing)
     if options.schema is None and options.columns is None and not is_plain:
         options = draft_options(
             data, options, () if truth is None else (truth,)
@@ -371,7 +377,7 @@ def read(
     if truth is not None:
         encoded = np.unique(read_column(data, truth, options), return_inverse=True)
         classes = encoded[1].astype(np.int64)
-    source = open_as(data, _exclude_truth(data, options, truth))
+    source = open_clusterable(data, _exclude_truth(data, options, truth))
     if row_limit is None or source.n_rows <= row_limit:
         return TrialTable(
             options=options, source=source, X=matrix(source), classes=classes

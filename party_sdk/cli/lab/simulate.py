@@ -77,13 +77,13 @@ def simulate(
     import numpy as np
 
     from party_sdk.cli.lab.cases import add_dictionary, case_of, read
-    from party_sdk.lab.parties import usual_lattice
+    from party_sdk.lab.parties import default_lattice
     from party_sdk.results.label_files import write_labels
 
     check_new_files([labels, manifest], data, force=force)
     options = add_dictionary(data, reading.read_options(), preparations, missing, truth)
     table, values = read(data, options, truth), read_values(params)
-    lattice = usual_lattice(protocol, row_groups, column_groups)
+    lattice = default_lattice(protocol, row_groups, column_groups)
     case = case_of(
         data.name, table, protocol, values, lattice, choose=choose, seed=seed
     )

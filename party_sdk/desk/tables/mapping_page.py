@@ -152,7 +152,7 @@ def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
 def preview_of(table: Table) -> RowsPreview:
     """Return the first rows of a table, formatted for people."""
     first = np.arange(min(_ROWS, table.n_rows), dtype=np.int64)
-    fields = [column.field for column in table.described]
+    fields = [column.field for column in table.column_specs]
     return RowsPreview(
         names=tuple(table.columns),
         rows=tuple(
@@ -187,7 +187,7 @@ def lines_of(proposal: Proposal, mapping: TableMapping) -> Iterator[VariableSour
             )
             for cell in cells[:_MAX_CELLS]
         )
-        is_ambiguous = is_drafted and bool(column.two_readings) and not plain.says_signs
+        is_ambiguous = is_drafted and bool(column.two_readings) and not plain.sets_signs
         limits = any(cell.is_limit for cell in cells)
         candidates = column.candidates[:_MAX_CANDIDATES]
         if source and source not in candidates:

@@ -22,7 +22,7 @@ from party_sdk.cli.parameters import LongCommand
 from party_sdk.cli.terminal import asker as asker_module
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import progress_line, report_lines
-from party_sdk.lab.parties import usual_lattice
+from party_sdk.lab.parties import default_lattice
 from party_sdk.party.roster import Roster
 
 
@@ -317,7 +317,7 @@ def test_simulated_dc_finds_the_classes_in_file_order(terminal: Terminal) -> Non
 def test_a_table_is_dealt_out_as_the_protocol_takes_it(
     protocol: str, said: tuple[int | None, int | None], dealt: tuple[int, int]
 ) -> None:
-    assert usual_lattice(protocol, *said) == dealt
+    assert default_lattice(protocol, *said) == dealt
 
 
 def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:

@@ -21,7 +21,7 @@ from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.tables import ReadOptions
 from party_sdk.tables.linkage import (
     candidate_keys,
-    link_ids,
+    linking_ids,
     person_columns,
     propose_match_keys,
 )
@@ -108,8 +108,8 @@ def test_proposed_keys_link_the_people_of_the_made_study(
     ]
     keys = proposed(paths[0])
     ids = (
-        link_ids(paths[0], ReadOptions(), keys),
-        link_ids(paths[1], ReadOptions(), keys),
+        linking_ids(paths[0], ReadOptions(), keys),
+        linking_ids(paths[1], ReadOptions(), keys),
     )
     found = try_match_keys(keys, ids, (hospitals[0].people, hospitals[1].people))
     assert found.common == round(3000 * common)
@@ -149,8 +149,8 @@ def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -
         people.append(who[keep])
     keys = proposed(tables[0])
     ids = (
-        link_ids(tables[0], ReadOptions(), keys),
-        link_ids(tables[1], ReadOptions(), keys),
+        linking_ids(tables[0], ReadOptions(), keys),
+        linking_ids(tables[1], ReadOptions(), keys),
     )
     found = try_match_keys(keys, ids, (people[0], people[1]))
     assert found.recall >= recall

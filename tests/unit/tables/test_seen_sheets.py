@@ -112,7 +112,7 @@ def test_formulas_without_a_value_are_no_missing_values(
     if value is None:
         drop_values(path)
     said, _, table = read(path)
-    assert table is None or table.unfit
+    assert table is None or table.obstacles
     assert f"a formula without a value (#NOVALUE) in {len(rows)} rows" in said
     _, _, table = read(path, "missing=#NOVALUE")
     assert np.isnan(values_of(table)).sum() == len(rows)
