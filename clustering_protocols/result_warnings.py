@@ -95,7 +95,7 @@ def of_result(
     sizes: rows of each cluster, over all parties.
     runs: the figures of all runs, where there are several.
     """
-    from clustering_protocols.quality.runs import says_one  # loads numpy
+    from clustering_protocols.quality.runs import favours_one_cluster  # loads numpy
 
     protocol = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)
@@ -116,7 +116,7 @@ def of_result(
     counts = [] if sizes is None else list(sizes)
     if not sentences:
         sentences += _size_warnings(counts)
-    if says_one(runs):
+    if favours_one_cluster(runs):
         sentences.append(
             "No clusters: the gap statistic says that all rows are one cluster; what was "
             "found are parts of it."

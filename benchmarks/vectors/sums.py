@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.vectors.form import Layer, VectorCase
 from benchmarks.vectors.product import KnownParties, as_text, as_words, build_case
 from clustering_protocols.records.arrays import WordArray
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.secrecy.prime import P
 
 _TRANSCRIPT: Final = sha256(b"told").hexdigest()
@@ -63,7 +63,7 @@ def _too_few() -> VectorCase:
 
 
 def _total(shares: list[VectorCase]) -> WordArray:
-    return add_tagged(as_words((each.output or {})["share"]) for each in shares)
+    return add_tagged_shares(as_words((each.output or {})["share"]) for each in shares)
 
 
 def _read(total: WordArray, **changes: Any) -> dict[str, Any]:

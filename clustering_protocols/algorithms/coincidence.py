@@ -4,7 +4,7 @@ In exact arithmetic, fuzzy c-means moves coinciding centroids identically, so th
 coincide for ever. Rounding separates them, and updates may multiply the difference: which
 of them is nearest to a row then depends on the machine. Two rules make the result the
 same everywhere, on split and on pooled data: centroids that coincide are made equal in
-all bits, and among equal ones the row goes to the lowest number.
+all bits, and a row goes to the lowest-numbered of equal ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 COINCIDENCE: Final = 1e-11
-"""Coordinates that differ by no more, in the unit of their feature, are equal.
+"""Coordinates that differ by no more than this, in units of the feature, are equal.
 
 This is a thousand times the rounding of a mean in one update, and far below the precision
 to which anybody reads a result.
@@ -24,7 +24,7 @@ to which anybody reads a result.
 
 
 def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
-    """Return centroids with coordinates that coincide made equal in all bits.
+    """Return the centroids, with coinciding coordinates made equal in all bits.
 
     In each feature, sorted coordinates whose gaps are at most ``COINCIDENCE`` units form
     a run, and all coordinates of a run become that of its lowest cluster. Features are
@@ -49,7 +49,7 @@ def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
 def n_coinciding(V: FloatArray) -> int:
     """Count centroids (k, m) that equal a lower-numbered one in all bits.
 
-    Call :func:`equalise_coordinates` before.
+    Call :func:`equalise_coordinates` first.
     """
     return len(V) - len(np.unique(V, axis=0))
 

@@ -1,7 +1,7 @@
 """DBSCAN on condensed distances and on rows, and HDBSCAN on rows.
 
 On condensed distances, labels are those of scikit-learn's DBSCAN: clusters are numbered by
-their first core row, a border row goes to the lowest number, noise is -1. scikit-learn
+their first core row, a border row joins its lowest cluster, noise is -1. scikit-learn
 itself keeps lists of neighbours, which can outgrow the distances; the loop here needs one
 flag per row. On rows, scikit-learn's own DBSCAN and HDBSCAN run.
 

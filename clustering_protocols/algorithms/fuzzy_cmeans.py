@@ -92,13 +92,13 @@ def _run(
     return centroids, objective
 
 
-def _degrees(
+def _distances_and_degrees(
     X: FloatArray, columns: FloatArray, fuzziness: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return squared distances and memberships (n, k).
 
-    They are computed from ratios to the smallest distance, so that no power overflows.
-    A row that lies on centroids belongs to these in equal parts.
+    Memberships come from ratios to the smallest distance, so that no power overflows.
+    A row that lies on centroids belongs to them in equal parts.
 
     columns: float64 (width, k); the transposed centroids.
     """
@@ -117,7 +117,7 @@ def _degrees(
 def _fill_degrees(
     X: FloatArray, columns: FloatArray, fuzziness: float, out: FloatArray
 ) -> None:
-    out[:] = _degrees(X, columns, fuzziness)[1]
+    out[:] = _distances_and_degrees(X, columns, fuzziness)[1]
 
 
 @in_c("totals", "weights")
@@ -129,7 +129,7 @@ def _add_weighted(
     weights: FloatArray,
 ) -> float:
     """Add u^m x to totals (k, width) and u^m to weights (k,); return the objective."""
-    squared, degrees = _degrees(X, columns, fuzziness)
+    squared, degrees = _distances_and_degrees(X, columns, fuzziness)
     weight = power(degrees, fuzziness)
     weights[:] = add_in_order(weights, weight)
     for c in range(len(totals)):

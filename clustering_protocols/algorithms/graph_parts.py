@@ -2,11 +2,11 @@
 
 Rows of different components share no edge, so distances, not the graph, decide which
 components join into one part. Components are the nodes of a minimum spanning tree whose
-edges have the affinity 1 / distance, and the two parts join whose separation has the
-largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image segmentation", 2000):
-(1/a + 1/b) / distance for parts of a and b rows. With distances alone, far cliques would
-keep clusters of their own; with sizes alone, small groups would lose theirs (decision
-record 50).
+edges have the affinity 1 / distance. The next two parts to join are those whose
+separation has the largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image
+segmentation", 2000): (1/a + 1/b) / distance for parts of a and b rows. With distances
+alone, far cliques would keep clusters of their own; with sizes alone, small groups
+would lose theirs (decision record 50).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def join(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
     if len(sizes) <= max_parts:
         return part
     ends, distances = _spanning_tree(part, neighbors)
-    into = np.arange(len(sizes))
+    part_of = np.arange(len(sizes))
     while len(distances) >= max_parts:
-        a, b = sizes[into[ends]]
+        a, b = sizes[part_of[ends]]
         cheapest = int((distances * (a / (a + b)) * b).argmin())
-        target, source = into[ends[:, cheapest]]
+        target, source = part_of[ends[:, cheapest]]
         sizes[target] += sizes[source]
-        into[into == source] = target
+        part_of[part_of == source] = target
         ends = np.delete(ends, cheapest, axis=1)
         distances = np.delete(distances, cheapest)
-    _, renumbered = np.unique(into, return_inverse=True)
+    _, renumbered = np.unique(part_of, return_inverse=True)
     return renumbered[part]
 
 

@@ -60,9 +60,9 @@ def draw_starts(
     """Return row numbers (n_init, n_clusters), drawn by k-means++ or k-means‖.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
-    2007. For each centre it passes over the rows, draws some, and keeps the row that
-    leaves the smallest sum of squared distances. Many rows are drawn by k-means‖
-    (:mod:`.oversampling`), which makes few passes for any number of clusters.
+    2007. For each centre, k-means++ passes over the rows, draws some, and keeps the row
+    that leaves the smallest sum of squared distances. With many rows, k-means‖
+    (:mod:`.oversampling`) makes few passes for any number of clusters.
 
     trials: rows drawn for each centre; by default as many as clusters, at most 32.
         scikit-learn draws 2 + ln k, which needs more starts for many clusters.
@@ -72,7 +72,7 @@ def draw_starts(
     if not fit_in_one_array(*blocks.shape):
         rows = ScaledRows.scale(blocks, engine, n_clusters)
         return oversampling.draw(rows, n_clusters, n_init, rng, n_trials)
-    from sklearn.cluster import kmeans_plusplus  # no party draws starts
+    from sklearn.cluster import kmeans_plusplus  # parties never need it
 
     X = row_blocks.whole(blocks)
     seeds = rng.integers(2**31, size=n_init)
@@ -96,12 +96,12 @@ def kmeans(
 
     Each run continues until no label changes (or ``max_iter``): with a tolerance, runs
     on differently scaled copies of the same data would stop at different iterations.
-    Any engine gives the same bits, and so do an array and blocks. Memory holds some
+    Any engine gives the same bits, and so do an array and blocks. Memory holds a few
     blocks, the labels and the sample of rows.
 
     X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
     starts: int64 (n_init, n_clusters); row numbers of X.
-    engine: for blocks of many rows; few are not worth its threads.
+    engine: works on blocks of rows; few rows are not worth its threads.
 
     Raises ValueError if a row holds NaN or an infinite number.
     """

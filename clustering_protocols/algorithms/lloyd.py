@@ -30,13 +30,13 @@ from .row_kernels import absolute_sums, nearest_sums, reach, update_nearest
 WORTH_A_THREAD: Final = 10**7
 """Fewest rows × features × clusters for which an engine's threads share an iteration.
 
-One thread does this much in some milliseconds. Threads wait for each other at the end of
-each iteration: with less to do, or on busy processors, they wait more than they work.
+One thread does this much in a few milliseconds. Threads wait for each other after each
+iteration: with less to do, or on busy processors, they wait more than they work.
 """
 _BITS: Final = 62
 _TIE: Final = 1e-10  # of squared distances, in squared mean deviations of the rows
-_SAMPLED: Final = 256  # rows whose median is the offset
-_COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each fit in the cache
+_SAMPLE_ROWS: Final = 256  # rows whose median is the offset
+_CENTROIDS_AT_ONCE: Final = 1 << 9  # 256 distances to each fit in the cache
 
 
 class Nearest(NamedTuple):
@@ -96,14 +96,14 @@ class ScaledRows:
             engine = ONE_THREAD
         if n <= row_blocks.rows_of_a_block(n_features):  # load the only block once
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
-        sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
+        sampled = rows.take(np.arange(0, n, max(n // _SAMPLE_ROWS, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
         block_maxima = engine.map(partial(_column_reach, offset), rows.blocks())
         farthest: FloatArray = np.max(list(block_maxima), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold NaN or an infinite number")
         coarse = units_below(n * farthest)
-        block_sums = engine.map(partial(_absolute, offset, coarse), rows.blocks())
+        block_sums = engine.map(partial(_absolute_sums, offset, coarse), rows.blocks())
         total = sum(block_sums, np.zeros(n_features, np.int64))
         diameter = np.square(2 * farthest).sum()
         units = Units(
@@ -141,7 +141,7 @@ class ScaledRows:
         return self.engine.map(kernel, self.source.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
-        """Return the number of rows to which each of V is nearest (k,)."""
+        """Return how many rows are nearest to each centroid of V (k,)."""
         kernel = partial(_counts, self.units, V)
         block_counts = self.engine.map(kernel, self.source.blocks())
         return sum(block_counts, np.zeros(len(V), np.int64))
@@ -166,7 +166,7 @@ def units_below(bounds: FloatArray) -> FloatArray:
     return np.where(bounds > 0, units, 1.0)
 
 
-# Kernels. Their bound arguments are small, because they may run in other processes
+# Kernels may run in other processes, so that their bound arguments must be small
 
 
 def _column_reach(offset: FloatArray, block: RowBlock) -> FloatArray:
@@ -175,7 +175,7 @@ def _column_reach(offset: FloatArray, block: RowBlock) -> FloatArray:
     return largest
 
 
-def _absolute(offset: FloatArray, units: FloatArray, block: RowBlock) -> IntArray:
+def _absolute_sums(offset: FloatArray, units: FloatArray, block: RowBlock) -> IntArray:
     sums = np.zeros(len(offset), np.int64)
     absolute_sums(block.load(), offset, units, sums)
     return sums
@@ -197,8 +197,8 @@ def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     """Return the nearest centroid of V (k, F; less the offset) for rows X (n, F)."""
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
-    for first in range(0, len(V), _COMPARED):
-        centroids = V[first : first + _COMPARED]
+    for first in range(0, len(V), _CENTROIDS_AT_ONCE):
+        centroids = V[first : first + _CENTROIDS_AT_ONCE]
         update_nearest(X, units.offset, ones, centroids, first, *nearest, units.tie)
     return nearest
 
@@ -228,7 +228,7 @@ def _take_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
     """Move centroids V (k, F) to the means of their rows until no row changes its centroid.
 
-    Sums and counts that repeat show this: they are integers, which rarely repeat by chance.
+    Sums and counts that repeat show that none did: integers rarely repeat by chance.
     """
     previous: IntArray | None = None
     for n_iter in range(1, max_iter + 1):
@@ -248,7 +248,7 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
 def _relocate_empty_clusters(
     rows: ScaledRows, V: FloatArray, sums: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Give each empty cluster the row farthest from its centroid, as scikit-learn does."""
+    """Give empty clusters the rows farthest from any centroid, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
     far = rows.farthest(V, len(empty))
     numbers, old_labels = far[:, :2].astype(np.int64).T

@@ -21,7 +21,7 @@ _TREE_WIDTH: Final = 20  # with more columns a tree visits nearly every row
 _TREE_ROWS: Final = 500  # a tree query for more rows would list too many pairs
 
 
-class Outside(NamedTuple):
+class ClosestPair(NamedTuple):
     """The closest pair of a row inside a set and a row outside, and its distance."""
 
     inside: int
@@ -35,7 +35,7 @@ class Neighbors(Protocol):
     def nearest(self, count: int) -> IntArray:
         """Return row numbers (n, count) of each row's nearest rows, itself included."""
 
-    def outside(self, inside: MaskArray) -> Outside:
+    def outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
 
 
@@ -55,7 +55,7 @@ class RowNeighbors:
         neighbors: IntArray = search.kneighbors(self.X, return_distance=False)
         return neighbors
 
-    def outside(self, inside: MaskArray) -> Outside:
+    def outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
@@ -70,7 +70,7 @@ class RowNeighbors:
             )
             first = distances.argmin()
             row, distance = np.flatnonzero(~inside)[numbers[first]], distances[first]
-        return Outside(int(rows[first]), int(row), float(distance))
+        return ClosestPair(int(rows[first]), int(row), float(distance))
 
     def _subtract_mean(self, mask: MaskArray) -> FloatArray:
         """Return some rows less the mean of all, whose square would swamp distances."""
@@ -90,6 +90,6 @@ class DistanceNeighbors:
         rows, _ = condensed_distances.nearest(self.distances, count)
         return rows
 
-    def outside(self, inside: MaskArray) -> Outside:
+    def outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
-        return Outside(*condensed_distances.nearest_outside(self.distances, inside))
+        return ClosestPair(*condensed_distances.nearest_outside(self.distances, inside))

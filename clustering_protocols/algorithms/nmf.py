@@ -14,8 +14,8 @@ def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArra
     """Return W (n, n_components), where A ≈ W H and neither has negative numbers.
 
     A: float64 (n, width); non-negative.
-    n_components: with more than rows or columns, the factors start from random numbers,
-        because a singular value decomposition has too few components.
+    n_components: if above the number of rows or columns, the factors start from random
+        numbers, because a singular value decomposition has too few components.
     """
     init = "nndsvda" if n_components <= min(A.shape) else "random"
     model = NMF(n_components, init=init, max_iter=max_iter, random_state=seed)

@@ -5,7 +5,7 @@ B. Bahmani, B. Moseley, A. Vattani, R. Kumar, S. Vassilvitskii, "Scalable k-mean
 their squared distances from the rows drawn before; k-means++ then draws starts among these
 candidates, each weighted by the number of rows that are nearest to it.
 
-Whether a row is drawn in a pass follows from the key, the pass and the row's number
+Whether a pass draws a row follows from a random key, the pass and the row's number
 alone, by a counter-based generator (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror,
 D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), and the squared distances
 are added up as integers: neither blocks nor threads change which rows are drawn.
@@ -38,10 +38,10 @@ def draw(
     """Return row numbers (n_init, n_clusters), trying ``trials`` rows for each centre.
 
     All starts are drawn from the same candidates. If there are fewer candidates than
-    clusters, each start consists of all candidates and random other rows; then
+    clusters, each start consists of all candidates and further random rows; then
     Lloyd's iteration moves all but one of equal centroids to the farthest rows, if any.
     """
-    from sklearn.cluster import kmeans_plusplus  # no party draws starts
+    from sklearn.cluster import kmeans_plusplus  # parties never need it
 
     candidates, weights = _candidates(rows, n_clusters, rng)
     n_missing = n_clusters - len(candidates)

@@ -47,7 +47,7 @@ class Representatives:
     ) -> Representatives:
         """Draw at most ``limit`` rows, and assign every row to the nearest of them.
 
-        Memory holds the drawn rows, some blocks, and four bytes per row. Any engine and
+        Memory holds the drawn rows, a few blocks and four bytes per row. Any engine and
         any blocks give the same bits.
         """
         n = blocks.shape[0]
@@ -74,7 +74,7 @@ class Representatives:
         )
 
     def repeat(self, Z: RowSubset) -> RepeatedRows:
-        """Return (n, width) rows: for each row the row of Z (m, width) of its group."""
+        """Return rows (n, width): for each row, its group's row of Z (m, width)."""
         return RepeatedRows(Z, self.nearest)
 
 

@@ -48,8 +48,8 @@ def blocks(
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return squared distances (n, k) between rows (n, F) and (k, F).
 
-    The same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which takes each process half
-    a second to import.
+    They have the same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which takes each
+    process half a second to import.
     """
     D = np.empty((len(A), len(B)))
     _squared_distances(A, B, D)
@@ -65,7 +65,7 @@ def _squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
 
 
 def nearest_of_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
-    """Return the nearest centroid and its squared distance; ties go to the lowest.
+    """Return each row's nearest centroid and squared distance; ties go to the lowest.
 
     Squared distances that differ by no more than ``tie`` are equal.
     """
@@ -143,7 +143,7 @@ def update_nearest(
     smallest: FloatArray,
     tie: float,
 ) -> None:
-    """Update each row's nearest centroid and its squared distance with further centroids.
+    """Update each row's nearest centroid and squared distance given further centroids.
 
     X, offset, inverse, V: as in :func:`nearest_sums`.
     first: number of the first centroid; ties go to earlier ones.
@@ -162,7 +162,7 @@ def update_nearest(
 def absolute_sums(
     X: FloatArray, offset: FloatArray, units: FloatArray, sums: IntArray
 ) -> None:
-    """Add Σ |x - offset| of each column, in whole units.
+    """Add Σ |x - offset| of each column to ``sums``, in whole units.
 
     X: float64 (n, F), C-contiguous.
     offset, units: float64 (F,).

@@ -49,7 +49,7 @@ def spectral_embedding(
 def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the embedding (n, n_components) of n rows from a search for neighbours."""
+    """Return the embedding (n, n_components) of n rows, given their neighbours."""
     graph = build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)

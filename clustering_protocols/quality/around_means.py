@@ -20,12 +20,12 @@ from . import block_sums, sums as formulas
 Labelled = tuple[RowBlock, IntArray]
 
 
-def of_clustering(
+def figures_of_clustering(
     X: FloatArray | RowBlocks, clustering: Clustering, engine: Engine = ONE_THREAD
 ) -> Figures:
     """Return the figures of a clustering on rows X (n, F).
 
-    They are computed on X even if an embedding of X was clustered.
+    Figures are computed on X even if an embedding of X was clustered.
     """
     return of(
         row_blocks.of(X),

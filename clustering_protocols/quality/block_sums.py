@@ -10,7 +10,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def _check_labels(labels: IntArray, k: int) -> None:
-    """Raise IndexError unless labels are in [0, k): C would write outside of arrays."""
+    """Raise IndexError unless labels are in [0, k): C would write outside arrays."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < k:
         raise IndexError(f"labels must be from 0 to {k - 1}")
 

@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 N_INIT: Final = 10
 _MAX_ITER: Final = 300
 _MOST_ROWS: Final = 5_000
-"""With more rows k-medoids is not run: it needs all pairwise distances."""
+"""With more rows, k-medoids is not run, as it needs all pairwise distances."""
 
 
 def inertia(Z: FloatArray, labels: IntArray) -> float:
@@ -50,10 +50,10 @@ def of_kmeans(
     reduced: float64 (n, w); the same rows without the dimensions that the session's rules
         leave out.
     """
-    rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
+    same_rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
     best = cluster(Z, k)
     agreement = adjusted_rand(best.labels, labels)
-    return Objectives(inertia(Z, labels), best.inertia, agreement, rules)
+    return Objectives(inertia(Z, labels), best.inertia, agreement, same_rules)
 
 
 def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:

@@ -18,7 +18,7 @@ _BLOCK_ITEMS: Final = 1 << 22
 _PAIRS: Final = 1 << 16  # distances held at once
 
 
-def of_rows(
+def figures_of_rows(
     X: FloatArray,
     labels: IntArray,
     *,
@@ -84,9 +84,7 @@ def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     firsts = (np.cumsum(counts) - counts)[nonempty]
     sorted_rows, total = X[order], 0.0
     for rows in slices(len(X), max(_PAIRS // len(X), 1)):
-        added = np.zeros((len(labels[rows]), len(counts)))
-        added[:, nonempty] = np.add.reduceat(
-            cdist(X[rows], sorted_rows), firsts, axis=1
-        )
-        total += float(formulas.silhouettes(added, labels[rows], counts).sum())
+        sums = np.zeros((len(labels[rows]), len(counts)))
+        sums[:, nonempty] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
+        total += float(formulas.silhouettes(sums, labels[rows], counts).sum())
     return formulas.mean_silhouette(total, len(X))

@@ -7,8 +7,8 @@ of rows drawn uniformly from the box around X along its principal axes (their va
     gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B).
 
 The gap of one cluster is always computed, because one may be the right number. The paper
-chooses the smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), and so chooses one if clusters
-do not split well in two; here gap(1) is compared with that of every other number.
+chooses the smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1): one cluster, if rows do not
+split well in two. Here gap(1) is compared with that of every other number.
 
 Stability: halves are drawn without replacement, each is clustered by k-means, and all
 rows are labelled by the nearest centroid of each half: the mean adjusted Rand index of
@@ -49,16 +49,16 @@ _MOST_ROWS: Final = 5_000
 _MOST_NUMBERS: Final = 500_000
 
 
-def across(
+def compare_runs(
     session: SessionContext,
     rows: FloatArray | RowBlocks,
     numbers: Sequence[int],
     runs: Sequence[Run],
 ) -> list[Run]:
-    """Add the figures that compare runs of k-means to several runs.
+    """Return several runs of k-means with the figures that compare them.
 
-    A single run is returned unchanged. Many rows are sampled, because the cost grows with
-    rows, runs and references.
+    A single run is returned unchanged. If there are many rows, some are sampled,
+    because the cost grows with rows, runs and references.
 
     rows: float64 (n, width), or RowBlocks; what was clustered.
     numbers: the number of clusters of each run.
@@ -79,7 +79,7 @@ def across(
     compared = []
     for k, run in zip(numbers, runs, strict=True):
         gap = by_number.get(k)
-        more = {
+        comparisons = {
             "gap": gap and gap.gap,
             "gap_error": gap and gap.error,
             "gap_of_one": gap_of_one,
@@ -88,7 +88,7 @@ def across(
                 X, k, session.generator("quality", "prediction", k)
             ),
         }
-        figures = run.figures and run.figures.model_copy(update=more)
+        figures = run.figures and run.figures.model_copy(update=comparisons)
         compared.append(replace(run, figures=figures))
     return compared
 
@@ -96,7 +96,7 @@ def across(
 REFERENCES: Final = 10
 """B: number of uniform reference sets, which have no clusters."""
 STABLE: Final = 0.95
-"""Least stability, a mean adjusted Rand index, that is evidence of clusters."""
+"""Least stability (a mean adjusted Rand index) that is evidence of clusters."""
 _STARTS: Final = 2
 _MAX_ITER: Final = 30  # rows without clusters converge slowly, by small movements
 _ROUNDING: Final = 1e-12
@@ -147,19 +147,19 @@ def gaps(
     return results
 
 
-def says_one(runs: Sequence[Figures]) -> bool | None:
+def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
     """Return whether the figures of several runs favour one cluster.
 
     True if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: a stable
     clustering is evidence of clusters whatever the gaps. None if a figure is missing.
     """
-    compared = [run for run in runs if run.gap is not None and run.n_clusters > 1]
-    if not compared or (gap_of_one := compared[0].gap_of_one) is None:
+    several = [run for run in runs if run.gap is not None and run.n_clusters > 1]
+    if not several or (gap_of_one := several[0].gap_of_one) is None:
         return None
-    if any(run.stability is not None and run.stability >= STABLE for run in compared):
+    if any(run.stability is not None and run.stability >= STABLE for run in several):
         return False
     return all(
-        gap_of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in compared
+        gap_of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in several
     )
 
 
@@ -269,7 +269,7 @@ def _cluster_half(
 def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
     """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
 
-    The same as :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which must
+    Equal to :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which must
     first find the labels: that takes fifty times as long on a few hundred rows, and a
     session with several runs needs hundreds of indices.
 

@@ -16,17 +16,17 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 _ALIKE: Final = 1e-3
 """If all memberships are equal, k times the partition coefficient is below 1 + this."""
 _COINCIDING: Final = 1e6
-"""Xie-Beni if centroids are a thousandth of the rows' deviation apart: they coincide."""
+"""Xie-Beni of centroids a thousandth of the rows' deviation apart, which coincide."""
 
 
 def of_sums(
     sizes: IntArray, means: FloatArray, around: FloatArray, **figures: Any
 ) -> Figures:
-    """Return the figures of labels.
+    """Return the figures of labels, given sums over the rows.
 
     sizes: int64 (k,); n_c; a cluster with 0 rows is ignored.
     means: float64 (k, F); m_c.
-    around: float64 (2k + 1,); sums around these means over all rows, as of
+    around: float64 (2k + 1,); sums around these means over all rows; see
         :func:`.block_sums.of_block`.
     **figures: further fields of :class:`Figures`, computed by the caller.
 
@@ -82,7 +82,7 @@ def calinski_harabasz(
     None also if all rows lie on the mean of their cluster: the ratio is infinite.
 
     n_clusters: k', the number of clusters that have rows.
-    between, within: Σ n_c ‖m_c - m‖² and Σ q_c.
+    between, within: Σ n_c ‖m_c - m‖², and Σ q_c with q_c = Σ ‖x - m_c‖² over cluster c.
     """
     if not comparable(n_clusters, n_rows) or not within > 0.0:
         return None
@@ -97,7 +97,7 @@ def davies_bouldin(scatter: FloatArray, squared: FloatArray) -> float | None:
     scatter: float64 (k,), k ≥ 2; s_c, mean distance of a cluster's rows to their mean.
     squared: float64 (k, k); squared distances between means.
     """
-    distances = np.sqrt(_off_diagonal(squared))
+    distances = np.sqrt(_with_infinite_diagonal(squared))
     if not distances.min() > 0.0:
         return None
     ratios = (scatter[:, None] + scatter[None, :]) / distances
@@ -113,7 +113,7 @@ def xie_beni(compactness: float, n_rows: float, squared: FloatArray) -> float | 
     compactness: the numerator.
     squared: float64 (k, k); squared distances between centroids v.
     """
-    nearest = float(_off_diagonal(squared).min())
+    nearest = float(_with_infinite_diagonal(squared).min())
     if not 0.0 < nearest < np.inf:
         return None
     value = max(compactness, 0.0) / (n_rows * nearest)
@@ -162,7 +162,7 @@ def silhouettes(
     return scores
 
 
-def _off_diagonal(squared: FloatArray) -> FloatArray:
+def _with_infinite_diagonal(squared: FloatArray) -> FloatArray:
     off_diagonal = np.array(squared, dtype=np.float64)
     np.fill_diagonal(off_diagonal, np.inf)
     return off_diagonal

@@ -1,7 +1,7 @@
 """Budgets of differential privacy, and the noise that they require.
 
-OpenDP calibrates the noise for a budget (the optional extra ``dp``); the noise itself is
-drawn here.
+OpenDP (the optional extra ``dp``) calibrates the noise for a budget; the noise is drawn
+here.
 
 Noise is integer, because the gaps of floating-point noise reveal the number to which it
 was added (I. Mironov, "On significance of the least significant bits for differential
@@ -36,7 +36,7 @@ class PrivacyCost(NamedTuple):
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     """Return the smallest noise scale whose releases stay within a privacy cost.
 
-    Never below a twentieth of the sensitivity: less noise gives hardly any privacy.
+    It is at least a twentieth of the sensitivity: less noise gives hardly any privacy.
 
     mechanism: {"laplace", "gaussian"}.
     sensitivity: by how much one person can change the released integer.
@@ -46,7 +46,7 @@ def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> fl
     return _least_scale(mechanism, sensitivity, cost)
 
 
-@lru_cache(maxsize=64)  # a search takes a second, and all releases share few scales
+@lru_cache(maxsize=64)  # a search takes a second, and releases need few scales
 def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
@@ -86,7 +86,7 @@ def _opendp() -> ModuleType:
 
 
 def exponential(stream: KeyedStream, size: int) -> FloatArray:
-    """Return standard exponential numbers (size,), 52 bits at every magnitude.
+    """Return standard exponential numbers (size,) with 52 bits at every magnitude.
 
     Each is -log of a uniform number whose exponent comes from one word and whose digits
     come from another, so that the tail, down to 2^-64, is as precise as the middle.
@@ -111,8 +111,8 @@ def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
 def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
     """Return whole numbers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
 
-    By rejection of discrete Laplace numbers (C. Canonne, G. Kamath, T. Steinke, "The
-    discrete Gaussian for differential privacy", 2020, algorithm 3).
+    Discrete Laplace numbers are drawn, and some rejected (C. Canonne, G. Kamath,
+    T. Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3).
     """
     laplace_scale = np.floor(scale) + 1.0
     samples: IntArray = np.empty(0, dtype=np.int64)

@@ -1,9 +1,9 @@
 """Envelopes: authenticated encryption from one party to another through the analyst.
 
 HPKE (RFC 9180: X25519, HKDF-SHA256, AES-128-GCM) hides the content; an Ed25519
-signature proves the sender, which HPKE's base mode does not. Both are bound to the
-address: transcript, session, stage, round, attempt, sender, receiver and kind. An
-envelope that is replayed, misrouted or changed in one bit does not open.
+signature proves the sender, which HPKE's base mode does not. Encryption and signature
+are bound to the address: transcript, session, stage, round, attempt, sender, receiver
+and kind. An envelope that is replayed, misrouted or changed in one bit does not open.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ BLOCK: Final = 1 << 16  # words: half a megabyte, which a second-level cache hol
 
 
 def fold(x: WordArray) -> WordArray:
-    """Return words equal to x mod p and below p + 9."""
+    """Return words congruent to x modulo p and below p + 9."""
     return (x & _P) + (x >> _BITS)
 
 
@@ -56,7 +56,7 @@ def add_multiples(
     c: WordArray,
     d: WordArray,
 ) -> None:
-    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, which need not end reduced to [0, p).
+    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, without reducing it to [0, p).
 
     total: uint64 (size,); below p + 9 before and after.
     weights: uint64 (4,).

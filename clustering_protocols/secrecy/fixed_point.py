@@ -1,7 +1,7 @@
 """Real numbers as elements of Z_2^64, so that sums are exact and can be masked.
 
 A number x is encoded as round(x · 2^bits) mod 2^64. The number of fractional bits follows
-from a bound on the sum that both sides know, so that no sum wraps around: a number beyond
+from a bound on the sum that all know, so that no sum wraps around: a number beyond
 the bound is an error before anything is sent.
 """
 
@@ -33,7 +33,7 @@ class FixedPoint:
     """The encoding of one array.
 
     bound: float64 array; largest absolute value of the sum, per item; shapes broadcast.
-    unit: float64 array; 2^f, per item.
+    unit: float64 array; 2^f for f fractional bits, per item.
     """
 
     bound: FloatArray

@@ -1,9 +1,9 @@
 """A party's keys for one session, and their authentication.
 
-Both key pairs are drawn from the party's entropy. The public halves travel through the
-analyst, who could swap them; so each party's institution signs them, with the sizes of
-its data (:mod:`.identities`), and the party marks them with an HMAC under the *session
-secret*, which the invitations carry and the analyst never sees.
+An X25519 and an Ed25519 key pair are drawn from the party's entropy. The public halves
+travel through the analyst, who could swap them; so each party's institution signs them,
+with the sizes of its data (:mod:`.identities`), and the party marks them with an HMAC
+under the *session secret*, which the invitations carry and the analyst never sees.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEX_KEY = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class PublicKeys(BaseModel):
-    """The public halves (32 bytes each, lower-case hex)."""
+    """The public halves of both key pairs (32 bytes each, lower-case hex)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -93,13 +93,13 @@ def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
 
 
 def mark(session_secret: bytes, line: bytes) -> str:
-    """Return the HMAC-SHA256 (hex) that ties a party's line to a session."""
+    """Return the HMAC-SHA256 (hex) that ties a party's roster line to a session."""
     content = length_prefixed("coterie/mark/2", line)
     return hmac.new(session_secret, content, sha256).hexdigest()
 
 
 def check_mark(session_secret: bytes, slot: str, line: bytes, received: str) -> None:
-    """Raise :class:`KeyNotAuthentic` unless a line's mark was made with this secret."""
+    """Raise :class:`KeyNotAuthentic` unless this secret made a roster line's mark."""
     expected = mark(session_secret, line)
     if not hmac.compare_digest(expected.encode(), received.encode()):
         raise KeyNotAuthentic(f"The line of slot {slot!r} carries a foreign mark.")

@@ -1,4 +1,4 @@
-"""Masks that hide each party's numbers and cancel in the sum over all of them.
+"""Masks that hide each party's numbers and cancel in the sum over all parties.
 
 The two members of every pair draw the same stream; the earlier slot adds it, the later
 one subtracts it, modulo 2^64 (pairwise masks after Bonawitz et al., "Practical secure
@@ -35,7 +35,7 @@ def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
         combine(piece, mask[: piece.size], out=piece)
 
 
-def add_tagged(parts: Iterable[WordArray]) -> WordArray:
+def add_tagged_shares(parts: Iterable[WordArray]) -> WordArray:
     """Return the sum of shares: ring elements modulo 2^64, the tag at the end modulo p."""
     shares = list(parts)
     total = add_all(shares)

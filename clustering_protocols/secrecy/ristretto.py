@@ -67,7 +67,7 @@ class RistrettoKey:
     def evaluate(self, blinded: ByteArray) -> ByteArray:
         """Return k · B for each point B, uint8 (n, 32).
 
-        Raises GuardRefused if 32 of the bytes do not encode a point.
+        Raises GuardRefused if a row of 32 bytes does not encode a point.
         """
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
@@ -77,7 +77,7 @@ class RistrettoKey:
 
 
 class RistrettoAsker:
-    """A party whose ids are evaluated, in the same context."""
+    """A party that has its ids evaluated, in the context of the key holder."""
 
     def __init__(self, context: bytes) -> None:
         self._sodium = sodium()
@@ -147,7 +147,7 @@ class JointMask:
     ) -> ByteArray:
         """Return k · H(value) for each value (n, 32); None gets a random point.
 
-        purpose: of the values; equal values get other points for another purpose.
+        purpose: of the values; equal values get different points for each purpose.
         filler: draws the random points.
         """
         prefix = sha512(length_prefixed("coterie/joint-mask/1", purpose))
@@ -161,7 +161,7 @@ class JointMask:
     def mask_again(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P (n, 32).
 
-        Raises GuardRefused if 32 of the bytes do not encode a point.
+        Raises GuardRefused if a row of 32 bytes does not encode a point.
         """
         encoded = list(map(bytes, points))
         blocks = (encoded[block] for block in slices(len(encoded), _BLOCK))

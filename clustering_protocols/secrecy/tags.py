@@ -41,7 +41,7 @@ def tag(words: WordArray, stream: KeyedStream) -> int:
 
 
 def shift_residue(residue: int, stream: KeyedStream, sign: int = 1) -> int:
-    """Return a residue plus the next one of a stream, or minus it."""
+    """Return a residue plus (sign -1: minus) the next residue of a stream."""
     while (shift := int.from_bytes(stream.take(8), "little") & P) == P:
         pass
     return (residue + sign * shift) % P

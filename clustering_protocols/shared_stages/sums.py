@@ -65,7 +65,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.secrets import group_of
 
@@ -398,7 +398,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
 
 def add_shares(shares: Sequence[WordArray]) -> WordArray:
     """Return the sum of shares; empty where a party is alone in its group."""
-    return add_tagged(shares) if shares[0].size else shares[0]
+    return add_tagged_shares(shares) if shares[0].size else shares[0]
 
 
 def column_group_members(context: PartyContext[Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Both roles of a count: lists go round as in linkage, but shuffled, only to be counted.
+"""Both roles of a count: lists go round a ring of parties as in linkage, but shuffled.
 
 Every party of the ring masks and shuffles each list: first the owner of the list, then
 each party that passes it on. The last party hashes it into tokens. So only a coalition of
@@ -38,7 +38,7 @@ from clustering_protocols.shared_stages.alignment.linkage import (
 class Counted(Record):
     """Result and summary: linked rows of each row group, rounded down to a step.
 
-    rows_in_common: numbers of linked rows by the first slot of each row group of several.
+    rows_in_common: number of linked rows, by the first slot of each shared row group.
     """
 
     kind = "counted-linked"

@@ -17,8 +17,8 @@ from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
-from clustering_protocols.quality.around_means import of_clustering
-from clustering_protocols.quality.runs import across
+from clustering_protocols.quality.around_means import figures_of_clustering
+from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
@@ -73,7 +73,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         ]
         if session.params.algorithm == "kmeans":
             numbers = [params.n_clusters for params in session.runs]
-            runs = across(session, X_hat, numbers, runs)
+            runs = compare_runs(session, X_hat, numbers, runs)
         return Finish(runs=runs)
 
 
@@ -100,7 +100,7 @@ def _run(
     if representatives is not None:
         clustering = representatives.spread(clustering)
         rows = representatives.repeat(Z)
-    figures = of_clustering(X_hat, clustering, engine)
+    figures = figures_of_clustering(X_hat, clustering, engine)
     return _build_run(session, clustering, rows, maps, figures)
 
 
@@ -130,7 +130,7 @@ def fit_maps(
         dims.append(maps[0].G.shape[1])
         for row, mapping in zip(present, maps, strict=True):
             maps_by_column[row][column] = mapping
-    return [common_space.side_by_side(maps, dims) for maps in maps_by_column]
+    return [common_space.combine_maps(maps, dims) for maps in maps_by_column]
 
 
 def _check_projections(
@@ -167,14 +167,14 @@ def _build_run(
         labels = clustering.labels[begin:end]
         result = messages.RowGroupLabels(labels=labels, cluster_sizes=sizes)
         if params.output == "coordinates" or params.predictor:
-            shared = end if params.output == "coordinates" else begin
+            coordinates_end = end if params.output == "coordinates" else begin
             G, g = np.empty((0, 0)), np.empty(0)
             if params.predictor:
                 G, g = maps[row].G, maps[row].g
             result = messages.RowGroupModel(
                 labels=labels,
                 cluster_sizes=sizes,
-                coordinates=Z.take(np.arange(begin, shared)),
+                coordinates=Z.take(np.arange(begin, coordinates_end)),
                 centroids=clustering.centroids,
                 map_matrix=G,
                 map_offset=g,

@@ -127,7 +127,7 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
 def n_anchors_of(session: DcSession) -> int:
     """Return r, the number of anchors of a session.
 
-    Raises ProtocolFailed if it is too small for the features.
+    Raises ProtocolFailed if they are too few for the features.
     """
     n_features = sum(session.column_widths)
     r = n_anchors(session.params, n_features)
@@ -170,7 +170,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
     """Synthesises anchors if it leads its column group."""
 
     def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
-        """Synthesise anchors from own rows, and seal them for the other members."""
+        """As the leader, make anchors from this party's rows, for other members too."""
         leader, *members = group_of(context.session.layout, context.slot, "column")
         if context.slot.name != leader:
             return Reply(contribution=AnchorsMade())

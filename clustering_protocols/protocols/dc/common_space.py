@@ -66,7 +66,7 @@ def isometric_maps(
     target = _leading_components(R, r, n_features) / np.sqrt(count)
     parts = np.split(R, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
     return [
-        _fit(part, mean, target, r, affine=affine)
+        _fit_map(part, mean, target, r, affine=affine)
         for part, mean in zip(parts, means, strict=True)
     ]
 
@@ -98,7 +98,7 @@ def orthonormal_maps(
     return [CollaborationMap(G=G, g=np.zeros(m_hat)) for G in solutions]
 
 
-def side_by_side(
+def combine_maps(
     maps: Mapping[int, CollaborationMap], dims: Sequence[int]
 ) -> CollaborationMap:
     """Return the block-diagonal map of a row group from the maps of its column groups.
@@ -133,7 +133,7 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
     return components
 
 
-def _fit(
+def _fit_map(
     part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
 ) -> CollaborationMap:
     """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q; without the ones if not affine."""

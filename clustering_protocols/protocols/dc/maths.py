@@ -5,8 +5,8 @@ Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 
 ``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
 :mod:`.common_space`; eq. 12 :mod:`.analyst`.
 
-X (n, m) are one party's rows. Rows are read in batches; the reduced
-rows are the only array of n rows.
+X (n, m) are one party's rows. Rows are read in batches; the reduced rows
+are the only array of n rows.
 
 The triangular factor R of a QR decomposition is combined from the factors of blocks, in
 order. It has the singular values and right singular vectors of all rows; a Gram matrix
@@ -47,7 +47,7 @@ def qr_r(matrix: FloatArray) -> FloatArray:
 def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return the G of least norm that minimises the Frobenius norm of A G - B.
 
-    It comes from one QR of [A, B], or from the singular value decomposition of A if its
+    G comes from one QR of [A, B], or from the singular value decomposition of A if its
     columns are nearly dependent.
     """
     width = A.shape[1]

@@ -1,7 +1,7 @@
 """A party: its private map f_ij (equations 5 and 6), the self-check, and its upload.
 
 The self-check is the known-anchor attack: a colluding party of the column group gives its
-anchors to the analyst, who then has input and output of f_ij, regresses one on the other
+anchors to the analyst, who then regresses inputs of f_ij on its outputs
 and applies the regression to the reduced rows. Each party runs the attack on its own upload
 before it sends it.
 """
@@ -163,7 +163,7 @@ _CLOSE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuildScore:
     """How well the attack rebuilds rows.
 
     largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
@@ -181,12 +181,12 @@ class Rebuilt:
 
     @property
     def worst(self) -> float:
-        """Return the larger of both shares, because a single feature may be the secret."""
+        """Return the larger share of rows or values: one feature may be the secret."""
         return max(self.close_rows, self.close_values)
 
     @property
-    def sentence(self) -> str:
-        """Return both shares as part of a sentence."""
+    def wording(self) -> str:
+        """Return the shares of rows and of values, worded for a sentence."""
         return (
             f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
             f"{self.close_values:.1%}"
@@ -216,7 +216,7 @@ def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatA
     return guess
 
 
-def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
+def score(X: FloatArray, guess: FloatArray) -> RebuildScore:
     """Return how closely a guess (n, m) matches the rows X (n, m)."""
     spread = X.std(axis=0)
     varies = spread > 0
@@ -224,7 +224,7 @@ def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
     error = (guess - X)[:, varies] / spread[varies]
     r2 = 1.0 - np.mean(np.square(error), axis=0)
     close = np.linalg.norm(error, axis=1) <= _CLOSE * np.linalg.norm(Z, axis=1)
-    return Rebuilt(
+    return RebuildScore(
         largest_r2=float(r2.max(initial=0.0)),
         median_r2=float(np.median(r2)) if r2.size else 0.0,
         close_rows=float(np.mean(close)),
@@ -240,7 +240,7 @@ def compare(
     data: DataSource,
     X_anc: FloatArray,
     upload: FittedMap,
-    rebuilt: Rebuilt,
+    rebuilt: RebuildScore,
 ) -> tuple[dict[str, str], str]:
     """Compare this upload with one under the other setting of ``dimensions``.
 
@@ -253,7 +253,7 @@ def compare(
     if "transformer" in context.choices:
         return {}, ""  # the setting does not apply to the party's own transformer
     attack = (
-        f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
+        f"an analyst with one party of your column group rebuilds {rebuilt.wording}"
     )
     if params.leaves_one_out:
         if upload.width >= upload.rank:
@@ -267,7 +267,7 @@ def compare(
         return {"  left out": note}, ""
     fewer = _rebuild_with_one_dimension_less(context, data, X_anc)
     other = (
-        f"with 'all_but_one' it would be {fewer.sentence}"
+        f"with 'all_but_one' it would be {fewer.wording}"
         if fewer
         else "with 'all_but_one' such data would be refused: they have one dimension"
     )
@@ -283,7 +283,7 @@ def compare(
 
 def _rebuild_with_one_dimension_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
-) -> Rebuilt | None:
+) -> RebuildScore | None:
     """Attack an upload with one dimension less; return None if no dimension remains."""
     if len(data.columns) < anchors.LEAST_WIDTH:
         return None
@@ -325,7 +325,7 @@ class Projector(
             limit = context.choices.get("rebuild_limit")
             if limit is not None and rebuilt.worst > float(limit):
                 raise GuardRefused(
-                    f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
+                    f"The self-check rebuilds {rebuilt.wording}; 'rebuild_limit' is "
                     f"{float(limit):.1%}."
                 )
             notes, question = compare(context, data, X_anc, f_ij, rebuilt)
@@ -376,12 +376,12 @@ class Projector(
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             coordinates=coordinates,
-            predict=None if f_ij is None else partial(_place, f_ij, result),
+            predict=None if f_ij is None else partial(_label_new_rows, f_ij, result),
             report=report,
         )
 
 
-def _place(
+def _label_new_rows(
     f_ij: messages.KeptMap, model: messages.RowGroupModel, data: DataSource
 ) -> Placement:
     """Label new rows at the party: f_ij, then g_i, then distances to the centroids."""

@@ -227,7 +227,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     methods: ClassVar = METHODS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
-        """Refuse an alignment that does not fit, and a predictor without a model."""
+        """Refuse an alignment that does not fit, and a predictor that cannot work."""
         alignment.check(params, layout)
         if not params.predictor:
             return

@@ -78,7 +78,7 @@ def _finish(session: DummySession, total: int) -> Finish:
     n_rows = session.row_counts
     results: dict[str, Record] = {}
     for row, count in enumerate(n_rows):
-        labels = turns(sum(n_rows[:row]), count, session.params.n_clusters)
+        labels = labels_in_turn(sum(n_rows[:row]), count, session.params.n_clusters)
         result = messages.Labels(labels=labels)
         results |= dict.fromkeys(session.layout.row_group(row), result)
     return Finish.with_results(results, summary=messages.Total(total=total))
@@ -89,6 +89,6 @@ def _fail_on_demand(session: DummySession, step: str) -> None:
         raise ProtocolFailed(f"The dummy was told to fail at {step!r}.")
 
 
-def turns(first: int, n_rows: int, n_clusters: int) -> IntArray:
-    """Return (first + i) mod n_clusters for i = 0 … n_rows-1."""
+def labels_in_turn(first: int, n_rows: int, n_clusters: int) -> IntArray:
+    """Return labels (first + i) mod n_clusters for i = 0 … n_rows-1."""
     return np.arange(first, first + n_rows, dtype=np.int64) % n_clusters

@@ -24,11 +24,11 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
         """Draw a word, send it, remember it."""
         word = context.stream("word").words(1)
         slots = context.session.slots
-        following = slots[(slots.index(context.slot.name) + 1) % len(slots)]
-        envelope = PeerMessage(peer=following, content=messages.Word(word=word))
+        next_slot = slots[(slots.index(context.slot.name) + 1) % len(slots)]
+        envelope = PeerMessage(peer=next_slot, content=messages.Word(word=word))
         return Reply(
             contribution=messages.Greeted(),
-            envelopes=[envelope] if following != context.slot.name else [],
+            envelopes=[envelope] if next_slot != context.slot.name else [],
             remember=[messages.OwnWord(word=word)],
         )
 

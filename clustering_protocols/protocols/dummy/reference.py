@@ -26,7 +26,7 @@ def examples() -> Sequence[Example[Dummy]]:
 def cluster_pooled(params: Dummy, X: FloatArray, trace: object) -> IntArray:
     """Return the labels of all rows in turn."""
     del trace
-    return analyst.turns(0, len(X), params.n_clusters)
+    return analyst.labels_in_turn(0, len(X), params.n_clusters)
 
 
 def objectives(params: Dummy, X: FloatArray, clustered: object, trace: object) -> None:

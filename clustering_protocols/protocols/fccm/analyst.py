@@ -15,7 +15,7 @@ import numpy as np
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, all_of
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 
 from . import messages
 from .params import CoClustering, FccmSession
@@ -53,7 +53,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         moved = state.tolerances
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
-        total = add_tagged(share.words for share in shares.values())
+        total = add_tagged_shares(share.words for share in shares.values())
         lanes = leader.under_way
         overflowed = sorted({lane for s in shares.values() for lane in s.overflows})
         if lanes is None or not {*lanes, *overflowed} <= set(state.lanes):

@@ -1,7 +1,7 @@
 """The equations of fuzzy co-clustering, on sparse co-occurrences.
 
 Honda, Oda, Tanaka, Notsu: eq. 1 is the criterion, eq. 2 the memberships u of objects,
-eq. 3 the memberships w of items. The paper numbers no others.
+eq. 3 the memberships w of items. The paper numbers no other equation.
 
 Memberships have objects (items) as rows: U (n, C), W (m, C), so that both products are of a
 sparse and a dense matrix. Several starts are computed side by side, C columns each; the
@@ -62,8 +62,8 @@ def criteria(
 ) -> FloatArray:
     """Return the criterion (equation 1) of each of L starts (L,), from totals alone.
 
-    Σ u s - λ_u Σ u log u - λ_w Σ w log w. The last sum needs no w: log w_cj is an exponent
-    of equation 3 less the logarithm of its normaliser, so that
+    It is Σ u s - λ_u Σ u log u - λ_w Σ w log w. The last sum needs no w: log w_cj is an
+    exponent of equation 3 less the logarithm of its normaliser, so that
     λ_w Σ_j w_cj log w_cj = Σ_i u'_ci s_ci - λ_w log Σ_j exp(λ_w^{-1} Σ_i u'_ci r_ij).
 
     sums: float64 (n, L, C); s_ci = Σ_j w_cj r_ij.

@@ -98,7 +98,7 @@ class CoClustering(AlignedParams):
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part; refuse co-occurrences outside [0, r_max].
 
-        Raises InvalidData for these, and InvalidData or GuardRefused as in
+        Raises InvalidData for such values, and InvalidData or GuardRefused as in
             :class:`AlignedParams`.
         """
         R = sparse_matrix(data)
@@ -119,7 +119,7 @@ class CoClustering(AlignedParams):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse more rounds than the number of items allows."""
         widths = [len(schema.names) for schema in dictionary]
-        excess = rounds_excess(self, self.n_clusters, widths) if widths else ""
+        excess = explain_excess_rounds(self, self.n_clusters, widths) if widths else ""
         if excess:
             raise InvalidParameters(excess, field="max_iter")
 
@@ -138,7 +138,7 @@ FccmSession = SessionContext[CoClustering]
 FccmContext = PartyContext[CoClustering]
 
 
-def rounds_excess(params: CoClustering, k: int, widths: Sequence[int]) -> str:
+def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -> str:
     """Return why the totals of all rounds could be solved for the items; "" if not.
 
     k: number of clusters of all runs together.

@@ -24,7 +24,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import CoClustering, FccmSession, rounds_excess
+from .params import CoClustering, FccmSession, explain_excess_rounds
 
 LEARNS: Final = {
     "analyst": (
@@ -144,7 +144,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         """Refuse more rounds than the number of items allows."""
         k = sum(run.n_clusters for run in session.runs)
         widths = [session.member(slot).n_columns for slot in session.slots]
-        excess = rounds_excess(session.params, k, widths)
+        excess = explain_excess_rounds(session.params, k, widths)
         if excess:
             raise ProtocolFailed(excess)
 

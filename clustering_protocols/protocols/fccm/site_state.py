@@ -9,7 +9,7 @@ announced.
 Lanes are starts that share rounds and one masked vector, in which each has a block of C
 columns. Lanes under way iterate together, and a sum is repeated for all of them, with
 new shifts only for lanes that need them. A lane that has converged keeps its memberships,
-and has no part in the next sums. The leader announces which lanes have converged,
+and takes no part in the next sums. The leader announces which lanes have converged,
 since exp may differ in the last digit at other sites; each site checks the announcement
 within a margin.
 """
@@ -78,7 +78,7 @@ def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
-def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
+def coarse_lanes(session: FccmSession, Z: FloatArray) -> Mask:
     """Return the lanes (A,) whose normalisers (A·C,) have too few bits in some cluster."""
     params = session.params
     unit = float(encodings(session)[1].unit)
@@ -164,7 +164,7 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
         shifts = safe_shifts(session, U)
     else:
         Z = total.normalisers
-        repeat = too_coarse(session, Z) if params.is_global else np.zeros(1, bool)
+        repeat = coarse_lanes(session, Z) if params.is_global else np.zeros(1, bool)
         if not repeat.any():
             # with global normalisers, Σ exp is 1 after this shift if nothing moves
             shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
@@ -261,17 +261,17 @@ def _iterate(
     n_iterations = state.n_iterations[lanes] + 1
     moved = np.abs(U - before).max(axis=(0, 2))
     criteria = np.zeros(len(lanes))
-    rest = may_rest(params, n_iterations, moved)
-    if rest.any():
+    converged = have_converged(params, n_iterations, moved)
+    if converged.any():
         logarithms = total.normalisers
         if params.is_global:
             logarithms = np.log(Z) + state.shifts
             logarithms = logarithms.reshape(len(lanes), -1).sum(axis=1)
-        criteria[rest] = maths.criteria(
-            sums[:, rest],
-            before[:, rest],
-            U[:, rest],
-            logarithms[rest],
+        criteria[converged] = maths.criteria(
+            sums[:, converged],
+            before[:, converged],
+            U[:, converged],
+            logarithms[converged],
             params.fuzziness,
         )
     columns = lane_columns(lanes, params.n_clusters)
@@ -323,7 +323,7 @@ def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:
 Mask = NDArray[np.bool_]
 
 _ROUNDING_MARGIN: Final = 1e-9
-"""Rounding between sites in how far memberships moved: their exp may differ."""
+"""Largest difference between sites in how far memberships moved: exp may differ."""
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
@@ -381,7 +381,7 @@ def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) 
         )
 
 
-def may_rest(
+def have_converged(
     params: CoClustering,
     n_iterations: IntArray,
     moved: FloatArray,
@@ -397,10 +397,10 @@ def _resting_lanes(
 ) -> Mask:
     """Return which lanes (A,) of the last sum have converged.
 
-    None has while a sum is repeated: only a complete iteration can end a lane.
+    No lane has while a sum is repeated: only a complete iteration can end a lane.
     """
     n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
-    return may_rest(params, n_iterations, moved, margin) & (state.repeats == 0)
+    return have_converged(params, n_iterations, moved, margin) & (state.repeats == 0)
 
 
 def best_lane(state: Memberships) -> int:

@@ -10,7 +10,7 @@ The stage of the start, in which the analyst cannot identify a row:
 The first rows in the secret order are assigned to groups in turn. Parties compute the
 squared distances of these rows to the means of the groups, add a secret shift to each row's
 distances, and mask them as in every update. The analyst clusters the rows and announces the
-clusters; each starts from the mean of its rows, and parties refuse too few rows.
+clusters; each starts from its rows' mean, and parties refuse clusters of too few rows.
 
 The updates:
 
@@ -138,7 +138,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
 def _nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
-    """Return the nearest clusters from distances that a secret number per row shifts."""
+    """Return the state with nearest clusters, from distances with a shift per row."""
     words = subtract_first(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
@@ -150,15 +150,15 @@ def _nearest_clusters(
 def _fuzzy_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
-    """Return memberships from ratios to the smallest distance (equation 18)."""
+    """Return the state with memberships, from ratios of distances (equation 18)."""
     encoding = build_distance_encoding(session)
     if not encoding.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(OTHER_INPUTS)
     D = np.maximum(encoding.decode(total), 0.0)
     labels = np.argmin(D, axis=1).astype(np.int64)
     smallest = D.min(axis=1, keepdims=True)
-    near = smallest == D
-    ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
+    is_near = smallest == D
+    ratios = np.where(is_near, 1.0, smallest / np.where(is_near, 1.0, D))
     ratios **= 1.0 / (session.params.exponent - 1.0)
     roots = np.sqrt(D)
     moved = float(np.linalg.norm(roots - state.roots)) if len(state.roots) else 0.0
@@ -301,8 +301,8 @@ def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
     labels, minimum = clustering.labels.copy(), least_rows(len(Y), k)
     sizes = np.bincount(labels, minlength=k)
     for cluster in np.flatnonzero(sizes < minimum):
-        near = np.argsort(np.square(Y - clustering.centroids[cluster]).sum(axis=1))
-        for row in near:
+        order = np.argsort(np.square(Y - clustering.centroids[cluster]).sum(axis=1))
+        for row in order:
             if sizes[cluster] == minimum:
                 break
             if sizes[labels[row]] > minimum:

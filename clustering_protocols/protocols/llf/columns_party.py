@@ -247,7 +247,7 @@ def _degrees(context: LlfContext, task: messages.MeasureDistances) -> FloatArray
 def _distances(
     context: LlfContext, data: DataSource, scale: Scaler, V: FloatArray
 ) -> WordArray:
-    """Return squared distances (n, k) over own columns as ring elements."""
+    """Return squared distances (n, k) over this party's columns as ring elements."""
     order = context.recall(RowOrder).order
     positions = np.empty_like(order)
     positions[order] = np.arange(len(order))
@@ -283,7 +283,7 @@ def check_last_labels(context: LlfContext, labels: IntArray) -> None:
 def _reply_scatter(
     context: LlfContext, task: messages.Scatter, data: DataSource
 ) -> Reply:
-    """Return the masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns."""
+    """Return the masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns."""
     check_last_labels(context, task.labels)
     params, scale = context.session.params, scaler_of(context)
     k = params.n_clusters

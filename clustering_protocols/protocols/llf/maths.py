@@ -43,7 +43,7 @@ NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in units of ``Scaler.step``."""
 
 _ROUNDING_MARGIN = 1e-9
-"""Rounding between parties in how far centroids moved, relative to the tolerance."""
+"""Largest rounding error of how far centroids moved, relative to the tolerance."""
 
 
 def update_encoding(
@@ -110,7 +110,7 @@ def move(
 ) -> tuple[FloatArray, float]:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7), and how far it moved.
 
-    That is ‖V(t) - V(t-1)‖_F over the clusters that have rows.
+    It moved by ‖V(t) - V(t-1)‖_F over the clusters that have rows.
 
     Centroids that coincide are made equal. The centroid of an empty cluster moves by the
     nudge, which does not count as movement; a cluster of fewer rows than ``minimum``
@@ -176,7 +176,7 @@ def figures_encoding(
 ) -> FixedPoint:
     """Return the encoding of the sums for the figures of the final labels.
 
-    These are sizes (k,); sums (2k + 1,) as of :func:`.block_sums.of_block` around the means
+    These are sizes (k,); sums (2k + 1,) of :func:`.block_sums.of_block` around the means
     (k, F) of the labels, in scaled units; for fuzzy c-means also Σ_c Σ_i μ_ci² ‖x_i - v_c‖²
     around the centroids V (k, F), and Σ_c Σ_i μ_ci².
     """
@@ -217,14 +217,14 @@ def closing_totals(
     }
     if params.fuzzy:
         compactness, degrees = map(float, total[3 * k + 1 :])
-        located = state.centroids
+        centroids = state.centroids
         figures["partition_coefficient"] = formulas.partition_coefficient(
             degrees, n_rows, sizes
         )
     else:
-        compactness, located = float(around[:k].sum()), means[sizes > 0]
+        compactness, centroids = float(around[:k].sum()), means[sizes > 0]
     figures["xie_beni"] = formulas.xie_beni(
-        compactness, n_rows, formulas.separations(located)
+        compactness, n_rows, formulas.separations(centroids)
     )
     return messages.FinalSizes(sizes=sizes), formulas.of_sums(
         sizes, means, around, **figures
@@ -250,11 +250,11 @@ def build_publication(
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
     if silent:
         large = large[:0]
-    located = large if params.publish == "centroids" else large[:0]
-    V = (state.centroids if params.fuzzy else final.means)[located]
+    with_centroid = large if params.publish == "centroids" else large[:0]
+    V = (state.centroids if params.fuzzy else final.means)[with_centroid]
     slot = session.layout.column_group(0)[0]
     grid = steps_of(
-        final.counts[located],
+        final.counts[with_centroid],
         (scale.step * session.weights(slot, scale.step.size) / scale.inverse),
     )
     return messages.PublishedResult(
@@ -272,7 +272,7 @@ def members_of(session: LlfSession, cohort: ByteArray) -> list[str]:
 
 
 def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteArray:
-    """Return the cohort of an update: a share γ of the available slots."""
+    """Return the cohort of an update: available slots, as many as a share γ of all."""
     params, candidates = session.params, np.flatnonzero(available)
     size = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
@@ -324,7 +324,7 @@ def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
 
 
 class Sample(NamedTuple):
-    """Numbers of sampled rows, and of groups to whose means rows have distances."""
+    """Numbers of sampled rows, and of the groups from whose means they are measured."""
 
     n_rows: int
     n_groups: int

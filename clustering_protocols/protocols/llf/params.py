@@ -21,7 +21,7 @@ LARGEST_TOL: Final = 0.1
 LEAST_FUZZIFIER: Final = 1.1
 """Smallest fuzzifier of new sessions over split rows.
 
-With a smaller one degrees are nearly 0 or 1, as in c-means, but their sums are not audited.
+With a smaller one, degrees are nearly 0 or 1, as in c-means, but sums are not audited.
 """
 
 

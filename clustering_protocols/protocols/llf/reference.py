@@ -2,7 +2,7 @@
 
 Examples are synthetic data: three groups of rows, features of different units. The pooled
 run is plain numpy in float64 on one matrix. It shares the start, the nudges of empty
-clusters and the rule of coinciding centroids with sessions, but none of their kernels.
+clusters and the rule for coinciding centroids with sessions, but not their kernels.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _memberships(params: Llf, D: FloatArray) -> FloatArray:
         hard: FloatArray = np.eye(D.shape[1])[D.argmin(axis=1)]
         return hard
     smallest = D.min(axis=1, keepdims=True)
-    near = smallest == D
-    ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
+    is_near = smallest == D
+    ratios = np.where(is_near, 1.0, smallest / np.where(is_near, 1.0, D))
     ratios **= 1.0 / (params.exponent - 1.0)
     degrees: FloatArray = ratios / ratios.sum(axis=1, keepdims=True)
     return degrees
@@ -184,7 +184,7 @@ def objectives(
 ) -> Objectives:
     """Return inertias, or Σ μ^λ d² for fuzzy c-means.
 
-    If a cluster is too small to move in sessions, k-means by that rule is compared too.
+    If sessions leave a small cluster in place, ten runs by that rule are compared too.
     """
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)

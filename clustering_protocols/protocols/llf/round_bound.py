@@ -34,7 +34,7 @@ def check(session: LlfSession) -> None:
         return
     k = sum(run.n_clusters for run in session.runs)
     width = session.member(session.slots[0]).n_columns
-    n_rows = fewest_others(session)
+    n_rows = fewest_rows_of_others(session)
     excess = _round_bound(k, width, params.n_init, n_rows).excess(
         params.max_iter,
         f"A party reads the totals of {n_rows} rows of others",
@@ -54,7 +54,7 @@ def check_values(context: LlfContext, data: DataSource) -> None:
     if not applies(params):
         return
     k = sum(run.n_clusters for run in session.runs)
-    n_rows, width = fewest_others(session), len(data.columns)
+    n_rows, width = fewest_rows_of_others(session), len(data.columns)
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     if n_rows * width >= EXACT_BITS * equations:
         return  # one bit in each cell gives enough unknowns
@@ -93,7 +93,7 @@ def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
     )
 
 
-def fewest_others(session: LlfSession) -> int:
+def fewest_rows_of_others(session: LlfSession) -> int:
     """Return the number of others' rows in the smallest total that a party may read.
 
     The reader is assumed to be the member with most rows.

@@ -21,7 +21,7 @@ import numpy as np
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import maths, messages
@@ -106,7 +106,7 @@ def _follow_update(
 ) -> Ask:
     shares = all_of(messages.Sums, contributions)
     leader = shares[members_of(session, state.cohort)[0]]
-    total = add_tagged(share.words for share in shares.values())
+    total = add_tagged_shares(share.words for share in shares.values())
     if leader.moved is not None:
         moves = np.append(state.tolerances, leader.moved)
         state = state.replace(tolerances=moves)
@@ -134,7 +134,7 @@ def _add_closing_sum(
     """Return the state with round and attempt, members and total of a closing sum."""
     leader = shares[members_of(session, state.cohort)[0]]
     attempt = np.array([leader.round, leader.attempt])
-    total = add_tagged(share.words for share in shares.values())
+    total = add_tagged_shares(share.words for share in shares.values())
     fields = zip(names, (attempt, state.cohort, total), strict=True)
     return state.replace(**dict(fields))
 

@@ -222,7 +222,7 @@ def local_sums(
 
 
 def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
-    """Raise GuardRefused if the sums of one round are as many equations as unknowns.
+    """Raise GuardRefused if one round gives as many equations as unknown numbers.
 
     Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k counts
     clusters of all starts and all runs, whose equally numbered rounds count as one.
@@ -237,7 +237,7 @@ def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
         )
 
 
-_MOVED = "The analyst sends updates after labelling."
+_UPDATE_AFTER_LABELS = "The analyst sends updates after labelling."
 
 
 def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
@@ -280,7 +280,7 @@ def _gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     """Return the digest of the result; the leader adds the published part."""
     state = _final_centroids(view, task)
-    sizes, figures = view.totals(task, state)
+    sizes, figures = view.sizes_and_figures(task, state)
     centroids = state.number.to_bytes(8, "big") + state.centroids.tobytes()
     mark = sha256(centroids).digest() + sizes.sizes.tobytes()
     published, order = _publish(view, task, state, sizes)
@@ -349,14 +349,14 @@ def _read_final_state(
     if sizes is not None:  # the transcripts of earlier runs and stages are not kept
         state = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > state.number:
-            raise ProtocolFailed(_MOVED)
+            raise ProtocolFailed(_UPDATE_AFTER_LABELS)
         return state, _final_rows(view, state, data), sizes, recall(Figures)
     state = _check_unmoved(view, view.follow(result))
-    return state, _final_rows(view, state, data), *view.totals(result, state)
+    return state, _final_rows(view, state, data), *view.sizes_and_figures(result, state)
 
 
 def _report_unique_rows(context: LlfContext) -> dict[str, object]:
-    """Return how many own rows are alone in their combination of clusters in all runs.
+    """Return how many rows here are alone in their combination of clusters in all runs.
 
     Differences of sums of several runs single out such rows first.
     """
@@ -392,14 +392,14 @@ def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centr
     if memory.get(messages.FinalRows) is None:
         return state
     if state.number != view.context.recall(messages.Centroids).number:
-        raise ProtocolFailed(_MOVED)
+        raise ProtocolFailed(_UPDATE_AFTER_LABELS)
     return state
 
 
 def _final_rows(
     view: RowsRound, state: messages.Centroids, data: DataSource | None
 ) -> messages.FinalRows:
-    """Return the labels of this party's rows; a party that was away labels them now."""
+    """Return this party's labels; a party that was absent labels its rows now."""
     if rows := view.context.memory.get(messages.FinalRows):
         return rows
     if data is None:
@@ -420,7 +420,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     lanes = _lanes(view) if starts is None else starts.centroids
     farthest = np.array([view.scale.farthest_from(V) for V in lanes])
     objectives = FixedPoint.of(view.n_rows * farthest)
-    code = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
+    encoding = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
 
     def begin() -> list[Record]:
         check_ranges(context, data)
@@ -437,18 +437,18 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
                 degrees = U**view.params.exponent if view.params.fuzzy else U
                 values[lane] += float((degrees * D).sum())
         units.append(np.rint(values * objectives.unit))
-        return code.encode_units(np.concatenate(units))
+        return encoding.encode_units(np.concatenate(units))
 
     def decode(words: WordArray) -> tuple[Updates, FloatArray]:
         """Return each start's update, and its objective before."""
-        numbers, k = code.decode(words), view.params.n_clusters
+        numbers, k = encoding.decode(words), view.params.n_clusters
         updates = numbers[: -len(lanes)].reshape(len(lanes), -1)
         return [split_sums(lane, k) for lane in updates], numbers[-len(lanes) :]
 
     updates, before = yield from Sum(
         "race",
         local=add_lanes,
-        fits=code.fits,
+        fits=encoding.fits,
         decode=decode,
         compare=lambda total, own: _check_updates(
             view, decode(total)[0], decode(own)[0]
@@ -528,7 +528,7 @@ def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
     first, *later_starts = totals
     for total in later_starts:
         rows_round.check_same_rows([first], total, view.slack)
-    other_runs = rows_round.of_same_members(view.totals_of_other_runs(), first)
+    other_runs = rows_round.keep_comparable(view.totals_of_other_runs(), first)
     rows_round.check_same_rows(other_runs, first, view.slack)
 
 

@@ -5,7 +5,7 @@ honest session
 
 - a cluster has no fewer rows than this party has in it;
 - the sums of all clusters add up to the same total in every round;
-- around the new centroids, the inertia is no larger than in the clusters before, because
+- around the new centroids, the inertia is no larger than with the old clusters, because
   each row goes to the nearest. Both inertias Σ_c Σ_i ‖x_i - v_c‖² contain the same
   Σ‖x‖², so the check compares Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
 
@@ -82,7 +82,7 @@ def check_own(counts: FloatArray, own: FloatArray) -> None:
         )
 
 
-def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
+def keep_comparable(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
     """Return the totals of the same members as ``now``: only these are comparable."""
     return [total for total in totals if list(total.members) == list(now.members)]
 
@@ -102,8 +102,8 @@ def check_no_farther(
 ) -> None:
     """Raise ProtocolFailed if a total shows rows that did not join the nearest centroid."""
     squares = np.square(V).sum(axis=1)
-    moved = now.sums - before.sums
-    rise = float((now.counts - before.counts) @ squares - 2.0 * (moved * V).sum())
+    change = now.sums - before.sums
+    rise = float((now.counts - before.counts) @ squares - 2.0 * (change * V).sum())
     largest = float(now.counts.sum() * squares.max(initial=0.0))
     rounded = 2.0 * float(slack.sums @ np.abs(V).sum(axis=0))
     if rise > _ROUNDING * (slack.squares + largest) + rounded:
@@ -159,8 +159,8 @@ class RowsRound:
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
-            name, code = f"update/{number}", self.encoding
-            total = self._read(words, members, name, (round_, attempt), code)
+            name, encoding = f"update/{number}", self.encoding
+            total = self._read(words, members, name, (round_, attempt), encoding)
             state = self._move_centroids(state, total, members)
         return state
 
@@ -183,10 +183,10 @@ class RowsRound:
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session
-        name, code = f"closing/{state.number}", self.labels_encoding
-        task.require({"closing": code.unit.size + 1})
+        name, encoding = f"closing/{state.number}", self.labels_encoding
+        task.require({"closing": encoding.unit.size + 1})
         members = members_of(session, task.closed_by)
-        total = self._read(task.closing, members, name, task.closed_in, code)
+        total = self._read(task.closing, members, name, task.closed_in, encoding)
         sums, counts = split_sums(total, self.params.n_clusters)
         check_weights(counts, rows_of(session, members))
         rows = self.context.memory.get(messages.FinalRows)
@@ -198,15 +198,15 @@ class RowsRound:
         means = np.where(counts[:, None] > 0, means, state.centroids)
         return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
 
-    def totals(
+    def sizes_and_figures(
         self, task: messages.FinalTotals, state: messages.Centroids
     ) -> tuple[messages.FinalSizes, Figures]:
-        """Return sizes and figures of the result."""
+        """Return the sizes and figures of the result, from a task's total."""
         session, means = self.context.session, self.means(task, state).means
-        name, code = f"gathered/{state.number}", self.figures_encoding(state, means)
-        task.require({"gathered": code.unit.size + 1})
+        name, encoding = f"gathered/{state.number}", self.figures_encoding(state, means)
+        task.require({"gathered": encoding.unit.size + 1})
         members = members_of(session, task.gathered_by)
-        total = self._read(task.gathered, members, name, task.gathered_in, code)
+        total = self._read(task.gathered, members, name, task.gathered_in, encoding)
         n_rows = rows_of(session, members)
         return maths.closing_totals(self.params, state, means, total, n_rows)
 
@@ -250,7 +250,7 @@ class RowsRound:
         members: list[str],
         name: str,
         attempt: Iterable[int],
-        code: FixedPoint,
+        encoding: FixedPoint,
     ) -> FloatArray:
         """Return the numbers of a total from another round and attempt."""
         masked_sum = MaskedSum(
@@ -258,8 +258,8 @@ class RowsRound:
             name=name,
             transcript=self.context.transcript_of(*map(int, attempt)),
         )
-        total = self._checked_sum.read(self.context, words, masked_sum, code.fits)
-        return code.decode(total)
+        total = self._checked_sum.read(self.context, words, masked_sum, encoding.fits)
+        return encoding.decode(total)
 
     def _move_centroids(
         self, state: messages.Centroids, total: FloatArray, members: list[str]
@@ -296,8 +296,8 @@ class RowsRound:
         if self.params.fuzzy:
             return
         now = MemberSums(members=members, sums=sums, counts=counts)
-        other_runs = of_same_members(self.totals_of_other_runs(), now)
-        last = of_same_members([_total_of(state)], now)
+        other_runs = keep_comparable(self.totals_of_other_runs(), now)
+        last = keep_comparable([_total_of(state)], now)
         check_same_rows([*other_runs, *last], now, self.slack)
         for before in last:
             check_no_farther(before, now, state.centroids, self.slack)
@@ -399,13 +399,13 @@ def audit_sums(
     around: centroids (k, F) of the update, or of each start in a race.
     number: number of the update; 0 for a race.
 
-    Raises GuardRefused if too many own rows could be computed from these sums; the
+    Raises GuardRefused if too many of its rows could be computed from these sums; the
         error says how many updates are within the limit.
     """
     if view.params.fuzzy:
         session, k = view.context.session, view.params.n_clusters
         before, width = view.context.memory.get(DegreeSums), len(view.scale.offset)
-        per_sum = k * (width + 1) / (round_bound.fewest_others(session) * width)
+        per_sum = k * (width + 1) / (round_bound.fewest_rows_of_others(session) * width)
         equations = 2 * per_sum if before is None else before.equations
         return [DegreeSums(equations=equations + len(around) * per_sum)]
     history = last_history(view.context, data.n_rows)
@@ -416,7 +416,7 @@ def audit_sums(
 
 
 def last_history(context: PartyContext, n_rows: int) -> RowHistory:
-    """Return the history of own rows in answered sums, as the last run left it."""
+    """Return the history of rows in answered sums, as the last run left it."""
     runs = range(len(context.session.runs))
     histories = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
     return max(
@@ -429,7 +429,7 @@ def last_history(context: PartyContext, n_rows: int) -> RowHistory:
 def check_history(
     context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
 ) -> None:
-    """Raise GuardRefused if a history reveals more of the own rows than ``sums_limit``.
+    """Raise GuardRefused if a history reveals more of the rows than ``sums_limit``.
 
     n_updates: how many updates of this session would have been within the limit.
     """

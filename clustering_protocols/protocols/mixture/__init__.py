@@ -1,4 +1,4 @@
-"""Mixtures of normal distributions and latent classes: rows split, sums per update."""
+"""Mixtures of normal distributions and latent classes, by masked sums of split rows."""
 
 from .params import Mixture
 from .protocol import PROTOCOL

@@ -88,7 +88,7 @@ def most_updates(session: MixtureSession) -> int:
 def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     """Return the equations of this run's answered sums, including the next one.
 
-    Unknown numbers are counted from own columns. The default ``sums_limit``,
+    Unknown numbers are counted from this party's columns. The default ``sums_limit``,
     a quarter, allows half as many equations as unknown numbers over all runs; 1 sets no
     limit.
 

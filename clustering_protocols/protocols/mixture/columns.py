@@ -43,7 +43,7 @@ class Columns:
 
     @cached_property
     def level_slices(self) -> tuple[slice, ...]:
-        """Return the slice of each category's levels among the levels of all."""
+        """Return the slice of each category's levels among all levels."""
         ends = np.cumsum([0, *self.level_counts])
         return tuple(map(slice, ends[:-1].tolist(), ends[1:].tolist()))
 

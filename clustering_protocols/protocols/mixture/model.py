@@ -34,7 +34,7 @@ from .params import Covariance, Mixture
 LARGEST_LOG: Final = 2.0**20
 """Log densities beyond this are clipped, so that the encoding keeps digits for others."""
 _LEAST_SHARE: Final = 1e-15
-_SMOOTHED: Final = 0.1
+_SMOOTHING: Final = 0.1
 """Weight of equal shares in the shares of levels at the start: updates never change a 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
@@ -54,7 +54,7 @@ def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
 
 
 def _pack(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray:
-    """Return packed covariances that are all a matrix (F, F); spherical: its trace."""
+    """Return packed covariances that equal a matrix (F, F); spherical: its trace."""
     n_rows, n_entries = covariance_shape(kind, k, len(matrix))
     row = matrix.diagonal()
     if kind in {"full", "tied"}:
@@ -183,7 +183,7 @@ def start(
         share = shares[:, part]
         sums = add_in_order(np.zeros(k), share.T)[:, None]
         share = np.where(sums > 0, share / np.where(sums > 0, sums, 1.0), 1 / size)
-        shares[:, part] = (1 - _SMOOTHED) * share + _SMOOTHED / size
+        shares[:, part] = (1 - _SMOOTHING) * share + _SMOOTHING / size
     return Components(
         number=0,
         transcript="",

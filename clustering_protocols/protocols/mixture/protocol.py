@@ -134,7 +134,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_runs(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Refuse a start of a different width than the data, and too few rows to update."""
+        """Refuse a start whose width differs from the data's, and too few rows."""
         from clustering_protocols.shared_stages.scaling import check_widths
 
         from . import bound

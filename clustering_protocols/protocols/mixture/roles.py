@@ -3,7 +3,7 @@
 | round | task → contribution |
 |---|---|
 | 1 to t | `update` → `sums`: of an update |
-| t + 1 | `update` → `sums`: final sums, after convergence or the last update |
+| t + 1 | `update` → `sums`: closing sums, after convergence or the last update |
 | t + 2 | `tell` → `told`: the leader sends what the terms publish, all send the digest |
 """
 
@@ -36,7 +36,7 @@ from clustering_protocols.numerics.round_numbers import steps_of
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_mark
@@ -75,7 +75,7 @@ class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
         if state.phase == "tell":
             return _finish(session, all_of(messages.DigestReport, contributions))
         shares = all_of(messages.Sums, contributions)
-        total = add_tagged(share.words for share in shares.values())
+        total = add_tagged_shares(share.words for share in shares.values())
         if len({share.last for share in shares.values()}) > 1:
             raise ProtocolFailed("The parties do not agree on the last sums.")
         if not shares[session.slots[0]].last:
@@ -171,22 +171,22 @@ class RoundView:
         return em.start(self.shape, V, self.scale, weights)
 
     def read(
-        self, before: messages.Components, total: WordArray, code: FixedPoint
+        self, before: messages.Components, total: WordArray, encoding: FixedPoint
     ) -> WordArray:
         """Return the ring elements of the total of the last sums.
 
         Raises ProtocolFailed if it is not the sum of the members' shares.
         """
         masked_sum = _masked_sum(self.context, before)
-        return _SUM.read(self.context, total, masked_sum, code.fits)
+        return _SUM.read(self.context, total, masked_sum, encoding.fits)
 
     def follow(
         self, before: messages.Components, total: WordArray
     ) -> messages.Components:
         """Return the components that follow from the total of an update."""
-        code = self.shape.encoding(before, self.scale, self.n_rows)
-        sums = self.shape.split(code.decode(self.read(before, total, code)))
-        own = self.shape.split(code.decode(before.own))
+        encoding = self.shape.encoding(before, self.scale, self.n_rows)
+        sums = self.shape.split(encoding.decode(self.read(before, total, encoding)))
+        own = self.shape.split(encoding.decode(before.own))
         em.check_total(self.shape, before, sums, own, self.pooled, self.n_rows)
         params = self.context.session.params
         return em.improve(params, self.shape, before, sums, self.n_rows)
@@ -296,10 +296,10 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
             "The analyst closes before the likelihood has come to rest."
         )
     task.require({"w": shape.n_words + 1})
-    code = Closing.encoding(shape, view.n_rows)
-    words = view.read(components, task.total, code)
-    closing = Closing.read(shape, code, words, view.n_rows)
-    own = code.decode(components.own)[: shape.k]
+    encoding = Closing.encoding(shape, view.n_rows)
+    words = view.read(components, task.total, encoding)
+    closing = Closing.read(shape, encoding, words, view.n_rows)
+    own = encoding.decode(components.own)[: shape.k]
     if (closing.sizes < own).any():
         raise ProtocolFailed(
             "A total counts fewer rows of a cluster than this party has."
@@ -370,14 +370,14 @@ def _publication(
     """Return the published part of clusters that are large enough, rounded."""
     params, scale = view.context.session.params, view.scale
     large = np.flatnonzero(closing.sizes >= params.min_cluster_rows).astype(np.int64)
-    located = large if params.publish == "centroids" else large[:0]
+    with_centroid = large if params.publish == "centroids" else large[:0]
     sizes = closing.sizes.astype(np.int64)
     slot = view.context.session.slots[0]
     weights = view.context.session.weights(slot, view.columns.width)
-    grid = steps_of(sizes[located], weights / scale.inverse)
+    grid = steps_of(sizes[with_centroid], weights / scale.inverse)
     return messages.PublishedResult(
         clusters=large,
-        centroids=np.rint(_means(view, components)[located] / grid) * grid,
+        centroids=np.rint(_means(view, components)[with_centroid] / grid) * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=components.number - 1,
     )

@@ -33,8 +33,8 @@ from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows
-from clustering_protocols.quality.rows import of_rows
-from clustering_protocols.quality.runs import across
+from clustering_protocols.quality.rows import figures_of_rows
+from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import field as field_words
@@ -76,7 +76,7 @@ class DistanceDecoder:
             rows = slice(begin, begin + field_words.BLOCK)
             pieces = [part[rows] for part in parts]
             total = scratch[: len(pieces[0])]
-            if not _consistent(self._checks, pieces, total):
+            if not _are_consistent(self._checks, pieces, total):
                 raise _contradiction(self.params, self.slots, self.answers)
             total.fill(0)
             maths.add_combination(total, self._weights, pieces[: len(self._weights)])
@@ -84,7 +84,7 @@ class DistanceDecoder:
         return squared
 
 
-def _consistent(
+def _are_consistent(
     checks: maths.Matrix, pieces: Sequence[WordArray], total: WordArray
 ) -> bool:
     """Return whether all checks give zero; total is overwritten."""
@@ -110,7 +110,7 @@ def _weights(
     share_points = maths.share_points(len(slots))
     points = [share_points[slots.index(slot)] for slot in order]
     weights = maths.build_decoding_weights(params.segments, points[:n_values])
-    return weights, maths.checks(points, n_values), order
+    return weights, maths.build_checks(points, n_values), order
 
 
 def _contradiction(
@@ -140,7 +140,7 @@ def _agree_without(
     parts = [answers[slot] for slot in order]
     scratch: WordArray = np.empty(len(parts[0]), dtype=np.uint64)
     return all(
-        _consistent(checks, [part[rows] for part in parts], block)
+        _are_consistent(checks, [part[rows] for part in parts], block)
         for rows, block in maths.blocks(scratch)
     )
 
@@ -196,7 +196,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
             figures = figures_of(X, result, silhouette=silhouette)
             runs.append(_build_run(session, params, result, figures, bits))
         if params.algorithm == "kmeans" and params.features == "embedding":
-            runs = across(session, X, [params.k for params in session.runs], runs)
+            runs = compare_runs(session, X, [params.k for params in session.runs], runs)
         return Finish(runs=runs)
 
 
@@ -206,7 +206,7 @@ def figures_of(
     """Return the figures of clusters of rows X (n, width); None if all rows are noise."""
     if not (result.labels >= 0).any():
         return None
-    return of_rows(
+    return figures_of_rows(
         X,
         result.labels,
         memberships=result.memberships,
@@ -305,9 +305,9 @@ def build_clustering_input(
     X: float64 (n, width); rows with these distances.
     """
     takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
-    in_linear_size = takes_rows or params.algorithm in {"spectral", "dbscan"}
+    can_take_rows = takes_rows or params.algorithm in {"spectral", "dbscan"}
     if params.features == "embedding" and (
-        takes_rows or (params.distances == "landmarks" and in_linear_size)
+        takes_rows or (params.distances == "landmarks" and can_take_rows)
     ):
         return ClusteringInput(rows=X)
     if squared is None:

@@ -100,7 +100,7 @@ def build_decoding_weights(segments: int, points: Sequence[int]) -> list[int]:
     return [sum(column) % P for column in zip(*values, strict=True)]
 
 
-def checks(points: Sequence[int], n_values: int) -> Matrix:
+def build_checks(points: Sequence[int], n_values: int) -> Matrix:
     """Return rows of weights with which consistent answers add up to zero.
 
     They are rows of the dual of the Reed-Solomon code of length N and dimension R: v_j
@@ -271,7 +271,7 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
     """
     points = points.copy()
     for size in range(1, points.shape[1] + 1):
-        x = _nearly_normal(size, stream)
+        x = _nearly_normal_numbers(size, stream)
         sign = 1.0 if x[0] > 0 else -1.0
         v = x.copy()
         v[0] += sign * sqrt(_sum_in_order(np.square(x)))
@@ -281,7 +281,7 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
     return points
 
 
-def _nearly_normal(size: int, stream: KeyedStream) -> FloatArray:
+def _nearly_normal_numbers(size: int, stream: KeyedStream) -> FloatArray:
     """Return numbers (size,) of mean 0: exact sums of twelve uniform 32-bit numbers."""
     words = stream.words(_SUMMANDS * size).reshape(_SUMMANDS, size) >> np.uint64(32)
     # w + 1/2, doubled to be an integer: its mean is exactly 2^32
@@ -301,7 +301,7 @@ def field_distances(
 
     Z: uint64 (n, width); residues in [0, p).
     engine: works on stripes of rows with nearly equal numbers of pairs.
-    first: i is one of this many first rows; any row by default.
+    first: i is among this many first rows; by default among all rows.
 
     Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the order
         of :func:`scipy.spatial.distance.pdist`.

@@ -190,13 +190,11 @@ class OmniFC(Params):
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """With ranges 'declared', refuse fields without any, and bits beyond these."""
+        """With ranges 'declared', refuse fields without ranges, and too many bits."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
-            declared = units.build_declared_scale(
-                self.scaling, Ranges.of(dictionary[0])
-            )
-            units.bits_for(self.bits, declared.ranges)
+            scale = units.build_declared_scale(self.scaling, Ranges.of(dictionary[0]))
+            units.bits_for(self.bits, scale.ranges)
 
     @property
     def k(self) -> int:

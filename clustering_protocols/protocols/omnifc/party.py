@@ -45,7 +45,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     def reply(
         self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
-        """Send f_x(β_j) of each row x to party j in an envelope; remember own shares."""
+        """Send f_x(β_j) of each row x to party j in an envelope; keep this party's."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
@@ -111,7 +111,7 @@ def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArra
 
 
 def _check_memory(context: OmniContext) -> None:
-    """Check memory for the next, larger round, before any share has been sent."""
+    """Refuse, before shares are sent, a next round that would take too much memory."""
     params, session = context.session.params, context.session
     n, d = limits.n_rows(session), limits.n_features(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))

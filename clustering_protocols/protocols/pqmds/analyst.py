@@ -9,8 +9,8 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
-from clustering_protocols.quality.around_means import of_clustering
-from clustering_protocols.quality.runs import across
+from clustering_protocols.quality.around_means import figures_of_clustering
+from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
@@ -45,7 +45,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
         Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))
         runs = [_run(session, params, Z) for params in session.runs]
         numbers = [params.n_clusters for params in session.runs]
-        return Finish(runs=across(session, Z, numbers, runs))
+        return Finish(runs=compare_runs(session, Z, numbers, runs))
 
 
 def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Run:
@@ -69,5 +69,5 @@ def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Ru
         inertia=clustering.inertia,
         n_codes=begin,
     )
-    figures = of_clustering(Z, clustering, engine)
+    figures = figures_of_clustering(Z, clustering, engine)
     return Run(results=results, summary=summary, figures=figures)

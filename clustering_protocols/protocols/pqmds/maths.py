@@ -13,7 +13,7 @@ the values i … j-1 (by three prefix sums). These costs satisfy the quadrangle 
   candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
   concave one-dimensional dynamic programming", 1990);
 - the least cost is convex in the number of links, so some penalty gives k links; if paths
-  with fewer and with more links are equally short, they can be joined to one of k links
+  with fewer and more links are equally short, they can be joined into one of k links
   (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in graphs
   with the concave Monge property", 1994).
 
@@ -41,7 +41,7 @@ _LANES: Final = 4  # features per pass in C, padded with zeros
 
 
 class QuantisedRows(NamedTuple):
-    """Centres (size, d), and the number of its centre for each row (n,)."""
+    """Centres (size, d), and the number (n,) of each row's centre."""
 
     centres: FloatArray
     codes: IntArray
@@ -249,7 +249,7 @@ def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
     """Return a path of ``size`` links: the beginning of ``shorter``, the end of ``longer``.
 
     At a link of ``longer`` that lies within a link of ``shorter``, the paths can exchange
-    their ends at no cost. There is one at which the numbers of links add up to ``size``.
+    their ends at no cost. At one such link, the numbers of links add up to ``size``.
     """
     ahead = len(longer) - 1 - size
     shifted = longer[ahead : ahead + len(shorter)]
@@ -295,8 +295,8 @@ class Codebook(NamedTuple):
     def bounds(self) -> FloatArray:
         """Return least and largest value (c, 2) of each coordinate.
 
-        A coordinate in which all centres are equal gets the bounds of the last one before
-        in which they differ, so that noise hides it equally well.
+        A coordinate in which all centres are equal gets the bounds of the last one
+        before it in which they differ, so that noise hides it equally well.
         """
         low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
         last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))

@@ -121,7 +121,7 @@ class ProductQuantisation(AlignedParams):
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if noise is added: ranges of rows disclose them."""
+        """Refuse fields without ranges if noise is added: ranges of rows show rows."""
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_bounded(dictionary, option, wide=True)

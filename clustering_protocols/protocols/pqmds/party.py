@@ -29,24 +29,24 @@ from .maths import EncodedRows
 from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
 _SAMPLE: Final = 4096  # rows of the self-check, enough for two digits
-_FEW_ROWS: Final = 20  # rows per centre; with fewer, cells are a handful of people
+_FEW_ROWS: Final = 20  # rows per centre; with fewer, cells hold a handful of people
 
 
 def compute_recovery(
-    X: FloatArray, codes: FloatArray, cells: Sequence[tuple[slice, int]]
+    X: FloatArray, codes: FloatArray, subspaces: Sequence[tuple[slice, int]]
 ) -> FloatArray:
     """Return the attack's R² for each feature that varies.
 
     X: float64 (n, m).
     codes: float64 (n, s).
-    cells: the features of each subspace, and its number of columns of codes.
+    subspaces: the features of each, and its number of columns of codes.
     """
     step = -(-len(X) // _SAMPLE)
     X, codes = X[::step], codes[::step]
-    ends = np.cumsum([width for _, width in cells])[:-1]
+    ends = np.cumsum([width for _, width in subspaces])[:-1]
     parts = np.split(codes, ends, axis=1)
     recoveries = []
-    for part, (features, _) in zip(parts, cells, strict=True):
+    for part, (features, _) in zip(parts, subspaces, strict=True):
         subspace = X[:, features]
         for values in subspace.T[subspace.std(axis=0) > 0]:
             if part.shape[1] > 1:
@@ -136,8 +136,8 @@ class Encoder(
             )
         X = matrix(data)
         encoded, codes = _encode_rows(context, X)
-        cells = subspaces_of(params, X.shape[1])
-        recoveries = compute_recovery(X, codes, cells)
+        subspaces = subspaces_of(params, X.shape[1])
+        recoveries = compute_recovery(X, codes, subspaces)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
         return Reply(
@@ -155,7 +155,7 @@ class Encoder(
                 **notes(params, recoveries, largest, len(X)),
                 **_privacy_notes(context, params.privacy),
             },
-            asks=_build_question(context, cells),
+            asks=_build_question(context, subspaces),
         )
 
     def conclude(
@@ -179,7 +179,9 @@ class Encoder(
         )
 
 
-def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -> str:
+def _build_question(
+    context: PqmdsContext, subspaces: Sequence[tuple[slice, int]]
+) -> str:
     """Return the question about subspaces with the columns of a single field, or "".
 
     Levels of a category are exposed: rows with the same code have the same level. No
@@ -190,7 +192,7 @@ def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -
     noisy = params.privacy.mechanism != "none"
     if plan is None or noisy or params.sub_dim == 1 or context.choices.get(ONE_FIELD):
         return ""
-    groups = [set(plan.sources[features]) for features, _ in cells]
+    groups = [set(plan.sources[features]) for features, _ in subspaces]
     fields = sorted({name for group in groups if len(group) == 1 for name in group})
     if not fields:
         return ""

@@ -1,7 +1,7 @@
 """Differential privacy of all that a party uploads of its rows.
 
 Two tables that differ in the row of one person, with the same ids, give uploads that
-cannot be told apart beyond the budget. Every code of a person costs its share: codes of
+cannot be told apart beyond the budget. Every code of a person spends a share: codes of
 all coordinates, subspaces and parties are about the same people and add up; those of
 different people do not.
 
@@ -32,7 +32,7 @@ from . import maths
 from .maths import EncodedRows
 from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
-_PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
+_ROWS_PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
 
 
 def spread(ranges: Ranges) -> FloatArray:
@@ -60,7 +60,7 @@ def encode(
         middle = (ranges.low + ranges.high) / 2
         divisor = spread(ranges) if units is None else units
         low, high, rows = ((values - middle) / divisor for values in (low, high, rows))
-    n_samples = _PER_CENTRE * params.codebook_size
+    n_samples = _ROWS_PER_CENTRE * params.codebook_size
     books, codes = [], []
     for features, width in subspaces_of(params, X.shape[1]):
         size = features.stop - features.start

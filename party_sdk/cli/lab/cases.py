@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import scores
 from clustering_protocols.numerics.data_source import keep_rows, matrix
-from clustering_protocols.quality.runs import says_one
+from clustering_protocols.quality.runs import favours_one_cluster
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import ANALYST
 from clustering_protocols.simulation.session import SIMULATION
@@ -128,7 +128,9 @@ class Case:
             "chosen": session.runs[session.chosen].n_clusters,
             "chosen_by": evaluation and evaluation.rule(session.results[0].figures),
             # whether the gap statistic finds only one cluster
-            "no_clusters": says_one([r.figures for r in session.runs if r.figures]),
+            "no_clusters": favours_one_cluster(
+                [r.figures for r in session.runs if r.figures]
+            ),
             "warnings": list(session.warnings),
             "fidelity": session.fidelity,
             "pooled_agreement": session.pooled_agreement,

@@ -36,7 +36,7 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     """
     # imported here, since it needs arrays
     from clustering_protocols.numerics.metrics import Figures
-    from clustering_protocols.quality.runs import says_one
+    from clustering_protocols.quality.runs import favours_one_cluster
     from coterie_pages.formatting import number, shown_figures
 
     if not runs:
@@ -49,7 +49,7 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
         k = f"{run.n_clusters}{' *' * run.chosen}"
         rows.append([k, *(number(run.figures[name]) for name in names), *sizes])
     yield from align_columns(rows)
-    if "gap" in names and says_one(
+    if "gap" in names and favours_one_cluster(
         [Figures.model_validate(run.figures) for run in runs]
     ):
         yield no_clusters()

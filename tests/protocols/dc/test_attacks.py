@@ -85,18 +85,18 @@ def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
 
 def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
     kept: dict[str, Any] = {}
-    rebuild, notes = party.rebuild, party.Rebuilt.notes
+    rebuild, notes = party.rebuild, party.RebuildScore.notes
 
     def subscribe(anchors: Any, images: Any, rows: Any) -> Any:
         kept.setdefault("anchors", anchors)
         return rebuild(anchors, images, rows)
 
-    def noting(self: party.Rebuilt) -> dict[str, Any]:
+    def noting(self: party.RebuildScore) -> dict[str, Any]:
         kept.setdefault("notes", notes(self))
         return notes(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(party, "rebuild", subscribe)
-        patch.setattr(party.Rebuilt, "notes", noting)
+        patch.setattr(party.RebuildScore, "notes", noting)
         simulation.run(DataCollaboration(n_clusters=2), parts.layout, parts.data, SEED)
     return kept["notes"], kept["anchors"]

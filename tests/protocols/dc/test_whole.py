@@ -27,7 +27,7 @@ from clustering_protocols.protocols.dc import (
     protocol,
 )
 from clustering_protocols.protocols.dc.common_space import CommonSpace
-from clustering_protocols.quality.around_means import of_clustering
+from clustering_protocols.quality.around_means import figures_of_clustering
 from clustering_protocols.terms.terms import Layout
 
 
@@ -150,7 +150,7 @@ def test_the_analyst_holds_no_copy_of_the_common_space(
     X_hat = CommonSpace.of(cells, maps)
     starts = draw_starts(X_hat, 4, 2, rng)
     found = kmeans(X_hat, starts, params.max_iter)
-    of_clustering(X_hat, found)
+    figures_of_clustering(X_hat, found)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     n_bytes = 8 * n * X_hat.shape[1]

@@ -28,7 +28,7 @@ from clustering_protocols.protocols.dc import (
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.quality.around_means import of_clustering
+from clustering_protocols.quality.around_means import figures_of_clustering
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.simulation import Session
@@ -260,9 +260,9 @@ def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
 ) -> None:
     X_hat, _, _ = common_space((130, 1, 300))
     found = kmeans(X_hat, np.array([[0, 50, 200]]), 50)
-    expected = of_clustering(whole(X_hat), found)
+    expected = figures_of_clustering(whole(X_hat), found)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
-    told = [of_clustering(X_hat, found, engine) for engine in ENGINES.values()]
+    told = [figures_of_clustering(X_hat, found, engine) for engine in ENGINES.values()]
     assert len({each.model_dump_json() for each in told}) == 1
     known = {
         name: value for name, value in expected.values.items() if value is not None
@@ -283,7 +283,7 @@ def test_kernels_bind_little_that_grows_with_rows(
         X_hat, _, _ = common_space((n, n // 2))
         found_in(X_hat, engine, k=2)
         found = kmeans(X_hat, np.array([[0, 1]]), 5, engine)
-        of_clustering(X_hat, found, engine)
+        figures_of_clustering(X_hat, found, engine)
         magnitudes.check_blocks("Rows", X_hat, engine)
         bound.append(engine.bound)
     assert bound[1] < bound[0] + 2000

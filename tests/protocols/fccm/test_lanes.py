@@ -187,5 +187,5 @@ def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:
     """Its move may be at most the tolerance there, and a last digit more here."""
     params = made(tol=1e-6, max_iter=9)
     moved = 1e-6 + np.array([0.0, 0.9e-9, 1.1e-9, 1.0])
-    found = site_state.may_rest(params, np.array([3, 3, 3, 9]), moved)
+    found = site_state.have_converged(params, np.array([3, 3, 3, 9]), moved)
     assert found.tolist() == [True, True, False, True]

@@ -170,7 +170,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     while not any(overflows(s, slot) for slot in s.data):
         s.turn()
     who = [slot for slot in s.data if overflows(s, slot)]
-    total = analyst.add_tagged(
+    total = analyst.add_tagged_shares(
         packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
     )
     tell(s, lambda _: {"overflowed": [], "total": total})

@@ -18,7 +18,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.simulation import SimulationResult
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import (
@@ -131,7 +131,7 @@ def one_more(s: Any) -> dict[str, Any]:
     return {
         "updates": np.array([[number + 1, given[0].round, given[0].attempt]]),
         "cohorts": np.ones((1, len(given)), np.uint8),
-        "totals": add_tagged(each.words for each in given)[None],
+        "totals": add_tagged_shares(each.words for each in given)[None],
     }
 
 

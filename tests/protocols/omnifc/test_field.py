@@ -128,7 +128,7 @@ def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) 
     weights = maths.build_decoding_weights(segments, used)
     found = sum(w * value(x) for w, x in zip(weights, used, strict=True)) % P
     assert found == sum(map(value, maths.data_points(segments))) % P
-    for row in maths.checks(used, needed):
+    for row in maths.build_checks(used, needed):
         assert sum(w * value(x) for w, x in zip(row, used, strict=True)) % P == 0
 
 

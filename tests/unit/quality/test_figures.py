@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.quality.rows import of_rows
+from clustering_protocols.quality.rows import figures_of_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 SETS = {
@@ -19,7 +19,7 @@ SETS = {
 
 
 def figures(X: FloatArray, labels: IntArray, **more: FloatArray) -> Figures:
-    return of_rows(X, labels, silhouette=True, **more)
+    return figures_of_rows(X, labels, silhouette=True, **more)
 
 
 def partitions(X: FloatArray) -> dict[str, IntArray]:
@@ -111,7 +111,7 @@ def test_means_that_coincide_and_rows_on_their_means() -> None:
 def test_more_rows_than_fit_a_block() -> None:
     X = np.random.default_rng(3).normal(size=(9001, 3)) + 1e4
     labels = (X[:, 0] > 1e4).astype(np.int64)
-    found = of_rows(X, labels, silhouette=True)
+    found = figures_of_rows(X, labels, silhouette=True)
     assert found.calinski_harabasz == pytest.approx(
         sk.calinski_harabasz_score(X, labels), rel=1e-9
     )

@@ -13,7 +13,13 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols import simulation
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.quality.runs import Gap, agreement, gaps, says_one, stability
+from clustering_protocols.quality.runs import (
+    Gap,
+    agreement,
+    favours_one_cluster,
+    gaps,
+    stability,
+)
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -78,7 +84,7 @@ def test_rows_without_structure_are_one_cluster(kind: str) -> None:
             else draw.normal(size=(200, 3))
         )
         X = X @ draw.normal(size=(3, 3)) if kind == "correlated" else X
-        said.append(says_one(runs_of(gaps(X, [2], rng(100 + seed)))))
+        said.append(favours_one_cluster(runs_of(gaps(X, [2], rng(100 + seed)))))
     assert said.count(True) >= 19
 
 
@@ -96,7 +102,7 @@ def runs_of(found: list[Gap]) -> list[Figures]:
 
 def test_one_cluster_is_compared_with_every_other_number() -> None:
     def said(*values: float, stability: float | None = None) -> bool | None:
-        return says_one(
+        return favours_one_cluster(
             [
                 Figures(
                     n_clusters=k,
@@ -123,7 +129,7 @@ def test_far_clusters_are_not_one_whatever_their_pairs_say(k: int) -> None:
     centres = 5 * np.column_stack([np.cos(turns), np.sin(turns), turns])
     X, _ = make_blobs(210, centers=centres, cluster_std=0.5, random_state=1)
     found = gaps((X - X.mean(axis=0)) / X.std(axis=0), range(2, 9), rng())
-    assert says_one(runs_of(found)) is False
+    assert favours_one_cluster(runs_of(found)) is False
 
 
 @pytest.mark.parametrize(

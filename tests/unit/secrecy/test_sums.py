@@ -26,7 +26,7 @@ from clustering_protocols.secrecy.fixed_point import (
     RING_BITS,
     FixedPoint,
 )
-from clustering_protocols.secrecy.masks import add_all, add_stream, add_tagged
+from clustering_protocols.secrecy.masks import add_all, add_stream, add_tagged_shares
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum, mask
 from clustering_protocols.shared_stages.secrets import ColumnSecret
 from tests.unit.secrecy.crowds import told_otherwise, views
@@ -320,7 +320,7 @@ def of(crowd: Crowd, name: str = "a") -> MaskedSum:
 
 
 def total_of(crowd: Crowd, given: dict[str, Any]) -> WordArray:
-    return add_tagged(
+    return add_tagged_shares(
         SUM.share(view, words_of(given[slot]), of(crowd))
         for slot, view in crowd.items()
     )
