@@ -1,10 +1,10 @@
-"""Holds what the locks pin against what is known of its weaknesses, by pip-audit.
+"""Checks the versions that the lock files pin for known weaknesses, with pip-audit.
 
     make audit
 
-Exit code 0: no advisory is known. 1: there is one, or several. 3: there was no data for
-all or some of it, and nothing can be said. Of a version that is known to be weak, the
-source of data has to know an advisory too: else what it does not say means nothing.
+Exit code 0: no advisory is known. 1: at least one is known. 3: there was no data on all
+or some versions. The source of data is asked about a version that is known to be weak,
+too: if it has no advisory on that one, its silence about others means nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Pins = Mapping[str, str]
 
 
 def pinned(locks: Iterable[Path]) -> list[Pins]:
-    """Return all that the locks pin, each version once and no name twice in a part."""
+    """Return the pins of all locks in parts, none of which pins a name twice."""
     parts: list[dict[str, str]] = []
     pins = {pin for lock in locks for pin in _PIN.findall(lock.read_text())}
     for name, version in sorted(pins):
@@ -45,14 +45,14 @@ def pinned(locks: Iterable[Path]) -> list[Pins]:
 
 
 def ask(program: str, pins: Pins) -> list[dict[str, Any]]:
-    """Return what pip-audit says of each; nothing where it could not ask."""
+    """Return what pip-audit says of each pin; an empty list if it got no answer."""
     with TemporaryDirectory() as folder:
-        asked = Path(folder) / "pins.txt"
-        asked.write_text("".join(f"{n}=={v}\n" for n, v in pins.items()))
+        requirements = Path(folder) / "pins.txt"
+        requirements.write_text("".join(f"{n}=={v}\n" for n, v in pins.items()))
         words = ["--no-deps", "--disable-pip", "--format", "json"]
         try:
             answer = subprocess.run(
-                [program, "--requirement", str(asked), *words],
+                [program, "--requirement", str(requirements), *words],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=_SECONDS,
@@ -64,20 +64,20 @@ def ask(program: str, pins: Pins) -> list[dict[str, Any]]:
 
 
 def has_data(program: str) -> bool:
-    """Return whether the source of data knows what everybody does."""
+    """Return whether the source of data has an advisory on the known weak version."""
     return any(each.get("vulns") for each in ask(program, KNOWN_WEAK))
 
 
 def advisories(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each advisory."""
     for each in answers:
-        for known in each.get("vulns", []):
-            mended = ", ".join(known.get("fix_versions", [])) or "no release"
-            yield f"{each['name']} {each['version']}: {known['id']}; mended in {mended}"
+        for entry in each.get("vulns", []):
+            mended = ", ".join(entry.get("fix_versions", [])) or "no release"
+            yield f"{each['name']} {each['version']}: {entry['id']}; mended in {mended}"
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print what is known of what the locks pin; return the exit code."""
+    """Print the advisories on the pinned versions; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", help="pip-audit")
     parser.add_argument("locks", nargs="+", type=Path)
@@ -94,13 +94,13 @@ def main(words: list[str] | None = None) -> int:
     answers = [answer for part in parts for answer in ask(given.program, part)]
     found = list(advisories(answers))
     known = {(each["name"], each.get("version")) for each in answers if "vulns" in each}
-    asked = {pin for part in parts for pin in part.items()}
-    left = sorted(f"{name} {version}" for name, version in asked - known)
+    pins = {pin for part in parts for pin in part.items()}
+    unanswered = sorted(f"{name} {version}" for name, version in pins - known)
     print("\n".join(found) or "No advisory is known of what was audited.")
-    print(f"Audited: {len(known)} of {len(asked)} pinned versions.")
-    if left:
-        print(f"No data on {', '.join(left)}. Run 'make audit' again. {_BY_HAND}")
-    return FOUND if found else NO_DATA if left else CLEAN
+    print(f"Audited: {len(known)} of {len(pins)} pinned versions.")
+    if unanswered:
+        print(f"No data on {', '.join(unanswered)}. Run 'make audit' again. {_BY_HAND}")
+    return FOUND if found else NO_DATA if unanswered else CLEAN
 
 
 if __name__ == "__main__":

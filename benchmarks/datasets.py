@@ -13,8 +13,8 @@ from coterie.datasets import BUNDLED, SOURCES, MissingDataset as MissingDataErro
 
 __all__ = ["BUNDLED", "SOURCES", "MissingDataError", "load", "sample"]
 
-# Sets of the papers that no benchmark has had so far: their rows are measured where the
-# files are.
+# Sets of the papers whose files no benchmark has had so far: the rows of these sets in
+# the tables are measured on a machine that has the files.
 FURTHER = {
     "s2_deric": "clustering-benchmark: s-set2",
     "statlog": "UCI: Statlog (Landsat Satellite)",
@@ -38,7 +38,7 @@ def load(name: str) -> datasets.Dataset:
 
 
 def sample(name: str, rows: int, seed: int = 0) -> tuple[Any, Any]:
-    """Return at most so many rows of a set, drawn without replacement."""
+    """Return at most `rows` rows of a set with classes, drawn without replacement."""
     X, y = load(name)
     drawn = np.random.default_rng(seed).permutation(len(X))[:rows]
     return X[drawn], y[drawn]

@@ -1,4 +1,4 @@
-"""What `make demo` runs: the whole product on this machine, in processes of its own.
+"""What `make demo` runs: the whole product on this machine, each role in a process.
 
 An analyst on SQLite and four parties (two row groups × two column groups) speak HTTP to
 each other, each party knowing its own file only. The demo knows all files and the
@@ -42,13 +42,13 @@ SEED: Final = 1
 SESSION: Final = "demo"
 LAYOUT: Final = Layout.lattice(2, 2)
 PARAMS: Final = DataCollaboration(n_clusters=2, dimensions="all_but_one")
-# of chance: every run prints the same numbers
+# not drawn by chance: every run prints the same numbers
 KEYS: Final = simulation.entropies(SEED, SESSION, LAYOUT.names)
 ANALYST: Final = Institution.derive(bytes(32))
 COTERIE: Final = [sys.executable, "-P", "-m", "party_sdk.cli"]
 
 
-def play_all(folder: Path) -> None:
+def play_demo(folder: Path) -> None:
     """Run the demo; print fidelity and where labels and reports are."""
     begin = time.monotonic()
     held = deal_tables(folder)
@@ -110,7 +110,7 @@ def take_part(folder: Path, session: CoordinatedSession) -> None:
         words += ["--data", str(folder / "data" / f"{slot}.csv")]
         words += ["--id-column", "patient", "--labels", str(labels / f"{slot}.csv")]
         words += ["--entropy-file", str(entropy), *accept]
-        words += ["--guard", "least_known=0"]  # all of them are made up here
+        words += ["--guard", "least_known=0"]  # every institution here is made up
         with (home / f"{slot}.log").open("wb") as log:
             parties[slot] = subprocess.Popen(
                 words, stdout=subprocess.DEVNULL, stderr=log
@@ -151,12 +151,12 @@ def write_reports(folder: Path, url: str, key: str) -> Mapping[str, Path]:
 
 
 def last_line(text: str) -> str:
-    """Return where the reason stands, in an error of a command and in a traceback."""
+    """Return the last line, where a command's error or a traceback gives the reason."""
     return (text.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
 def check_labels(played: SimulatedSession, folder: Path) -> None:
-    """Raise Unavailable unless what parties wrote are the simulation's labels."""
+    """Raise Unavailable if labels that a party wrote differ from the simulation's."""
     for slot, result in zip(LAYOUT.names, played.results, strict=True):
         written = read_column(folder / "labels" / f"{slot}.csv", "label")
         if not np.array_equal(np.array(written, dtype=np.int64), result.labels):
@@ -167,7 +167,7 @@ def check_labels(played: SimulatedSession, folder: Path) -> None:
 
 
 def table_lines(held: Deal, played: SimulatedSession) -> Iterator[str]:
-    """Yield the fidelity of what each party finds alone, and of the session."""
+    """Yield a table: the fidelity of each party alone, and of the session."""
     pooled, labels = played.whole.pooled, played.whole.labels
     rows = {slot.name: held.parts.rows[slot.row] for slot in LAYOUT.slots}
     reference = catalogue.protocol_of(PARAMS).reference()
@@ -205,7 +205,7 @@ def main(out: Path) -> None:
     and 30 features. Two parties hold 15 features of one half of the people, two hold the
     same features of the other half.
     """
-    play_all(out.resolve())
+    play_demo(out.resolve())
 
 
 if __name__ == "__main__":

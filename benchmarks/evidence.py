@@ -3,17 +3,17 @@
     python -m benchmarks.evidence [--only PART …] [--check]
 
 Parts are ``fidelity``, the tables of the papers (``dc``, ``llf``, ``fccm``, ``omnifc``,
-``pqmds``) and ``baselines``; each writes a CSV file under ``docs/evidence``.
-From all files follow the page, its pictures and a table in README; ``--only`` with nothing
-behind it writes these again. Sets that are not here are named, and what was measured on
-them stays as it is.
+``pqmds``), ``baselines`` and ``peers``; each writes a CSV file under ``docs/evidence``.
+The page, its pictures and a table in README are made from all these files; ``--only``
+without a part measures nothing and makes just these again. If a set is not on this
+machine, the program says so, and what was measured on the set stays.
 
-``--check`` writes nothing. It holds page, pictures and every number on the page to the
-files, measures the first draw of every cell of papers and baselines again, and ends with 1
-where one differs. Fidelity is not measured again here; a test does it for small sets.
+``--check`` writes nothing. It compares page, pictures and every number on the page with
+the files, measures the first draw of every cell of papers and baselines again, and ends
+with 1 if one differs. Fidelity is not measured again; a test does it for small sets.
 
-Cells are measured with the matrix products of a processor with AVX2, also on a newer one:
-k-means of whole numbers meets ties, and the last bit of a distance decides them.
+Cells are measured with the matrix products of a processor with AVX2, also on newer
+ones: k-means of whole numbers meets ties, which the last bit of a distance decides.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import evidence_fidelity, evidence_page, evidence_pictures
 from benchmarks.beside import __main__ as beside
-from benchmarks.papers.cells import Row, here, read, rows, write
+from benchmarks.papers.cells import Row, at_hand, read, rows, write
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "evidence.md"
 README: Final = ROOT / "README.md"
 FILES: Final = ROOT / "docs" / "evidence"
-# Draws of each table, and how many of them are measured again: of `fccm` all, because
-# its cells are the best and the mean of starts.
+# Draws of each table, and how many of them a check measures again: all those of `fccm`,
+# because its cells are the best and the mean of starts.
 DRAWS: Final = {
     "dc": 8,
     "llf": 4,
@@ -54,22 +54,22 @@ DRAWS: Final = {
     "pqmds": 10,
     "baselines": 2,
 }
-AGAIN: Final = dict.fromkeys(DRAWS, 1) | {"fccm": 50}
+DRAWS_AGAIN: Final = dict.fromkeys(DRAWS, 1) | {"fccm": 50}
 PARTS: Final = ("fidelity", *DRAWS, "peers")
 N_ROWS, N_SPLITS = 600, 3
-ALIKE: Final = 0.02  # libraries round differently; a label or two may move
+TOLERANCE: Final = 0.02  # libraries round differently; a label or two may move
 _TABLE: Final = re.compile(
     r"(?<=<!-- evidence -->\n).*?(?=\n<!-- end of evidence -->)", re.DOTALL
 )
 
 
 def load() -> dict[str, Sequence[Row]]:
-    """Return the lines of all files, by their names."""
+    """Return the lines of each CSV file, by the name of the file."""
     return {path.stem: read(path) for path in sorted(FILES.glob("*.csv"))}
 
 
 def conditions() -> list[Row]:
-    """Return what the figures were measured on: nothing that names the machine."""
+    """Return what the figures were measured with, except what names the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     values = {
         "processors": os.cpu_count(),
@@ -91,7 +91,7 @@ def conditions() -> list[Row]:
 
 
 def cells_of(part: str, draws: int) -> list[Row]:
-    """Return the lines of a table of the papers, or of their baselines."""
+    """Measure the cells of a paper's tables or of the baselines; return their lines."""
     name = part if part == "baselines" else f"{part}_tables"
     module = importlib.import_module(f"benchmarks.papers.{name}")
     warnings.simplefilter("ignore")  # of scikit-learn, about graphs and convergence
@@ -105,7 +105,7 @@ def key(line: Row) -> tuple[str, str, str]:
 
 
 def keep(part: str, measured: Sequence[Row]) -> None:
-    """Write what was measured into the file of its part, beside other sets."""
+    """Write what was measured into its part's file; keep the lines of other sets."""
     path = FILES / f"{part}.csv"
     identify = evidence_fidelity.case_of if part == "fidelity" else key
     stored = read(path) if path.exists() else []
@@ -117,7 +117,7 @@ def keep(part: str, measured: Sequence[Row]) -> None:
 
 @contextmanager
 def processes() -> Iterator[ProcessPoolExecutor]:
-    """Lend two processes that import numpy for the same kind of processor."""
+    """Yield a pool of two processes whose numpy computes for one kind of processor."""
     spawn, environment = get_context("spawn"), {"OPENBLAS_CORETYPE": "Haswell"}
     with patch.dict(os.environ, environment), ProcessPoolExecutor(2, spawn) as pool:
         yield pool
@@ -132,9 +132,9 @@ def measure(parts: Sequence[str]) -> None:
             keep(part, future.result())
             print(f"{part}: {len(future.result())} cells", flush=True)
     if "fidelity" in parts:
-        sets = list(here(evidence_fidelity.SETS))
+        sets = list(at_hand(evidence_fidelity.SETS))
         for row in evidence_fidelity.measure_all(sets, N_SPLITS, N_ROWS):
-            print(evidence_fidelity.shown(row), flush=True)
+            print(evidence_fidelity.text_line(row), flush=True)
             keep("fidelity", [evidence_fidelity.line_of(row)])
     if "peers" in parts:
         folder = ROOT / "build" / "beside"
@@ -145,7 +145,7 @@ def measure(parts: Sequence[str]) -> None:
 
 
 def texts() -> dict[Path, str]:
-    """Return what page, README and pictures have to say, by their paths."""
+    """Return the text that the page, README and each picture must have, by path."""
     measured = load()
     pages = {PAGE: evidence_page.render(measured)}
     table = evidence_page.fidelity_table(measured)
@@ -164,7 +164,7 @@ def publish() -> None:
 
 
 def faults() -> Iterator[str]:
-    """Yield where the page differs from its files."""
+    """Yield a sentence for each text and number that differs from the files."""
     measured = load()
     for path, content in texts().items():
         if path.read_text() != content:
@@ -177,25 +177,25 @@ def faults() -> Iterator[str]:
 
 
 def differences(part: str) -> tuple[int, list[str]]:
-    """Measure first draws again; return how many, and those that are others."""
+    """Measure first draws again; return how many, and a line for each that differs."""
     stored = {key(line): line for line in load()[part]}
-    again = [line for line in cells_of(part, AGAIN[part]) if line["first"]]
-    others = []
+    again = [line for line in cells_of(part, DRAWS_AGAIN[part]) if line["first"]]
+    differing = []
     for line in again:
         known = stored.get(key(line))
         if known is None:
-            others.append(f"{part}, {', '.join(key(line))}: not in the file.")
+            differing.append(f"{part}, {', '.join(key(line))}: not in the file.")
             continue
         was, now = float(known["first"]), float(line["first"])
-        if abs(was - now) > ALIKE * max(1.0, abs(was)):
-            others.append(
+        if abs(was - now) > TOLERANCE * max(1.0, abs(was)):
+            differing.append(
                 f"{part}, {', '.join(key(line))}: {now:g} instead of {was:g}."
             )
-    return len(again), others
+    return len(again), differing
 
 
 def check() -> int:
-    """Print what does not hold; return 1 if anything does not."""
+    """Print each difference; return 1 if there is any, else 0."""
     found = list(faults())
     with processes() as pool:
         parts = [part for part in DRAWS if (FILES / f"{part}.csv").exists()]

@@ -1,13 +1,13 @@
-"""Fidelity, rounds and bytes of every way of every protocol on every set that is here.
+"""Fidelity, rounds and bytes of every way (method) of a protocol, on every set at hand.
 
     python -m benchmarks.evidence_fidelity [--seeds N] [--rows N] [--sets NAME …]
 
 At most N rows of a set are drawn; rows and columns are shuffled by the seed and dealt out
-to four parties: four row groups, four column groups, or two of each. As many clusters as
-classes. Fidelity is the adjusted Rand index between the labels and those of the same
-clustering on the pooled rows from the same start. The objective ratio is that of what a
-way minimises over the pooled method with ten starts; a second one is over the pooled
-method that obeys the session's rules. Prints one line per way and set.
+to four parties: four row groups, four column groups, or two of each. There are as many
+clusters as classes. Fidelity is the adjusted Rand index between the labels and those of
+the same clustering on the pooled rows from the same start. The objective ratio divides
+what a way minimises by the same of the pooled method with ten starts, a second one by
+that of the pooled method under the session's rules. Prints one line per way and set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import SOURCES, sample
-from benchmarks.papers.cells import here
+from benchmarks.papers.cells import at_hand
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.common.suitability import Method
@@ -37,10 +37,10 @@ LAYOUTS = {
     "mixed": Layout.lattice(2, 2),
 }
 SETS = ("iris", "wine", "breast_cancer", "digits", *SOURCES)
-# Sets of co-occurrences or intensities; the first is nothing else.
+# Sets of co-occurrences or intensities, and those that ways for other data do not take.
 COUNTS = ("terrorist", "digits", "mnist", "fmnist", "coil20")
 ONLY_COUNTS = ("terrorist",)
-# With the usual exponent 2 all centroids fall into one in so many dimensions.
+# With this many features, the usual exponent 2 makes all centroids coincide.
 WIDE, EXPONENT = 50, 1.1
 EXPONENTS = {"llf": "fuzzifier", "omnifc": "fuzziness"}
 
@@ -60,12 +60,12 @@ def line_of(row: Row) -> dict[str, str]:
 
 
 def case_of(line: dict[str, str]) -> Case:
-    """Return what a line is of."""
+    """Return the case that a line is about."""
     return line["protocol"], line["way"], line["partitioning"], line["set"]
 
 
-# By distances to landmarks nothing else is learnt, and nothing is advised otherwise: they
-# are rows of the tables, and no ways of their own.
+# Distances to landmarks change neither what is learnt nor what is advised: they are
+# rows of the tables, but no ways of the catalogue.
 LANDMARKS = ("kmeans", "fuzzy_cmeans", "spectral", "dbscan", "hdbscan")
 DENSITY = {"algorithm": "hdbscan"}
 
@@ -87,7 +87,7 @@ def landmark_ways() -> list[Method]:
 
 
 def further_cases(sets: Sequence[str]) -> list[Case]:
-    """Return what is measured of ways that state no agreement, mixtures among them."""
+    """Return the cases of ways that state no agreement: landmarks and mixtures."""
     ways = [
         ("omnifc", way.name, p) for way in landmark_ways() for p in way.partitionings
     ]
@@ -96,7 +96,7 @@ def further_cases(sets: Sequence[str]) -> list[Case]:
 
 
 def cases(sets: Sequence[str]) -> list[Case]:
-    """Return what says how it agrees with pooled rows, on each set that it is for."""
+    """Return the cases of ways that state an agreement, on sets that suit the way."""
     return [
         (name, way.name, partitioning, each)
         for name, known in catalogue.catalogue().items()
@@ -108,7 +108,7 @@ def cases(sets: Sequence[str]) -> list[Case]:
 
 
 def way_of(protocol: str, name: str, partitioning: str) -> Method:
-    """Return the way of a name."""
+    """Return the way of a protocol by its name and partitioning."""
     known = (*catalogue.protocol(protocol).methods, *landmark_ways())
     return next(w for w in known if w.name == name and partitioning in w.partitionings)
 
@@ -124,9 +124,9 @@ def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, An
 
 
 def measure(case: Case, seeds: int, rows: int) -> Row:
-    """Return what is measured of one case; why, where it is refused."""
-    protocol, name, partitioning, which = case
-    X, classes = sample(which, rows)
+    """Return the figures of one case, or why it is refused."""
+    protocol, name, partitioning, set_name = case
+    X, classes = sample(set_name, rows)
     way = way_of(protocol, name, partitioning)
     if way.data == "counts":
         X = X / X.max()
@@ -135,7 +135,7 @@ def measure(case: Case, seeds: int, rows: int) -> Row:
         "protocol": protocol,
         "way": name,
         "partitioning": partitioning,
-        "set": which,
+        "set": set_name,
         "rows": len(X),
         "features": X.shape[1],
     }
@@ -169,7 +169,7 @@ def measure(case: Case, seeds: int, rows: int) -> Row:
 def evaluate(
     params: Any, X: Any, partitioning: str, seed: int
 ) -> tuple[simulation.SessionEvaluation, Objectives | None]:
-    """Return one run, and its objective beside pooled ones."""
+    """Return one run, and its objective compared with pooled ones."""
     layout = LAYOUTS[partitioning]
     parts = simulation.split(X, layout, seed)
     choices = same_units(layout)
@@ -192,12 +192,12 @@ def summarise(found: Sequence[Objectives | None]) -> dict[str, float]:
 
 
 def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
-    """Return choices: all parties hold the same units, however few pixels are lit."""
+    """Return choices that skip the check of units, which all parties of a set share."""
     return {slot: {session_risks.OTHER_UNITS: True} for slot in layout.names}
 
 
 def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
-    """Yield what is measured of all cases, in order, on two processors."""
+    """Yield the figures of all cases, in order, measured by two processes."""
     known = [*cases(sets), *further_cases(sets)]
     with ProcessPoolExecutor(2) as pool:
         waiting = [pool.submit(measure, case, seeds, rows) for case in known]
@@ -205,7 +205,7 @@ def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
             yield future.result()
 
 
-def shown(row: Row) -> str:
+def text_line(row: Row) -> str:
     """Return a line about one case."""
     named = f"{row['partitioning']:10} {row['protocol']:7} {row['way']:13}"
     where = f"{row['set']:14} {row['rows']} × {row['features']}"
@@ -234,8 +234,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     given = parser.parse_args()
-    for row in measure_all(list(here(given.sets)), given.seeds, given.rows):
-        print(shown(row), flush=True)
+    for row in measure_all(list(at_hand(given.sets)), given.seeds, given.rows):
+        print(text_line(row), flush=True)
 
 
 if __name__ == "__main__":

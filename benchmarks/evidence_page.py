@@ -1,4 +1,4 @@
-"""The page docs/evidence.md, its summary, and the table of it in README."""
+"""The text of docs/evidence.md, its summary tables, and the one of them in README."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SPLITS = {
     "mixed": "rows and columns",
 }
 Measured = Mapping[str, Sequence[Row]]
-"""The lines of each CSV file under docs/evidence, by its name."""
+"""The lines of each CSV file under docs/evidence, by the name of the file."""
 
 
 def summarise(measured: Measured) -> dict[str, list[Row]]:
-    """Return the tables of the page that are not files of their own already."""
+    """Return the page's tables that are computed from the measured files, by name."""
     tables = {
         "summary": [
-            _of_protocol(protocol, split, measured["fidelity"])
+            _protocol_row(protocol, split, measured["fidelity"])
             for protocol, split in dict.fromkeys(
                 (row["protocol"], row["partitioning"]) for row in measured["fidelity"]
             )
         ],
         "papers": [
-            _of_paper(name, measured[name]) for name in TABLES if name in measured
+            _paper_row(name, measured[name]) for name in TABLES if name in measured
         ],
     }
     if "baselines" in measured:
@@ -60,9 +60,9 @@ def _beside(measured: Measured) -> Iterator[Row]:
         own = ours.get((part, row["table"], row["set"], quantity))
         if own is None:
             continue
-        further = float(own["ours"]) - float(row["ours"])
+        lead = float(own["ours"]) - float(row["ours"])
         spread = 2 * max(float(own["spread"]), float(row["spread"]))
-        verdict = "alike" if abs(further) <= spread else "worse"
+        verdict = "alike" if abs(lead) <= spread else "worse"
         yield {
             "baseline": baseline,
             **{name: row[name] for name in ("table", "set", "quantity", "paper")},
@@ -71,7 +71,7 @@ def _beside(measured: Measured) -> Iterator[Row]:
             "is near the paper": str(row["verdict"] == "near").lower(),
             "ours": own["ours"],
             "ours spread": own["spread"],
-            "ours is": "better" if verdict == "worse" and further > 0 else verdict,
+            "ours is": "better" if verdict == "worse" and lead > 0 else verdict,
         }
 
 
@@ -88,14 +88,14 @@ def _server(baseline: str, beside: Sequence[Row]) -> Row:
     }
 
 
-def _of_protocol(protocol: str, split: str, rows: Sequence[Row]) -> Row:
+def _protocol_row(protocol: str, split: str, rows: Sequence[Row]) -> Row:
     own = [r for r in rows if (r["protocol"], r["partitioning"]) == (protocol, split)]
     ended = [row for row in own if not row["refused"]]
     several = [row for row in ended if int(row["clusters"]) > 1]
     compared = [row for row in several if row["ratio"]]
 
-    def cell(of: Sequence[Row], figure: str) -> str:
-        return f"{median(float(row[figure]) for row in of):.3f}" if of else ""
+    def median_of(lines: Sequence[Row], figure: str) -> str:
+        return f"{median(float(x[figure]) for x in lines):.3f}" if lines else ""
 
     return {
         "protocol": protocol,
@@ -104,16 +104,16 @@ def _of_protocol(protocol: str, split: str, rows: Sequence[Row]) -> Row:
         "results": str(len(several)),
         "one cluster": str(len(ended) - len(several)),
         "refused": str(len(own) - len(ended)),
-        "fidelity": cell(several, "mean"),
+        "fidelity": median_of(several, "mean"),
         "worst fidelity": f"{min(float(row['least']) for row in several):.3f}",
-        "ratio": cell(compared, "ratio"),
+        "ratio": median_of(compared, "ratio"),
         "worst ratio": f"{max(float(r['worst_ratio']) for r in compared):.3f}"
         if compared
         else "",
     }
 
 
-def _of_paper(name: str, rows: Sequence[Row]) -> Row:
+def _paper_row(name: str, rows: Sequence[Row]) -> Row:
     found = Counter(row["verdict"] for row in rows)
     counts = {v: str(found[v]) for v in ("near", "shown", "stated", "beyond")}
     judged = sum(found.values()) - found["context"]
@@ -121,7 +121,7 @@ def _of_paper(name: str, rows: Sequence[Row]) -> Row:
 
 
 def table(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
-    """Return a table of some columns under other titles."""
+    """Return a Markdown table of some columns, each under its title."""
     lines = [list(columns.values()), ["---"] * len(columns)]
     lines += [[row[column] for column in columns] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -175,14 +175,14 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "Coterie compared with pooled clustering, with the papers of its protocols and their "
-        "baselines, and with other tools."
+        "Coterie compared with pooled clustering, the papers of its protocols, their "
+        "baselines, and other tools."
     )
     yield "<!-- not run: takes five minutes -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
-        "This repeats the first draw of every cell, and checks the page, its pictures and "
-        "its numbers against the files in [evidence/](evidence/), which `make bench` "
-        "writes. "
+        "This repeats the first draw of every cell of the papers and baselines, and "
+        "checks the page, its pictures and its numbers against the files in "
+        "[evidence/](evidence/), which `make bench` writes. "
         f"Measured with {at['processors']} processors, {at['memory_gib']} GiB of memory, "
         f"{at['system']}, Python {at['python']}, Coterie {at['coterie']}, {libraries}. "
         "[Benchmarks](../benchmarks/README.md) says where the data sets come from."
@@ -196,8 +196,8 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"Each method clusters at most {at['rows']} rows of each of {at['sets']} sets, dealt "
         f"out to {at['parties']} parties in {at['splits']} ways, into as many clusters as "
         "the set has classes. *Fidelity* is the adjusted Rand index (ARI) between its labels "
-        "and those of the same clustering of the pooled rows from the same start; *worst* "
-        "is the worst of all sets and draws. Only methods that reduce dimensions at home "
+        "and those of pooled clustering from the same start. Figures are medians over "
+        "sets, *worst* is over all draws. Only methods that reduce dimensions locally "
         "(`dc` by default, `pqmds`) differ from pooled clustering. `mixture` refuses sets "
         "whose rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every "
         "set."
@@ -206,14 +206,14 @@ def _fidelity(measured: Measured) -> Iterator[str]:
     yield _picture("fidelity")
     yield "## Objective"
     yield (
-        "What the method minimises, divided by the best of ten pooled starts: above 1 is "
-        "worse than pooled."
+        "The objective ratio is what a method minimises, divided by the best of ten "
+        "pooled starts; above 1 is worse."
     )
     yield _picture("objective")
     yield "## Bytes and rounds"
     yield (
-        "Bytes that the busiest party sends, divided by those of the whole table; labels are "
-        "median numbers of rounds."
+        "The picture shows bytes sent by the busiest party, divided by those of the "
+        "table, and median rounds."
     )
     yield _picture("bytes")
 
@@ -221,16 +221,17 @@ def _fidelity(measured: Measured) -> Iterator[str]:
 def _papers(measured: Measured) -> Iterator[str]:
     yield "## The papers' tables"
     yield (
-        "A cell is *near* if it differs from the paper by at most two spreads (of our draws, "
-        "or the paper's) and half a printed digit. Otherwise a cause is *shown* by another "
-        "cell that is near, or *stated*; a cell without a cause is *beyond*, as 5 % are "
-        "by chance. Each file has every cell's draws and cause."
+        "A cell is *near* if it differs from the paper by at most two spreads (the larger "
+        "standard deviation, ours or the paper's) plus half a printed digit. Otherwise a "
+        "cause is *shown* by another cell that is near, or *stated*; a cell without a "
+        "cause is *beyond*, as 5 % are by chance. Each file has every cell's draws and "
+        "cause."
     )
     unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured.get(n, ()))]
     if unexplained:
         yield (
             f"More cells are beyond in {' and '.join(unexplained)}, whose papers publish "
-            "neither starts nor samples; their commands end with exit code 1."
+            "neither starts nor samples; their benchmarks end with exit code 1."
         )
     rows = [
         row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}
@@ -257,7 +258,7 @@ def _baselines(measured: Measured) -> Iterator[str]:
         "papers; [beside.csv](evidence/beside.csv) has every cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
-              "better": "ours is better", "worse": "worse",
+              "better": "ours is better", "worse": "ours is worse",
               "reads": "what its server reads"}  # fmt: skip
     yield table(measured["servers"], titles)
     yield (
@@ -276,8 +277,8 @@ def _peers(measured: Measured) -> Iterator[str]:
         "clusters) to each tool, in its own environment: "
         f"{at['peer_updates']} updates of Lloyd's algorithm from the same start, except for "
         "diffprivlib. Bytes are those on its loopback network: a tool in one process "
-        "sends none. *Ratio* is inertia divided by that of pooled scikit-learn from the "
-        "same start, whose labels ARI compares. Seconds include starting the tool."
+        "sends none. *Ratio* (of inertia) and *ARI* (of labels) compare with pooled "
+        "scikit-learn from the same start. Seconds include starting the tool."
     )
     titles = {"peer": "tool", "seconds": "seconds", "cpu": "CPU seconds",
               "bytes": "bytes", "rounds": "rounds", "ratio": "ratio", "ari": "ARI",
@@ -293,12 +294,12 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def missing_numbers(page: str, measured: Measured) -> set[str]:
-    """Return numbers on a page that stand in no file, but for 1 of "above 1"."""
-    stand = {
+    """Return the numbers on a page that are in no file, except the 1 of "above 1"."""
+    stored = {
         number
         for rows in measured.values()
         for row in rows
         for value in row.values()
         for number in _NUMBER.findall(value)
     }
-    return set(_NUMBER.findall(_NOT_PROSE.sub("", page))) - stand - {"1"}
+    return set(_NUMBER.findall(_NOT_PROSE.sub("", page))) - stored - {"1"}

@@ -72,21 +72,21 @@ def _by_way(
 
 
 class _Scale(NamedTuple):
-    """From values to places, along their logarithms if they are."""
+    """A map from values to places, along logarithms if `logarithmic`."""
 
     low: float
     high: float
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """Return where a value lies, from left to right."""
+        """Return the horizontal position of a value."""
         low, high, at = self.low, self.high, value
         if self.logarithmic:
             low, high, at = np.log10([low, high, value])
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * float((at - low) / (high - low))
 
     def ticks(self) -> list[float]:
-        """Return round values; powers of ten along logarithms, if there are several."""
+        """Return round values: powers of ten along logarithms of a decade or more."""
         ends = np.log10([self.low, self.high]) if self.logarithmic else np.zeros(2)
         if ends[1] - ends[0] < 1:
             return ticks(self.low, self.high, count=6)
@@ -100,7 +100,7 @@ def _strips(
     *,
     logarithmic: bool = False,
 ) -> Markup:
-    """Return a line per group with a dot per value and a bar at the mean."""
+    """Return a picture: a strip per group with a dot per value, a bar at the mean."""
     values = [value for group in groups.values() for value in group]
     low, high = min(values), max(values)
     margin = 0.03 * (high - low)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.honest_use [--rows ROWS] [--draws DRAWS]
 
-Tables of scikit-learn, so many rows of them at one home of three, with ids and without.
-In the second session the table has a field more, 5 % of its rows new, or both, and the
-session other parameters, or the same. Clusters of c-means are Lloyd's over the rows of all
-three homes. Prints each kind of pair with its refusals, and fails above one in twenty.
+One of three homes has ROWS rows of a table of scikit-learn, with or without ids. In the
+second session the table is the same, or has a field more, 5 % of new rows, or both; the
+parameters are the same or others. The clusters are Lloyd's over the rows of all homes.
+Prints each kind of pair with its refusals; fails if more than one in twenty is refused.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ MOST: Final = 1 / 20
 
 
 class Table(NamedTuple):
-    """Rows of one home."""
+    """The rows of one home, their columns and their ids."""
 
     rows: FloatArray
     names: tuple[str, ...]
     ids: tuple[str, ...] | None
 
 
-def drawn(rng: np.random.Generator, name: str, n: int) -> FloatArray:
-    """Return so many rows of a table; some are drawn again where it has fewer."""
+def draw_rows(rng: np.random.Generator, name: str, n: int) -> FloatArray:
+    """Return n rows of a table with slight noise, repeated if it has fewer."""
     X: FloatArray = getattr(datasets, f"load_{name}")().data[:, :12]
     found = X[rng.choice(len(X), n, replace=len(X) < n)]
     return found + rng.normal(scale=1e-3, size=found.shape) * X.std(axis=0)
 
 
-def changed(
+def alter(
     rng: np.random.Generator, table: Table, change: str, new: FloatArray
 ) -> Table:
-    """Return the table of the second session, given new rows."""
+    """Return a table as a kind of change leaves it; new: rows to take new ones from."""
     rows, names, ids = table
     n, n_new = len(rows), max(1, len(rows) // 20)
     kept = np.arange(n)
@@ -79,7 +79,7 @@ def changed(
 
 
 def partitions(X: FloatArray, n: int, k: int, seed: int) -> Iterator[IntArray]:
-    """Yield the clusters of the first n rows before each update of Lloyd's."""
+    """Yield the clusters of the first n rows before each update of Lloyd's c-means."""
     Z = (X - X.mean(axis=0)) / X.std(axis=0).clip(1e-9)
     V = Z[np.random.default_rng(seed).choice(len(Z), k, replace=False)]
     for _ in range(100):
@@ -99,7 +99,7 @@ def partitions(X: FloatArray, n: int, k: int, seed: int) -> Iterator[IntArray]:
 def play(
     home: Path, session: str, table: Table, others: FloatArray, given: dict[str, Any]
 ) -> None:
-    """Play one session at a home; GuardRefused if it is refused."""
+    """Play one session at a home; raise GuardRefused if the home refuses it."""
     request = SessionRequest(
         protocol={
             "name": "llf",
@@ -121,20 +121,20 @@ def play(
     history.record(use, rows, policy, summed)
 
 
-def second(
+def refusal_of_second(
     rng: np.random.Generator,
     table: Table,
     change: str,
     others: FloatArray,
     given: dict[str, Any],
 ) -> str:
-    """Return why the second of two sessions is refused; nothing if it is not."""
+    """Return why the second of two sessions is refused; an empty text if it is not."""
     with TemporaryDirectory() as folder:
         home = Path(folder)
-        first = changed(rng, table, CHANGES[0], others)
+        first = alter(rng, table, CHANGES[0], others)
         play(home, "one", first, others, PARAMETERS["the same"])
         try:
-            play(home, "second", changed(rng, table, change, others), others, given)
+            play(home, "second", alter(rng, table, change, others), others, given)
         except GuardRefused as refused:
             return refused.detail
     return ""
@@ -144,17 +144,17 @@ def pairs(n: int, draws: int) -> Iterator[tuple[str, str]]:
     """Yield what changes between two sessions, and why the second is refused, if it is."""
     for draw, name, has_ids in product(range(draws), TABLES, (False, True)):
         rng = np.random.default_rng(draw)
-        X = drawn(rng, name, 3 * n)
+        X = draw_rows(rng, name, 3 * n)
         names = tuple(f"x{number}" for number in range(X.shape[1]))
         ids = tuple(map(str, range(n))) if has_ids else None
         table = Table(X[:n], names, ids)
         for change, (said, given) in product(CHANGES, PARAMETERS.items()):
-            why = second(rng, table, change, X[n:], given)
+            why = refusal_of_second(rng, table, change, X[n:], given)
             yield f"{change}; parameters: {said}", why
 
 
 def main() -> int:
-    """Print the refusals; 1 if there are too many."""
+    """Print the refusals; return 1 if there are too many."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--draws", type=int, default=1)

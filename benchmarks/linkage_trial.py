@@ -1,7 +1,7 @@
-"""Which rows of two tables match keys would link, and how many of them rightly.
+"""Which rows of two tables would be linked by match keys, and how many rightly.
 
-Here both tables are at hand, as at a test: hashes stand for what the parties of a session
-mask together, and rows are linked by the same function.
+Both tables are at hand here, as in a test: hashes take the place of the tokens that a
+session's parties mask together, and the function of a session links the rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 
 @dataclass(frozen=True, slots=True)
 class LinkageTrial:
-    """How many rows were linked, how many rightly, and how many of the common people.
+    """How many rows were linked, how many rightly, how many people both tables have.
 
-    linked, right, common: numbers of rows.
+    linked, right: numbers of rows. common: number of people.
     """
 
     linked: int
@@ -49,10 +49,10 @@ def try_match_keys(
     people: tuple[IntArray, IntArray],
     normalisation: Sequence[str] = Alignment().normalisation,
 ) -> LinkageTrial:
-    """Return how well keys link two tables of which the truth is known.
+    """Return how well keys link two tables, given which person each row belongs to.
 
     ids: of each table the cells of the keys' columns, as a session reads them.
-    people: who each row is.
+    people: of each table the number of the person of each row.
     """
     first, second = (key_values(each, keys, normalisation) for each in ids)
     found = link(_hash("first", first), _hash("second", second))
@@ -63,7 +63,7 @@ def try_match_keys(
 
 
 def _hash(table: str, found: Sequence[KeyValues]) -> Tokens:
-    """Return a token for each key and row; another one for each row without a value."""
+    """Return a token for each key and row; one of its own for a row without a value."""
     made = b"".join(
         sha256(
             f"{key.key}\0{value}".encode()

@@ -1,9 +1,9 @@
-"""Writes docs/messages.md: all that is refused, agreed and accepted, each in its sentence.
+"""Writes docs/messages.md: every error, setting and risk, each with its sentence.
 
     python -m benchmarks.messages
 
-Read it once as a stranger after a sentence has changed. A test holds the page against
-what this prints.
+Read the page once as a stranger after a sentence has changed. A test compares it with
+what this writes.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def _lines() -> Iterator[str]:
 
 
 def fields(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    """Yield the rows of a table of what a model may be given."""
+    """Yield the rows of a table of a model's fields."""
     for name, field in model.model_json_schema()["properties"].items():
         yield row(f"{prefix}{name}", field)
 
 
 def row(name: str, field: Mapping[str, Any]) -> str:
-    """Return a row of the same: name, default, limits, meaning."""
+    """Return a row of such a table: name, default, limits, meaning."""
     default = field.get("default")
     told = "" if default in (None, "") else f"`{default}`"
     return f"| `{name}` | {told} | {_limits(field)} | {field.get('description', '')} |"
@@ -105,7 +105,7 @@ def _limits(field: Mapping[str, Any]) -> str:
 
 
 def texts(risk: Risk) -> Iterator[str]:
-    """Yield what is said of a risk: what was measured, what removes it, its level."""
+    """Yield a risk's texts: sentence, measurement, remedy, detail, readers, level."""
     yield risk.sentence
     yield from [f"Measured: {risk.measured}"] * bool(risk.measured)
     yield f"Removed by: {risk.remedy}"

@@ -33,7 +33,7 @@ def _lines() -> Iterator[str]:
 
 
 def main() -> None:
-    """Put the table in the place of the one on the page."""
+    """Replace the table on the page."""
     before, _, rest = PAGE.read_text().partition(f"| {_TITLES[0]} | {_TITLES[1]} |")
     after = rest[rest.index("\n\n") :]
     PAGE.write_text(before + render() + after)

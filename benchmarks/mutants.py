@@ -1,9 +1,9 @@
 """Small faults in a module's code: drawing them, and whether its tests notice.
 
-The operators are cosmic-ray's. Not drawn is what no test could notice, or what changes
-no behaviour of the module itself: annotations, decorators with their flags, equality
-instead of identity; nor bits in place of arithmetic, which breaks on every float. Text
-is not changed by any operator.
+The operators are cosmic-ray's; none changes text. A change is not drawn if no test can
+notice it or if it leaves the module's own behaviour as it is: annotations, decorators
+with their flags, equality instead of identity. Nor are bit operators drawn in place of
+arithmetic: they fail on every float.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def draw(
 
 
 def _places(source: str) -> dict[Position, list[tuple[str, int]]]:
-    """Return by place which occurrence of which operator changes it."""
+    """Return by place the operators that change it, each with its occurrence there."""
     skipped = list(_skipped(source))
     nodes = list(ast_nodes(get_ast(source)))
     places = defaultdict(list)
@@ -123,8 +123,8 @@ def _skipped(source: str) -> Iterator[tuple[Position, Position]]:
         parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
         for part in [*parts, *getattr(node, "decorator_list", [])]:
             if part is not None:
-                sign = part not in parts  # an @ stands before a decorator
-                begin = at(part.lineno, part.col_offset - sign)
+                shift = part not in parts  # an @ stands before a decorator
+                begin = at(part.lineno, part.col_offset - shift)
                 yield begin, at(part.end_lineno, part.end_col_offset)
 
 
@@ -162,17 +162,17 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
         shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)
-        for package in (*PACKAGES, "tests"):  # a changed file no longer has the hash
+        for package in (*PACKAGES, "tests"):  # a mutant's hash differs: compiled anew
             mode = PycInvalidationMode.CHECKED_HASH
             compile_dir(self.root / package, quiet=2, invalidation_mode=mode)
         self.environment = os.environ | {
             "PYTHONPATH": str(self.root),  # before the installed packages
-            "CC": "none",  # kernels run in numpy, where they are changed
+            "CC": "none",  # kernels run in numpy, where mutants change them
             "PYTHONDONTWRITEBYTECODE": "1",  # two mutants may have one size and second
         }
-        self._check()
+        self._check_imports()
 
-    def _check(self) -> None:
+    def _check_imports(self) -> None:
         names = ", ".join(PACKAGES)
         files = f"*(m.__file__ for m in ({names})), sep='\\n'"
         program = [sys.executable, "-c", f"import {names}; print({files})"]
@@ -190,7 +190,7 @@ class Copy:
     def passes(self, tests: Sequence[str], timeout: float) -> tuple[bool | None, str]:
         """Return whether the tests pass, None if time ran out, and what was printed.
 
-        tests: ends of paths, ``llf/test_rounds.py``, whatever the layer.
+        tests: ends of their paths below any layer, such as ``llf/test_rounds.py``.
         """
         program = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         files = [next(self.root.glob(f"tests/**/{name}")) for name in tests]

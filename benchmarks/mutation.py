@@ -8,8 +8,8 @@ number one larger), in a copy of the tree; the module's tests run on it until on
 
 killed     a test failed.
 timed out  the tests did not end in time: somebody would notice, so it counts as killed.
-survived   all tests passed. Each is printed with its place: a test is missing, or the
-           change makes no difference.
+survived   all tests passed. Each survivor is printed with its place: a test is missing,
+           or the change makes no difference.
 
 Ends with 1 if less than 84 % of all mutants are killed. ``mutation.toml`` says
 which tests should notice the faults of which module.
@@ -51,7 +51,7 @@ class Copies:
             self.free.put(Copy(folder / str(number)))
 
     def check(self, tests: Sequence[str]) -> None:
-        """Stop if the tests fail, or take too long, without any fault."""
+        """Stop if the tests fail, or take too long, without any mutant."""
         copy = self.free.get()
         passed, told = copy.passes(tests, self.timeout)
         self.free.put(copy)
@@ -83,7 +83,7 @@ def measure(module: str, n_mutants: int, seed: int, copies: Copies, jobs: int) -
     return found
 
 
-def survivors(found: Found) -> None:
+def print_survivors(found: Found) -> None:
     """Print every mutant that no test noticed."""
     for mutant, verdict in found:
         if verdict == "survived":
@@ -108,7 +108,7 @@ def main() -> None:
         copies = Copies(folder, given.jobs, given.timeout)
         for module in given.module or MODULES:
             found += measure(module, given.mutants, given.seed, copies, given.jobs)
-    survivors(found)
+    print_survivors(found)
     share = sum(verdict != "survived" for _, verdict in found) / len(found)
     print(f"\n{share:.1%} of {len(found)} mutants killed; goal {GOAL:.0%}")
     sys.exit(share < GOAL)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.openapi
 
-A test holds the description against what this writes, so that no operation or component
-is renamed unseen.
+A test compares the file with what this writes, so that no operation or component is
+renamed unnoticed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLIENT: Final = ROOT / "clients" / "typescript"
 
 
 def page() -> str:
-    """Return the description without the version, which each build has of its own."""
+    """Return the description without the version, which differs from build to build."""
     document = create_app(Settings()).openapi()
     document["info"].pop("version")
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,9 +1,9 @@
-"""Writes who learns what, of every protocol and release, into README and docs/security.md.
+"""Writes who learns what from protocols and releases into README and docs/security.md.
 
     python -m benchmarks.shown
 
-From what protocols declare (`ClusteringProtocol.shows`) and releases show. A test holds the
-tables current, and that each example of each protocol is in them.
+Protocols (`ClusteringProtocol.shows`) and releases declare it. A test checks that the
+tables are current, and that each example of each protocol is in them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Way(NamedTuple):
     """A protocol with parameters, and how rows and columns are split."""
 
     name: str
-    said: str
+    variant: str
     params: dict[str, Any]
     layout: Layout
 
     @property
     def shown(self) -> frozenset[Disclosure]:
-        """Return what it shows."""
+        """Return what the protocol shows to whom."""
         params = parse_params(self.name, self.params)
         return protocol(self.name).shows(params, self.layout)
 
@@ -91,7 +91,7 @@ OTHERS: Final = (
 
 
 def releases() -> list[tuple[str, frozenset[Disclosure]]]:
-    """Return what profiles, fillings and runs show beside a protocol."""
+    """Return what profiles, fillings and runs show in addition to a protocol."""
     schema = Schema(fields=(Field(name="x"),))
     plan = ColumnPlan(
         schema, Preparation(fields=(Treatment(name="x", missing="mean"),))
@@ -106,7 +106,7 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
 
 def table(ways: Sequence[Way]) -> str:
     """Return the table of ways and of releases."""
-    rows = [(f"`{way.name}`{way.said}", way.shown) for way in ways]
+    rows = [(f"`{way.name}`{way.variant}", way.shown) for way in ways]
     return "\n".join([_HEAD, *(_line(*row) for row in (*rows, *releases()))])
 
 
@@ -120,12 +120,12 @@ def _cell(kinds: frozenset[Kind]) -> str:
 
 
 def kinds() -> str:
-    """Return what each kind is."""
+    """Return a list of the kinds, each with its sentence."""
     return "\n".join(f"- *{kind}*: {said}" for kind, said in SENTENCES.items())
 
 
 def pages() -> dict[Path, str]:
-    """Return what stands between the marks of each page."""
+    """Return by page what belongs between its marks."""
     return {
         ROOT / "README.md": f"{table(DEFAULTS)}",
         ROOT / "docs" / "security.md": f"{kinds()}\n\n{table((*DEFAULTS, *OTHERS))}",

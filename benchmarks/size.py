@@ -1,11 +1,11 @@
-"""How much there is to hold: code, tests, pages, commands, options and settings.
+"""How much there is to maintain: code, tests, pages, commands, options and settings.
 
     python -m benchmarks.size [--lower]
 
 ``size.toml`` beside this file has the largest figures that a commit may have, and
-``tests/unit/docs/test_size.py`` holds the tree to them. ``--lower`` writes what is measured
-where it is smaller. A commit that raises a figure does so by hand, and says why on its
-line.
+``tests/unit/docs/test_size.py`` holds the tree to them. ``--lower`` lowers each limit
+that is above what is measured. A commit that needs a higher limit raises it by hand,
+and says why on the line of the limit.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ SPEC: Final = ROOT / "spec"
 REGISTRY: Final = SPEC / "registry.toml"
 PACKAGES: Final = ("analyst_service", "clustering_protocols", "coterie", "party_sdk")
 _LABEL: Final = re.compile(r"coterie/([a-z-]+(?:/[a-z-]+)?)/(\d+)")
-# Which argument names what is derived: its place, and its keyword.
+# By function, the argument that names what is derived: its place and its keyword.
 _CALLS: Final = {
     "group_key": (2, "purpose"),
     "group_mark": (2, "purpose"),

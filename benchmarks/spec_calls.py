@@ -1,4 +1,4 @@
-"""The page of calls: what each is given and returns, as the files of vectors have it."""
+"""The page of calls: what each is given and returns, read from the files of vectors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _cases(
 
 
 def _describe(objects: Iterable[Mapping[str, Any]]) -> str:
-    """Return names and types of the members of some objects."""
+    """Return the names and types of the members of objects; `?` if some lack it."""
     every = list(objects)
     names = dict.fromkeys(name for each in every for name in each)
     return ", ".join(_describe_member(name, every) for name in names)

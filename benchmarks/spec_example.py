@@ -1,4 +1,4 @@
-"""Text of spec/example.md: a recorded session, read."""
+"""Text of spec/example.md: a recorded session, decoded."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def _read(text: str) -> Packet:
 
 def _describe(packet: Packet) -> dict[str, Any]:
     """Return header and record of a packet."""
-    said = packet.header.model_dump(mode="json")
+    header = packet.header.model_dump(mode="json")
     arrays = {
         name: {"dtype": str(array.dtype), "shape": list(array.shape)}
         for name, array in packet.arrays.items()
     }
-    return {"header": said, "record": packet.header.record, "arrays": arrays}
+    return {"header": header, "record": packet.header.record, "arrays": arrays}
 
 
 def _block(title: str, content: Any, language: str = "json") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Texts of spec/ that follow from the code: messages, parameters, schemas."""
+"""Texts of spec/ that are derived from the code: messages, parameters, schemas."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _message_row(message: WireMessage) -> str:
 
 
 def _types(messages: Sequence[WireMessage]) -> Iterator[str]:
-    """Yield what the types are that fields name."""
+    """Yield a description of each type that fields name."""
     found = {
         name: ", ".join(
             f"`{field}` ({_type(each)})" for field, each in schema["properties"].items()

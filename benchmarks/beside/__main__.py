@@ -5,12 +5,12 @@
 Makes an environment for each tool (Python's ``venv``, and PyPI), draws the table, and runs
 each tool's file of ``benchmarks/beside/tools`` in a network namespace of its own, so that
 all that travels is counted. A tool that cannot be installed or fails is in the table with
-the reason. Prints and writes seconds and processor seconds of everything that the command
-starts, bytes on its loopback network (processes that share memory, as Ray's do, send less
-than they would), rounds, inertia over that of pooled scikit-learn from the same start and
-as many updates, ARI with its labels, and what the coordinator holds at the end.
+the reason. Prints, and writes if asked, seconds and processor seconds of all processes
+that a tool starts, bytes on their loopback network (fewer if processes share memory, as
+Ray's do), rounds, inertia divided by that of pooled scikit-learn after as many updates
+from the same start, ARI with its labels, and what the coordinator holds at the end.
 
-Linux, as a user that may make a network namespace; about ten minutes.
+Needs Linux, and a user who may make network namespaces; takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PRODUCT: Final = ("analyst_service", "clustering_protocols", "coterie", "party_s
 
 
 class Tool(NamedTuple):
-    """A tool: its file and arguments, what pip installs, and what it shows."""
+    """A tool: its file and arguments, what pip installs, what its coordinator holds."""
 
     command: Sequence[str]
     packages: Sequence[str]
@@ -94,7 +94,7 @@ TOOLS: Final = {
 
 
 def draw(folder: Path) -> None:
-    """Write the rows of each party, all rows, the start and the settings."""
+    """Draw the table; write each party's rows, all rows, the start and the settings."""
     X, _ = make_blobs(
         N_ROWS, N_COLUMNS, centers=N_CLUSTERS, cluster_std=4.0, random_state=0
     )
@@ -107,10 +107,10 @@ def draw(folder: Path) -> None:
     (folder / "settings.json").write_text(json.dumps(settings))
 
 
-def environment(name: str, packages: Sequence[str], folder: Path) -> Path:
-    """Return the Python of a tool's environment, which is made if it is not there."""
+def make_environment(name: str, packages: Sequence[str], folder: Path) -> Path:
+    """Return the Python of a tool's environment, which is made if it is missing."""
     if not packages:
-        for package in PRODUCT:  # pip compiles what it installs
+        for package in PRODUCT:  # as pip does with what it installs
             compileall.compile_dir(ROOT / package, quiet=1)
         return Path(sys.executable)
     python = folder / name / "bin" / "python"
@@ -128,10 +128,10 @@ def environment(name: str, packages: Sequence[str], folder: Path) -> Path:
 
 
 def run(tool: Tool, python: Path, data: Path) -> Row:
-    """Return what a tool took, and how its centroids compare."""
+    """Run a tool; return its costs, and how its centroids compare with pooled ones."""
     measured = data / "measured.json"
-    for left in (measured, data / "centroids.npy", data / "rounds"):
-        left.unlink(missing_ok=True)
+    for stale in (measured, data / "centroids.npy", data / "rounds"):
+        stale.unlink(missing_ok=True)
     file, *arguments = tool.command
     command = [str(python), str(FILES / file), str(data), *arguments]
     quiet = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -156,30 +156,30 @@ def run(tool: Tool, python: Path, data: Path) -> Row:
     distances = cdist(X, V, "sqeuclidean")
     reference = cdist(X, pooled.cluster_centers_, "sqeuclidean")
     ratio = distances.min(axis=1).sum() / reference.min(axis=1).sum()
-    alike = adjusted_rand(reference.argmin(axis=1), distances.argmin(axis=1))
+    ari = adjusted_rand(reference.argmin(axis=1), distances.argmin(axis=1))
     return {
         "seconds": f"{costs['seconds']:.1f}",
         "cpu": f"{costs['cpu']:.1f}",
         "bytes": str(costs["bytes"]),
         "rounds": (data / "rounds").read_text(),
         "ratio": f"{ratio:.4f}",
-        "ari": f"{alike:.3f}",
+        "ari": f"{ari:.3f}",
     }
 
 
 def measure(names: Sequence[str], folder: Path) -> list[Row]:
-    """Return the table of the tools, in order; environments are made in a folder."""
+    """Return a row for each tool, in order; make the environments in a folder."""
     rows = []
-    nothing = dict.fromkeys(("seconds", "cpu", "bytes", "rounds", "ratio", "ari"), "–")
+    dashes = dict.fromkeys(("seconds", "cpu", "bytes", "rounds", "ratio", "ari"), "–")
     with tempfile.TemporaryDirectory() as name_of_data:
         data = Path(name_of_data)
         draw(data)
         for name in names:
             tool = TOOLS[name]
-            own = tool.command[0].removesuffix(".py")
-            row = {"peer": name, **nothing, "holds": tool.holds}
+            stem = tool.command[0].removesuffix(".py")
+            row = {"peer": name, **dashes, "holds": tool.holds}
             try:
-                python = environment(own, tool.packages, folder)
+                python = make_environment(stem, tool.packages, folder)
             except subprocess.CalledProcessError as failed:
                 row["holds"] = f"not installed: {_last_line(failed.stderr)}"
             else:

@@ -40,7 +40,7 @@ def children() -> list[int]:
 
 
 def end_children() -> None:
-    """End what the command left running, and wait for all of it."""
+    """End the processes that the command left running, and wait for them."""
     deadline = time.monotonic() + GRACE
     while pids := children():
         late = time.monotonic() > deadline
@@ -53,7 +53,7 @@ def end_children() -> None:
 
 
 def main(file: str, _: str, *command: str) -> int:
-    """Run the command, and return its exit code."""
+    """Run the command, write its costs into the file, and return its exit code."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before, begin = loopback_bytes(), time.perf_counter()

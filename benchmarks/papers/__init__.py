@@ -1,1 +1,1 @@
-"""What papers print, run again."""
+"""The experiments of the protocols' papers, run again."""

@@ -1,4 +1,4 @@
-"""The papers' baselines on the papers' tables, written anew from their papers.
+"""The papers' baselines on the papers' tables, written anew from the baselines' papers.
 
     python -m benchmarks.papers.baselines [--draws N] [--csv FILE]
 
@@ -9,17 +9,17 @@ DSC      E. Hernández-Pereira and others, 2021: distributed spectral clustering
 GDF-FCM  W. Pedrycz, 2022: gradients of fuzzy c-means, ten local steps, α = .005. (He
          divides by the variance of each feature; with that this α diverges here.)
 C2F-FCM  M. Stallmann and A. Wilbik, 2022: local fuzzy c-means, k-means over all local
-         centroids. FFCM, average 2 is the same, average 1 their weighted mean.
+         centroids. FFCM with average 2 is the same; average 1 is their weighted mean.
 k-FED    D. Dennis, T. Li, V. Smith, 2021: one shot of k' = ⌈√k⌉ centroids of each party,
-         found after projection; farthest first over all of them.
+         found after projection; then farthest first over all of them.
 MUFC     C. Pan and others, 2023: counts of local centroids on a grid of 1/√n, added
          securely; k-means of points drawn in the cells.
 FedSC    D. Qiao, C. Ding, J. Fan, 2023: spectral clustering of a factorised kernel.
 
-No secrecy and one process: what matters here are the figures, on rows dealt out as each
-paper says. FedMAvg (Wang and Chang, 2022) and DP-VFC (Li, Wang, Li, 2022) are not here: no
-code and no complete description of either is public. `SERVER_READS` says what each
-baseline's server learns; `rebuild_rows` is the attack on FedSC.
+All run in one process, without secrecy: only the figures matter here, on rows dealt out
+as each paper says. FedMAvg (Wang and Chang, 2022) and DP-VFC (Li, Wang, Li, 2022) are not
+here: no code and no complete description of either is public. `SERVER_READS` says what
+each baseline's server learns; `rebuild_rows` is the attack on FedSC.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, here, main, printed
+from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, at_hand, main, printed
 from clustering_protocols.numerics.scores import agreement_with, kappa
 from coterie.datasets import deal_classes
 
@@ -65,7 +65,7 @@ SETTING_NOT_SAID: Final = {
 }
 
 
-# Parts that several share
+# Functions that several baselines share
 
 
 def nearest(X: Matrix, V: Matrix) -> Labels:
@@ -117,16 +117,16 @@ def kumar(parts: Parts, k: int, seed: int, rounds: int = 10) -> Matrix:
 
 def k_fed(parts: Parts, k: int, seed: int) -> Matrix:
     """Return centroids after one shot of ⌈√k⌉ centroids of each party."""
-    each = math.ceil(math.sqrt(k))
-    points = np.vstack([_after_projection(X, each, seed) for X in parts])
-    chosen = list(range(min(each, len(points))))
+    per_party = math.ceil(math.sqrt(k))
+    points = np.vstack([_local_centroids(X, per_party, seed) for X in parts])
+    chosen = list(range(min(per_party, len(points))))
     while len(chosen) < k:
         chosen.append(int(cdist(points, points[chosen]).min(axis=1).argmax()))
     return centroids_from(points, points[chosen], rounds=1)
 
 
-def _after_projection(X: Matrix, k: int, seed: int) -> Matrix:
-    """Return k local centroids, started from rows that are clearly of one seed."""
+def _local_centroids(X: Matrix, k: int, seed: int) -> Matrix:
+    """Return k local centroids, from means of the rows clearly nearest to a seed."""
     if len(X) <= k:
         return X
     axes = np.linalg.svd(X, full_matrices=False)[2][:k]
@@ -173,7 +173,7 @@ def gdf_fcm(parts: Parts, V: Matrix, rounds: int = 30, alpha: float = 0.005) -> 
 
 
 def ffcm(parts: Parts, V: Matrix, average: int, seed: int, rounds: int = 30) -> Matrix:
-    """Return centroids of rounds of local fuzzy c-means.
+    """Return centroids after rounds of local fuzzy c-means.
 
     average: 1 for the mean weighted by memberships, 2 for k-means over all centroids.
     """
@@ -197,7 +197,7 @@ def ffcm(parts: Parts, V: Matrix, average: int, seed: int, rounds: int = 30) -> 
 
 
 def c2f_fcm(parts: Parts, k: int, seed: int) -> Matrix:
-    """Return centroids of FFCM with average 2 from k-means++ of all parties."""
+    """Return centroids of FFCM with average 2, started from all parties' k-means++."""
     drawn = [
         KMeans(k, n_init=1, max_iter=1, random_state=seed).fit(X).cluster_centers_
         for X in parts
@@ -302,8 +302,8 @@ def fedsc(parts: Parts, k: int, seed: int) -> Labels:
 def rebuild_rows(factors: Factors) -> Matrix:
     """Return every party's rows (n, F), from nothing but what FedSC's server has.
 
-    C = (K + λI)⁻¹ K(Z, X), so the server has K(Z, X), the squared distances of every row to
-    d known points, and with d > F by least squares the row.
+    C = (K + λI)⁻¹ K(Z, X), so the server can compute K(Z, X), hence each row's squared
+    distances to d known points, and if d > F by least squares the row itself.
     """
     Z, C, variance = factors
     beside = (kernel(Z, Z, variance) + LAMBDA * np.eye(Z.shape[1])) @ C
@@ -323,7 +323,7 @@ LLF_SETS: Final = (
     *("waveform", "phoneme", "rice", "statlog"),
 )
 SHARES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Of each client's rows, those that are of one cluster."""
+"""The share of a client's rows that are dealt out to it from one class."""
 N_CLIENTS: Final = 20
 OURS: Final[Mapping[str, tuple[str, str]]] = {
     "Kumar": ("dc", "kmeans, proposed, {metric}"),
@@ -335,7 +335,7 @@ OURS: Final[Mapping[str, tuple[str, str]]] = {
     "MUFC": ("omnifc", "KM, ours, kappa"),
     "FedSC": ("omnifc", "SC, ours, kappa"),
 }
-"""The file and the quantity that ours has in the same table."""
+"""By baseline, the file and the quantity of our cell in the same table."""
 
 
 beside_paper = printed("baselines")
@@ -348,10 +348,10 @@ def _cell(
     return beside_paper(table, name, f"{baseline}, {metric}", draws, cause=cause)
 
 
-def of_dc(trials: int) -> Iterator[Cell]:
+def dc_baselines(trials: int) -> Iterator[Cell]:
     """Yield Kumar and DSC on half of the columns, rows dealt out to ten parties."""
     for table, baseline in (("Table 4", "Kumar"), ("Table 6", "DSC")):
-        for name in here(DC_SETS):
+        for name in at_hand(DC_SETS):
             X, y = load(name)
             k = len(np.unique(y))
             found = []
@@ -371,14 +371,14 @@ def of_dc(trials: int) -> Iterator[Cell]:
                 yield _cell(table, name, baseline, metric, draws)
 
 
-def of_llf(draws: int) -> Iterator[Cell]:
+def llf_baselines(draws: int) -> Iterator[Cell]:
     """Yield GDF-FCM and C2F-FCM on rows dealt out to twenty clients."""
     for table, baseline, sets in (
         ("Table III", "GDF-FCM", LLF_SETS),
         ("Table IV", "GDF-FCM", ("pendigits",)),
         ("Table V", "C2F-FCM", LLF_SETS),
     ):
-        for name in here(sets):
+        for name in at_hand(sets):
             X, y = load(name)
             Z, k = (X - X.min(axis=0)) / np.ptp(X, axis=0), len(np.unique(y))
             found = []
@@ -397,8 +397,8 @@ def of_llf(draws: int) -> Iterator[Cell]:
             yield _cell(table, name, baseline, "ARI", found)
 
 
-def skewed(y: Labels, share: float, seed: int) -> list[Labels]:
-    """Deal rows out to as many clients as classes, a share of each of one class."""
+def deal_skewed(y: Labels, share: float, seed: int) -> list[Labels]:
+    """Deal rows out to one client per class, which gets a share of the class alone."""
     rng = np.random.default_rng(seed)
     pools = [rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
     counts = [round(share * len(pool)) for pool in pools]
@@ -410,8 +410,8 @@ def skewed(y: Labels, share: float, seed: int) -> list[Labels]:
     ]
 
 
-def of_omnifc(draws: int) -> Iterator[Cell]:
-    """Yield k-FED, MUFC, FFCM and FedSC on skewed clients."""
+def omnifc_baselines(draws: int) -> Iterator[Cell]:
+    """Yield k-FED, MUFC, FFCM and FedSC on clients of uneven classes."""
 
     def fuzzy(average: int) -> Callable[[Parts, int, int], Labels]:
         def cluster(parts: Parts, k: int, seed: int) -> Labels:
@@ -428,13 +428,13 @@ def of_omnifc(draws: int) -> Iterator[Cell]:
         "FFCM, average 2": fuzzy(2),
         "FedSC": fedsc,
     }
-    for name in here(("iris", "pendigits")):
+    for name in at_hand(("iris", "pendigits")):
         for share in SHARES:
             found: dict[str, list[float]] = {each: [] for each in clusterings}
             for seed in range(draws):
                 X, y = sample(name, 1000, seed)
                 Z = X / np.linalg.norm(X, axis=1, keepdims=True)
-                rows = skewed(y, share, seed)
+                rows = deal_skewed(y, share, seed)
                 parts, classes = [Z[own] for own in rows], y[np.concatenate(rows)]
                 for each, cluster in clusterings.items():
                     labels = cluster(parts, len(np.unique(y)), seed)
@@ -444,10 +444,10 @@ def of_omnifc(draws: int) -> Iterator[Cell]:
 
 
 def measure(draws: int) -> Iterator[Cell]:
-    """Yield all cells; of Kumar and DSC four times as many draws, which spread more."""
-    yield from of_dc(4 * draws)
-    yield from of_llf(draws)
-    yield from of_omnifc(draws)
+    """Yield all cells; Kumar and DSC, which spread more, have four times the draws."""
+    yield from dc_baselines(4 * draws)
+    yield from llf_baselines(draws)
+    yield from omnifc_baselines(draws)
 
 
 if __name__ == "__main__":

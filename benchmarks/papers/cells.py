@@ -1,16 +1,16 @@
-"""Cells of the papers' tables: what is printed there, what comes out here, and why.
+"""Cells of the papers' tables: the paper's figure, ours, and why they differ.
 
 A cell is *near* if our mean over draws is within two spreads of what the paper prints,
-and half a unit of its last digit. The spread is the larger one of ours over the draws and
-the paper's own, if it prints one. A cell that is further away names a cause: a sentence,
-and the quantity of the cell that shows it, which has to be near itself. Where the data are
+plus half a unit of its last digit. The spread is the larger one of ours over the draws
+and the paper's own, if it prints one. A cell that is further away names a cause: a
+sentence, and the quantity of the cell that shows it, which must be near. If the data are
 not published, no cell can show the cause, and the sentence stands alone. A cell that is
 further away without a cause is *beyond*: two spreads leave out 5 % by chance, so a command
-ends with 1 when more of its cells are. Cells without a figure of the paper are context,
-and so are those of an option that the paper does not name, which only show causes.
+ends with 1 if more of its cells are. Cells without a figure of the paper are context, and
+so are those of an option that the paper does not name, which only show causes.
 
-``printed`` beside this file has the figures that a paper prints: a CSV file for each
-module of tables, whose lines name a cell like the module does.
+The folder ``printed`` beside this file has the figures that papers print: a CSV file for
+each module of tables, whose lines name cells as the module does.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Cell:
     digits: int = 2
     cause: Cause | None = None
     fixed_spread: float | None = None
-    """Where the draws are of something else, as of resampled trials."""
+    """The spread, if the draws do not show it, as with resampled trials."""
     is_option: bool = False
     """Whether it is another way to get a figure of the paper that has a cell already."""
 
@@ -120,7 +120,7 @@ def too_many_beyond(lines: Sequence[Row]) -> bool:
 
 
 def rows(cells: Iterable[Cell]) -> list[Row]:
-    """Return the lines of a CSV file: each cell with its verdict, as said above."""
+    """Return the lines of a CSV file: each cell with its verdict (see the module)."""
     cells = list(cells)
     known = {(cell.set, cell.quantity): cell for cell in cells}
 
@@ -168,7 +168,7 @@ def read(path: Path) -> list[Row]:
 def split_columns(
     X: Matrix, groups: Sequence[Labels]
 ) -> tuple[Layout, dict[str, MatrixSource]]:
-    """Return a layout of a party for each group of column numbers, and their tables."""
+    """Return a layout with a party per group of column numbers, and their tables."""
     layout = Layout.lattice(1, len(groups))
     ids = simulation.number_rows(len(X))
     data = {
@@ -188,7 +188,7 @@ def labels_of(
     return labels
 
 
-def here(names: Iterable[str]) -> Iterator[str]:
+def at_hand(names: Iterable[str]) -> Iterator[str]:
     """Yield the names of the sets that are on this machine; say which are not."""
     for name in names:
         try:

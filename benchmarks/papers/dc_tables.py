@@ -11,8 +11,8 @@ numbers come; "all dimensions" is the same without the dimension that each party
 out. Context: "text" is what the paper's text says, "defaults" are ours (one trial).
 
 Table 5 averages differences to central clustering in per cent of the central figure, over
-all sets and metrics; its spread is that of a bootstrap over trials. Of a central figure
-near 0 a small difference is a large share: .025 instead of .008 counts for more than 200 %.
+all sets and metrics; its spread is that of a bootstrap over trials. If a central figure
+is near 0, a small difference is a large share: .025 instead of .008 counts for over 200 %.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.papers.cells import (
     Cell,
     Labels,
     Matrix,
-    here,
+    at_hand,
     labels_of,
     main,
     printed,
@@ -59,7 +59,7 @@ NOTHING_LEFT_OUT = (
     "one less."
 )
 
-OF_SCIKIT_LEARN = (
+ONLY_SCIKIT_LEARN = (
     "This cell uses scikit-learn alone; the paper names neither its version nor its "
     "copy of phoneme."
 )
@@ -76,7 +76,7 @@ def params(variant: str, algorithm: str, k: int, n_rows: int) -> DataCollaborati
     )
 
 
-def central(algorithm: str, X: Matrix, k: int, seed: int) -> Labels:
+def cluster_pooled(algorithm: str, X: Matrix, k: int, seed: int) -> Labels:
     """Return scikit-learn's labels of the pooled rows."""
     if algorithm == "kmeans":
         return KMeans(k, n_init=10, random_state=seed).fit_predict(X)
@@ -91,7 +91,7 @@ def agreement(y: Labels, labels: Labels) -> list[float]:
     return [found[name] for name in METRICS]
 
 
-def of_session(
+def score_session(
     variant: str,
     algorithm: str,
     X: Matrix,
@@ -135,7 +135,7 @@ def circles(rng: np.random.Generator) -> tuple[Matrix, Labels]:
     return with_noise(X, rng), np.repeat(np.arange(3), 500)
 
 
-def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Split:
+def split_two_by_two(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Split:
     """Split over two × two: one major and two minor features in each column group.
 
     Not IID: the first row group has the first class and half of the second.
@@ -159,8 +159,8 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
     )
 
 
-def made_data(trials: int) -> Iterator[Cell]:
-    """Yield the cells of Table 2: 1.000 everywhere."""
+def cells_of_table_2(trials: int) -> Iterator[Cell]:
+    """Yield the cells of Table 2, where the paper prints 1.000 everywhere."""
     sets: dict[str, tuple[Callable[..., Any], str]] = {
         "blobs": (blobs, "kmeans"),
         "circles": (circles, "spectral"),
@@ -170,26 +170,26 @@ def made_data(trials: int) -> Iterator[Cell]:
             found = []
             for seed in range(trials):
                 X, y = make(np.random.default_rng(seed))
-                parts = split_made(X, y, iid=iid, seed=seed)
-                found.append(of_session("proposed", algorithm, X, y, parts, seed))
+                parts = split_two_by_two(X, y, iid=iid, seed=seed)
+                found.append(score_session("proposed", algorithm, X, y, parts, seed))
             kind = "IID" if iid else "not IID"
             for metric, draws in zip(METRICS, np.transpose(found), strict=True):
                 quantity = f"{algorithm}, {kind}, {metric}"
                 yield cell("Table 2", name, quantity, draws)
 
 
-def open_data(algorithm: str, name: str, trials: int) -> dict[str, Matrix]:
+def agreements_on(algorithm: str, name: str, trials: int) -> dict[str, Matrix]:
     """Return ARI, NMI and ACC (trials, 3) of central clustering and of the variants."""
     X, y = load(name)
     k = len(np.unique(y))
-    pooled = [central(algorithm, X, k, seed) for seed in range(trials)]
+    pooled = [cluster_pooled(algorithm, X, k, seed) for seed in range(trials)]
     found = {"central": np.array([agreement(y, labels) for labels in pooled])}
     for variant in VARIANTS:
         context = variant in {"text", "defaults"}
         seeds = range(min(trials, CONTEXT_TRIALS) if context else trials)
         splits = [simulation.split(X, Layout.lattice(10, 2), seed) for seed in seeds]
         runs = [
-            of_session(variant, algorithm, X, y, parts, seed)
+            score_session(variant, algorithm, X, y, parts, seed)
             for seed, parts in zip(seeds, splits, strict=True)
         ]
         found[variant] = np.array(runs)
@@ -198,11 +198,11 @@ def open_data(algorithm: str, name: str, trials: int) -> dict[str, Matrix]:
 
 def measure(trials: int) -> Iterator[Cell]:
     """Yield all cells."""
-    yield from made_data(trials)
+    yield from cells_of_table_2(trials)
     for algorithm in TABLES:
         measured: dict[str, dict[str, Matrix]] = {}
-        for name in here(DC_SETS):
-            measured[name] = open_data(algorithm, name, trials)
+        for name in at_hand(DC_SETS):
+            measured[name] = agreements_on(algorithm, name, trials)
             yield from _cells_of(algorithm, name, measured[name])
         if len(measured) == len(DC_SETS):
             yield from _averages(algorithm, measured)
@@ -219,19 +219,19 @@ def _cells_of(algorithm: str, name: str, measured: dict[str, Matrix]) -> Iterato
                 cause=_cause(algorithm, name, way, metric),
             )
             if measured_cell.paper is not None or metric == "ARI":
-                yield measured_cell  # context has ARI alone
+                yield measured_cell  # of context only ARI
 
 
 def _cause(algorithm: str, name: str, way: str, metric: str) -> Cause | None:
     if (algorithm, name, way) == ("spectral", "phoneme", "proposed"):
         return Cause(NOTHING_LEFT_OUT, f"{algorithm}, all dimensions, {metric}")
     if way == "central":
-        return Cause(OF_SCIKIT_LEARN)
+        return Cause(ONLY_SCIKIT_LEARN)
     return None
 
 
 def _averages(algorithm: str, measured: dict[str, dict[str, Matrix]]) -> Iterator[Cell]:
-    """Yield Table 5, as measured and with nothing left out where the paper did not."""
+    """Yield Table 5, as measured and with all dimensions where the paper had all."""
     rng = np.random.default_rng(0)
     ways = {"proposed": "proposed", "phoneme with all dimensions": "all dimensions"}
     for title, of_phoneme in (

@@ -29,7 +29,7 @@ Fuzziness = tuple[float, float]  # λ_u, λ_w
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Data, their split, and the fuzziness of each way to work."""
+    """Data, their split, and the fuzziness for each way of working."""
 
     title: str
     X: Matrix
@@ -56,26 +56,26 @@ class Run:
 # The data
 
 
-def ones(
+def draw_cooccurrences(
     objects: NDArray[Any], items: NDArray[Any], p_same: float, rng: np.random.Generator
 ) -> Matrix:
-    """Return co-occurrences, which are likely where an object's group is the item's."""
+    """Return co-occurrences, which are likely if object and item share a group."""
     p = np.where(objects[:, None] == items[None, :], p_same, 1.0 - p_same)
     return (rng.random(p.shape) < p).astype(np.float64)
 
 
 def homogeneous(p_same: float, rng: np.random.Generator) -> Matrix:
-    """Return four groups of objects that all sites have items for (section 6.1)."""
+    """Return a matrix of four groups, for which all sites have items (section 6.1)."""
     objects = np.arange(100) % 4
     items = np.concatenate([np.arange(width) % 4 for width in GROUPS])
-    return ones(objects, items, p_same, rng)
+    return draw_cooccurrences(objects, items, p_same, rng)
 
 
 def heterogeneous(p_same: float, rng: np.random.Generator) -> Matrix:
-    """Return three groups of objects as sites see them: 4, 3, 2 and 4 (section 6.2).
+    """Return a matrix of three groups, seen by sites as 4, 3, 2 and 4 (section 6.2).
 
-    The leader tells two halves of the first group apart, the third takes the last
-    two groups for one, the fourth tells two halves of the second group apart.
+    Site 1 tells two halves of the first group apart, site 3 takes the last two groups
+    for one, site 4 tells two halves of the second group apart.
     """
     group, half = np.arange(100) % 3, np.arange(100) // 3 % 2
     seen = (
@@ -86,14 +86,14 @@ def heterogeneous(p_same: float, rng: np.random.Generator) -> Matrix:
     )
     return np.hstack(
         [
-            ones(objects, np.arange(width) % (objects.max() + 1), p_same, rng)
-            for objects, width in zip(seen, GROUPS, strict=True)
+            draw_cooccurrences(own, np.arange(width) % (own.max() + 1), p_same, rng)
+            for own, width in zip(seen, GROUPS, strict=True)
         ]
     )
 
 
 def experiments(p_same: float, *, attacks: bool = True) -> list[list[Experiment]]:
-    """Return the experiments, each on as many matrices as there are or are made."""
+    """Return the experiments, each as a list with an entry for each matrix."""
     made = [
         [table_1(homogeneous(p_same, rng)) for rng in _generators()],
         [table_2(heterogeneous(p_same, rng)) for rng in _generators()],
@@ -140,10 +140,10 @@ def table_3(X: Matrix) -> Experiment:
 
 
 def fccm(
-    X: Matrix, columns: Sequence[NDArray[np.int64]], of: Fuzziness, U: Matrix
+    X: Matrix, columns: Sequence[NDArray[np.int64]], fuzziness: Fuzziness, U: Matrix
 ) -> Run:
-    """Return the end of FCCM from U; item memberships sum to 1 in each set of columns."""
-    lambda_u, lambda_w = of
+    """Run FCCM from U; item memberships sum to 1 in each set of columns."""
+    lambda_u, lambda_w = fuzziness
     for _ in range(MAX_ITER):
         exponents = X.T @ U / lambda_w
         W = np.vstack([softmax(exponents[own], axis=0) for own in columns])
@@ -153,11 +153,11 @@ def fccm(
     return Run(U, W)
 
 
-def criterion(X: Matrix, run: Run, of: Fuzziness) -> float:
+def criterion(X: Matrix, run: Run, fuzziness: Fuzziness) -> float:
     """Return L_fccm (equation 1)."""
     U, W = run.U, run.W
     aggregation = float((U * (X @ W)).sum())
-    entropies = of[0] * xlogy(U, U).sum() + of[1] * xlogy(W, W).sum()
+    entropies = fuzziness[0] * xlogy(U, U).sum() + fuzziness[1] * xlogy(W, W).sum()
     return aggregation - float(entropies)
 
 
@@ -171,19 +171,19 @@ def start(e: Experiment, seed: int) -> Matrix:
 # Runs from every start
 
 
-def alone(e: Experiment, U: Matrix) -> list[Run]:
+def run_alone(e: Experiment, U: Matrix) -> list[Run]:
     """Return FCCM at each site alone."""
     return [fccm(e.X[:, own], [np.arange(len(own))], e.alone, U) for own in e.columns]
 
 
-def best_of(X: Matrix, runs: Sequence[Run], of: Fuzziness) -> Run:
+def best_of(X: Matrix, runs: Sequence[Run], fuzziness: Fuzziness) -> Run:
     """Return the run with the largest criterion."""
-    return max(runs, key=lambda run: criterion(X, run, of))
+    return max(runs, key=lambda run: criterion(X, run, fuzziness))
 
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs of an experiment, one per start; site-wise ones per start and site."""
+    """All runs of an experiment: one per start, or (alone) one per start and site."""
 
     pooled: Sequence[Run]
     site: Sequence[Run]
@@ -202,5 +202,5 @@ def run_all(e: Experiment, n_starts: int) -> Runs:
     return Runs(
         pooled=pooled_runs(e, n_starts),
         site=[fccm(e.X, e.columns, e.together, U) for U in starts],
-        alone=[alone(e, U) for U in starts],
+        alone=[run_alone(e, U) for U in starts],
     )

@@ -5,7 +5,7 @@
 Honda, Oda, Tanaka, Notsu, "A collaborative framework for privacy preserving fuzzy
 co-clustering of vertically distributed cooccurrence matrices": four sites. The reference
 is FCCM on the pooled matrix: of all starts the one with the largest criterion (equation
-1). A site's items have memberships w_c (c = 1..C) there and in the run that is judged; the
+1). A site's items have memberships w_c (c = 1..C) in it and in the run beside it; the
 figure is the mean over clusters of their correlations, after the best matching of clusters
 (one for all sites where they work together). A membership that is the same for all items
 counts as a correlation of 0.
@@ -17,16 +17,16 @@ site-wise  FCCM at each site alone.
 Table 1  100 × 90, four groups of objects and of items at every site.
 Table 2  the same with 4, 3, 2 and 4 groups at the four sites, C = 3.
 Table 3  terrorist attacks, C = 3. Fuzziness differs, as in the paper; `global` has
-         that of the paper's pooled run. Also beside the pooled run whose clusters Table 4
-         prints ("beside Table 4's run").
-Table 4  the largest three classes of attacks against clusters of the pooled run: objects
-         that are in other cells than the paper prints.
+         that of the paper's pooled run. Also compared with the pooled run whose
+         clusters Table 4 prints ("beside Table 4's run").
+Table 4  the largest three classes of attacks against clusters of the pooled run; the
+         figure is the number of objects in other cells than the paper prints.
 
 The paper's made data are not published, nor is their noise: ours have ones with
 probability .7 inside a group and .3 outside. A draw is one of five such matrices. The
 attacks are one matrix and have five times as many starts: there a draw of "mean" is one
 start, and a draw of "best" is the best of about 50 starts. Starts run as plain arrays. The
-first start runs as a session, too, whose clusters are matched with those of the plain run.
+first start runs as a session, too, whose clusters are paired with those of the plain run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.datasets import load
-from benchmarks.papers.cells import Cause, Cell, here, main, printed, split_columns
+from benchmarks.papers.cells import Cause, Cell, at_hand, main, printed, split_columns
 from benchmarks.papers.fccm_experiments import (
     MAX_ITER,
     TABLE_4,
@@ -61,7 +61,7 @@ from clustering_protocols.protocols.fccm import CoClustering
 
 N_STARTS, N_BLOCKS = 50, 5
 cell = printed("fccm")
-LIKELY = 0.7
+P_SAME = 0.7
 UNPUBLISHED = (
     "The paper shows its synthetic data only as pictures; ours have ones with "
     "probability .7 inside a group and .3 outside."
@@ -82,37 +82,37 @@ def correlations(W: Matrix, reference: Matrix) -> Matrix:
     return found
 
 
-def matched(tables: Sequence[Matrix]) -> list[float]:
+def match_clusters(tables: Sequence[Matrix]) -> list[float]:
     """Return each site's mean correlation after one matching of clusters for all."""
     rows, columns = linear_sum_assignment(-np.sum(tables, axis=0))
     return [float(table[rows, columns].mean()) for table in tables]
 
 
-def judged(e: Experiment, W: Matrix, reference: Matrix) -> list[float]:
-    """Return each site's figure where sites work together."""
-    return matched([correlations(W[own], reference[own]) for own in e.columns])
+def figures_together(e: Experiment, W: Matrix, reference: Matrix) -> list[float]:
+    """Return each site's figure if sites work together."""
+    return match_clusters([correlations(W[own], reference[own]) for own in e.columns])
 
 
-def judged_alone(e: Experiment, runs: Sequence[Run], reference: Matrix) -> list[float]:
-    """Return each site's figure where each works alone."""
+def figures_alone(e: Experiment, runs: Sequence[Run], reference: Matrix) -> list[float]:
+    """Return each site's figure if each works alone."""
     return [
-        matched([correlations(run.W, reference[own])])[0]
+        match_clusters([correlations(run.W, reference[own])])[0]
         for run, own in zip(runs, e.columns, strict=True)
     ]
 
 
 def figures(e: Experiment, runs: Runs, reference: Run) -> dict[str, Matrix]:
-    """Return the figures (starts, sites) of each way to work."""
+    """Return the figures (starts, sites) of each way of working."""
     W = reference.W
     return {
-        "global": np.array([judged(e, run.W, W) for run in runs.pooled]),
-        "site": np.array([judged(e, run.W, W) for run in runs.site]),
-        "site-wise": np.array([judged_alone(e, each, W) for each in runs.alone]),
+        "global": np.array([figures_together(e, run.W, W) for run in runs.pooled]),
+        "site": np.array([figures_together(e, run.W, W) for run in runs.site]),
+        "site-wise": np.array([figures_alone(e, each, W) for each in runs.alone]),
     }
 
 
-def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> float:
-    """Return how far a session is from the same run on plain arrays."""
+def session_error(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> float:
+    """Return the largest difference of a session from the same run on plain arrays."""
     params = CoClustering(
         n_clusters=e.n_clusters,
         lambda_u=of[0],
@@ -142,7 +142,7 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
 # Table 4
 
 
-def table_4(runs: Sequence[Run]) -> Run:
+def nearest_to_table_4(runs: Sequence[Run]) -> Run:
     """Return the pooled run that is nearest to Table 4's whole data."""
     return min(runs, key=lambda run: away_from_table_4(run)[0])
 
@@ -164,10 +164,10 @@ def away_from_table_4(
 # Cells
 
 
-def of_table(
+def cells_of_table(
     e: Experiment, found: Sequence[dict[str, Matrix]], beside: str = ""
 ) -> Iterator[Cell]:
-    """Yield a table: draws are matrices, or starts where there is one matrix."""
+    """Yield a table's cells: a draw is a matrix, or a start if there is one matrix."""
     table, _, name = e.title.partition(", ")
     for way in found[0]:
         for site in range(4):
@@ -204,22 +204,22 @@ BESIDE = ", beside Table 4's run"
 
 def measure(n_starts: int) -> Iterator[Cell]:
     """Yield all cells."""
-    has_attacks = bool(list(here(["terrorist"])))
-    for experiment in experiments(LIKELY, attacks=has_attacks):
+    has_attacks = bool(list(at_hand(["terrorist"])))
+    for experiment in experiments(P_SAME, attacks=has_attacks):
         judgements = []
         for e in experiment:
             several = n_starts if len(experiment) > 1 else N_BLOCKS * n_starts
             runs = run_all(e, several)
             judgements.append(figures(e, runs, best_of(e.X, runs.pooled, e.pooled)))
-        yield from of_table(e, judgements)
+        yield from cells_of_table(e, judgements)
         table, _, name = e.title.partition(", ")
         for normalisation, of in (("global", e.pooled), ("site", e.together)):
-            apart = simulated(e, normalisation, of, 0)
+            apart = session_error(e, normalisation, of, 0)
             quantity = f"{normalisation}, session less plain run"
             yield cell(table, name, quantity, [apart])
     if has_attacks:
-        run = table_4(runs.pooled)
-        yield from of_table(e, [figures(e, runs, run)], BESIDE)
+        run = nearest_to_table_4(runs.pooled)
+        yield from cells_of_table(e, [figures(e, runs, run)], BESIDE)
         yield from cross_tabulation(e, run, runs)
 
 

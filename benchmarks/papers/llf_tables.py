@@ -4,7 +4,7 @@
 
 Corcuera Bárcena et al., "Federated c-means and fuzzy c-means clustering algorithms for
 horizontally and vertically partitioned data": λ = 2, T = 30, 20 clients, min-max
-features, a share γ of the clients in each round. Of each session: ARI of the labels with
+features, a share γ of the clients in each round. Of a session: ARI of the labels with
 those of the same algorithm on the pooled rows from the same start and all clients
 ("pooled"), and with the classes ("truth"); the distance ‖V_fed - V_sum‖ of the centroids
 ("displacement"); the index of Xie and Beni ("XB").
@@ -14,12 +14,12 @@ Table III  rows dealt out at random; the start is uniform in the unit cube (`bou
 Table IV   the same with rows dealt out by a Dirichlet distribution of the classes
            (β = 0.5), all clients.
 Table V    the start `careful`. (The paper compares with a pooled run from another start;
-           ours has the same.)
+           our pooled run has the session's.)
 Figure 6   3,000 rows of pendigits, columns dealt out to 4, 8, 16 and five unequal parties.
 
-Causes are shown by pooled runs of this algorithm, which sessions equal: from rows of one
-client, as the paper's text has it, from means of five neighbours of them ("start: …"), and
-of one run beside that from another start ("two starts, …").
+Causes are shown by pooled runs of this algorithm, which sessions equal: runs from rows
+of one client, as the paper's text says, or from means of five neighbours of each such
+row ("start: …"), and pairs of runs from different starts ("two starts, …").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from benchmarks.papers.cells import (
     Cell,
     Labels,
     Matrix,
-    here,
+    at_hand,
     main,
     printed,
     split_columns,
@@ -56,7 +56,7 @@ from coterie.datasets import deal_classes
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS, N_ROUNDS, LAMBDA = 20, 30, 2.0
-N_POOLED = 10  # draws of pooled runs, which take little
+N_POOLED = 10  # draws of pooled runs, which take little time
 FIGURES = ("displacement", "ARI pooled", "ARI truth", "XB")
 Deal = Callable[[Labels, np.random.Generator], Sequence[Labels]]
 
@@ -67,7 +67,7 @@ FIGURE_6: dict[str, Sequence[int]] = {
     "4 × 4": (4,) * 4,
     "1, 2, 3, 4, 6": (1, 2, 3, 4, 6),
 }
-OF_THE_START = (
+DEPENDS_ON_START = (
     "Pendigits depends on the start: we reproduce the paper's figure from rows of one "
     "client, not from the unit cube of its authors' code."
 )
@@ -82,7 +82,7 @@ def iid(y: Labels, rng: np.random.Generator) -> Sequence[Labels]:
     return np.array_split(rng.permutation(len(y)), N_CLIENTS)
 
 
-def by_dirichlet(y: Labels, rng: np.random.Generator) -> Sequence[Labels]:
+def deal_by_dirichlet(y: Labels, rng: np.random.Generator) -> Sequence[Labels]:
     """Deal each class out in proportions of a Dirichlet distribution, β = 0.5."""
     return deal_classes(y, N_CLIENTS, 0.5, rng, fewest=40)
 
@@ -101,7 +101,7 @@ def parameters(k: int, **options: Any) -> LosslessFederated:
     )
 
 
-def unit_cube(X: Matrix) -> Matrix:
+def scale_to_unit_cube(X: Matrix) -> Matrix:
     """Return min-max features."""
     scaled: Matrix = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     return scaled
@@ -110,12 +110,12 @@ def unit_cube(X: Matrix) -> Matrix:
 def xie_beni(Z: Matrix, V: Matrix) -> float:
     """Return Σ μ^λ d² over n times the least squared distance of two centroids."""
     D = np.maximum(cdist(Z, V, "sqeuclidean"), 1e-16)
-    U = 1 / (D * (1 / D).sum(axis=1, keepdims=True))  # of λ = 2
+    U = 1 / (D * (1 / D).sum(axis=1, keepdims=True))  # for λ = 2
     apart = cdist(V, V, "sqeuclidean")[np.triu_indices(len(V), 1)].min()
     return float((U**LAMBDA * D).sum() / (len(Z) * apart))
 
 
-def federated(
+def session_figures(
     name: str, deal: Deal, seed: int, **options: Any
 ) -> tuple[float, float, float, float]:
     """Return the four figures of a session."""
@@ -138,23 +138,23 @@ def federated(
         float(np.linalg.norm(ended.centroids - pooled.centroids)),
         adjusted_rand(pooled.labels, labels),
         adjusted_rand(y[order], labels),
-        xie_beni(unit_cube(X), ended.centroids),
+        xie_beni(scale_to_unit_cube(X), ended.centroids),
     )
 
 
 def sessions(table: str, start: str, draws: int, deal: Deal = iid) -> Iterator[Cell]:
-    """Yield the cells of a table; of Table IV those of all clients."""
-    for name in here(LLF_SETS):
+    """Yield the cells of a table; of Table IV those where all clients take part."""
+    for name in at_hand(LLF_SETS):
         for gamma in GAMMAS:
             if table == "Table IV" and gamma < 1:
                 continue
             found = [
-                federated(name, deal, seed, init=start, participation=gamma)
+                session_figures(name, deal, seed, init=start, participation=gamma)
                 for seed in range(draws)
             ]
             for figure, values in zip(FIGURES, np.transpose(found), strict=True):
                 if table == "Table IV" and figure != "ARI truth":
-                    continue  # it prints nothing else
+                    continue  # the paper prints nothing else there
                 quantity = f"{table}, γ {gamma}, {figure}"
                 cause = _cause(table, name, figure)
                 yield cell(table, name, quantity, values, cause=cause)
@@ -166,15 +166,15 @@ def _cause(table: str, name: str, figure: str) -> Cause | None:
             return Cause(OTHER_START, f"two starts, {figure}")
         return None
     if name == "pendigits" and figure in {"ARI truth", "XB"}:
-        return Cause(OF_THE_START, f"start: rows of a client, {figure}")
+        return Cause(DEPENDS_ON_START, f"start: rows of a client, {figure}")
     return None
 
 
-def starts(draws: int = N_POOLED) -> Iterator[Cell]:
-    """Yield what pooled runs from other starts give, beside Tables III and V."""
-    for name in here(["pendigits"]):
+def start_cells(draws: int = N_POOLED) -> Iterator[Cell]:
+    """Yield the cells of pooled runs from other starts, beside Tables III and V."""
+    for name in at_hand(["pendigits"]):
         X, y = load(name)
-        Z, k = unit_cube(X), len(np.unique(y))
+        Z, k = scale_to_unit_cube(X), len(np.unique(y))
         found: dict[str, list[tuple[float, float]]] = {}
         for seed in range(draws):
             rng = np.random.default_rng(seed)
@@ -192,8 +192,8 @@ def starts(draws: int = N_POOLED) -> Iterator[Cell]:
         for start, runs in found.items():
             for figure, values in zip(FIGURES[2:], np.transpose(runs), strict=True):
                 yield cell("Table III", name, f"start: {start}, {figure}", values)
-    for name in here(LLF_SETS):
-        Z = unit_cube(load(name)[0])
+    for name in at_hand(LLF_SETS):
+        Z = scale_to_unit_cube(load(name)[0])
         k = len(np.unique(load(name)[1]))
         runs = [_two_starts(Z, k, seed) for seed in range(draws)]
         for place, figure in enumerate(FIGURES[:2]):
@@ -202,7 +202,7 @@ def starts(draws: int = N_POOLED) -> Iterator[Cell]:
 
 
 def _two_starts(Z: Matrix, k: int, seed: int) -> tuple[float, float]:
-    """Compare pooled runs from k-means++ of all rows, and of a client's, as in Table V."""
+    """Compare pooled runs from k-means++ of all rows, and of a client's (Table V)."""
     ended = [
         fuzzy_cmeans(Z, kmeans_plusplus(rows, k, random_state=seed)[0], N_ROUNDS)
         for rows in (Z, Z[seed::N_CLIENTS])
@@ -213,9 +213,9 @@ def _two_starts(Z: Matrix, k: int, seed: int) -> tuple[float, float]:
     return float(np.sqrt(matched)), adjusted_rand(*labels)
 
 
-def columns() -> Iterator[Cell]:
+def column_cells() -> Iterator[Cell]:
     """Yield agreement of sessions over split columns with the pooled run: Figure 6."""
-    for name in here(["pendigits"]):
+    for name in at_hand(["pendigits"]):
         X, y = sample(name, 3000)
         for title, widths in FIGURE_6.items():
             groups = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
@@ -239,10 +239,10 @@ def columns() -> Iterator[Cell]:
 def measure(draws: int) -> Iterator[Cell]:
     """Yield all cells."""
     yield from sessions("Table III", "bounds", draws)
-    yield from sessions("Table IV", "bounds", draws, by_dirichlet)
+    yield from sessions("Table IV", "bounds", draws, deal_by_dirichlet)
     yield from sessions("Table V", "careful", draws)
-    yield from starts()
-    yield from columns()
+    yield from start_cells()
+    yield from column_cells()
 
 
 if __name__ == "__main__":

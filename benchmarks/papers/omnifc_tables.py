@@ -13,8 +13,8 @@ Options of this benchmark show what it did: spectral clustering with the "Gaussi
 kernel" of scikit-learn's defaults, NMF "from random numbers", k-medoids
 "alternating" from the medoids of the least total distances, DBSCAN with the ε "of the
 best NMI" of a grid. Context: the exact method on an embedding of the distances
-("lossless"), where the product's default is another than the paper's. Table 7 is the
-error of the distances that the analyst reconstructs, of MNIST in [0, 1].
+("lossless"), where the product's default differs from the paper's way. Table 7 is the
+error of the distances that the analyst reconstructs, for MNIST in [0, 1].
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from benchmarks.papers.cells import (
     Cell,
     Labels,
     Matrix,
-    here,
+    at_hand,
     labels_of,
     main,
     printed,
@@ -75,12 +75,12 @@ ALTERNATES = (
     "product swaps medoids and finds a better optimum."
 )
 GAUSSIAN = "On COIL-20 the paper's spectral clustering uses a Gaussian kernel."
-INSTEAD = {
+SHOWN_BY = {
     "SC": ("SC, Gaussian kernel", GAUSSIAN),
     "NMF": ("NMF, from random numbers", RANDOM_NUMBERS),
     "KMed": ("KMed, alternating", ALTERNATES),
 }
-OPTIONS = frozenset(way for way, _ in INSTEAD.values())
+OPTIONS = frozenset(way for way, _ in SHOWN_BY.values())
 ONE_ROW = "A hundredth is one or two rows of 150; library versions differ by as much."
 PART_OF_THE_SET = "Fashion-MNIST is a sample of 3,000 images here."
 
@@ -93,7 +93,7 @@ def session(X: Matrix, k: int, variant: dict[str, Any], seed: int) -> Labels:
     return labels_of(run, parts, len(X))
 
 
-def central(Z: Matrix, k: int, seed: int) -> Iterator[tuple[str, Labels]]:
+def cluster_pooled(Z: Matrix, k: int, seed: int) -> Iterator[tuple[str, Labels]]:
     """Yield the labels of methods on pooled rows of unit length."""
     spectral = SpectralClustering(
         k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
@@ -109,7 +109,7 @@ def central(Z: Matrix, k: int, seed: int) -> Iterator[tuple[str, Labels]]:
     yield "NMF, central", KMeans(k, n_init=10, random_state=seed).fit_predict(W)
 
 
-def as_the_paper(Z: Matrix, y: Labels, seed: int) -> Iterator[tuple[str, Labels]]:
+def run_options(Z: Matrix, y: Labels, seed: int) -> Iterator[tuple[str, Labels]]:
     """Yield the labels of this benchmark's options, on the distances of all rows."""
     k, distances = len(np.unique(y)), pdist(Z)
     gaussian = SpectralClustering(k, affinity="rbf", gamma=1.0, random_state=seed)
@@ -118,7 +118,7 @@ def as_the_paper(Z: Matrix, y: Labels, seed: int) -> Iterator[tuple[str, Labels]
     W = NMF(k, init="random", max_iter=300, random_state=seed).fit_transform(D)
     labels = KMeans(k, n_init=10, random_state=seed).fit_predict(W)
     yield "NMF, from random numbers", labels
-    yield "KMed, alternating", alternating(D, k)
+    yield "KMed, alternating", alternate_medoids(D, k)
     radii = np.quantile(distances, [0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08])
     found = [
         dbscan(distances, float(eps), least) for eps in radii for least in (3, 5, 10)
@@ -127,7 +127,7 @@ def as_the_paper(Z: Matrix, y: Labels, seed: int) -> Iterator[tuple[str, Labels]
     yield "DBSCAN, ε of the best NMI", best
 
 
-def alternating(D: Matrix, k: int) -> Labels:
+def alternate_medoids(D: Matrix, k: int) -> Labels:
     """Return labels of k-medoids by alternation from the least total distances."""
     medoids = np.argsort(D.sum(axis=1), kind="stable")[:k]
     for _ in range(300):
@@ -143,7 +143,7 @@ def alternating(D: Matrix, k: int) -> Labels:
     return nearest
 
 
-def of_set(name: str, draws: int) -> Iterator[Cell]:
+def cells_of_set(name: str, draws: int) -> Iterator[Cell]:
     """Yield the cells of a set."""
     scores: dict[str, list[tuple[float, float]]] = {}
     for seed in range(draws):
@@ -151,7 +151,7 @@ def of_set(name: str, draws: int) -> Iterator[Cell]:
         k = len(np.unique(y))
         Z = reference.scale(OmniFC(n_clusters=k, scaling="unit_norm"), X)
         found = {n: session(X, k, variant, seed) for n, variant in SESSIONS.items()}
-        found |= {**dict(central(Z, k, seed)), **dict(as_the_paper(Z, y, seed))}
+        found |= {**dict(cluster_pooled(Z, k, seed)), **dict(run_options(Z, y, seed))}
         for way, labels in found.items():
             agreement = (kappa(y, labels), normalized_mutual_information(y, labels))
             scores.setdefault(way, []).append(agreement)
@@ -159,27 +159,27 @@ def of_set(name: str, draws: int) -> Iterator[Cell]:
         method, _, kind = way.partition(", ")
         first = method in {"SC", "KM", "FCM", "NMF"}
         table = ("Table 1", "Table 5") if first else ("Table 2", "Table 6")
-        for place, measure_ in enumerate(("kappa", "NMI")):
+        for place, metric in enumerate(("kappa", "NMI")):
             yield cell(
                 table[place],
                 name,
-                f"{way}, {measure_}",
+                f"{way}, {metric}",
                 [value[place] for value in values],
-                cause=_cause(name, method, kind, measure_),
+                cause=_cause(name, method, kind, metric),
                 is_option=way in OPTIONS,
             )
 
 
 def _cause(name: str, method: str, kind: str, measured: str) -> Cause:
     stated = {"fmnist": PART_OF_THE_SET, "iris": ONE_ROW}.get(name, "")
-    if method in INSTEAD and (kind == "ours" or (method, kind) == ("SC", "central")):
-        shown_by, sentence = INSTEAD[method]
+    if method in SHOWN_BY and (kind == "ours" or (method, kind) == ("SC", "central")):
+        shown_by, sentence = SHOWN_BY[method]
         return Cause(sentence, f"{shown_by}, {measured}", otherwise=stated)
     return Cause(stated)
 
 
 def reconstruction(rows: int = N_ROWS) -> Cell:
-    """Return the root mean square error of distances that are reconstructed."""
+    """Return the cell of the root mean square error of reconstructed distances."""
     X = sample("mnist", rows)[0] / 255
     bits = units.largest_bits(np.ones(X.shape[1]))
     residues = field_distances(maths.quantise(X, bits))
@@ -193,8 +193,8 @@ def reconstruction(rows: int = N_ROWS) -> Cell:
 
 def measure(draws: int) -> Iterator[Cell]:
     """Yield all cells."""
-    for name in here(SETS):
-        yield from of_set(name, draws)
+    for name in at_hand(SETS):
+        yield from cells_of_set(name, draws)
         if name == "mnist":
             yield reconstruction()
 

@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the paper of `pqmds` beside ours, on MNIST; and what codes show.
+"""Tables 2 and 3 of the paper of `pqmds` beside ours, on MNIST; and what codes reveal.
 
     python -m benchmarks.papers.pqmds_tables [--draws N] [--csv FILE]
 
@@ -12,9 +12,9 @@ indices   the numbers of the centres ("without MDS, codebook indices at server")
 restored  the centres themselves ("without MDS, restored data at server"),
 central   the pooled pixels.
 
-A session is held against the same codes ("session, ARI with these codes"). Stress is the
+A session is compared with these codes ("session, ARI with these codes"). Stress is the
 mean over subspaces of Σ (d - d')² over pairs of centres. Recovery is R² of frequency
-matching, the attack of a party's own check, with 16 centres: median and largest over
+matching, the attack that a party's check runs, with 16 centres: median and largest over
 features.
 """
 
@@ -37,7 +37,7 @@ from benchmarks.papers.cells import (
     Cell,
     Labels,
     Matrix,
-    here,
+    at_hand,
     main,
     printed,
     split_columns,
@@ -66,15 +66,15 @@ SINGLE_START = (
     "The paper's cells are single starts, some of which differ by more than two spreads"
     " by chance; pooled k-means shows this where codes are the pixels."
 )
-OF_THE_NUMBERS = (
+ARBITRARY_NUMBERS = (
     "Centre numbers are names: distances between them depend on the order of the "
     "codebook, which the paper does not state."
 )
-OF_THE_SCALING = (
+SCALED_SUBSPACES = (
     "The paper scales each subspace to [0, 1], even if it hardly varies; without that "
     "(restored data) we reproduce the figure."
 )
-OF_THE_STRESS = (
+LOCAL_OPTIMA = (
     "One dimension embeds one feature without stress; the paper's MDS ends in local "
     "optima, but our projection has none."
 )
@@ -135,7 +135,7 @@ def single_starts(Z: Matrix, digits: Labels, draws: int) -> Matrix:
 
 def measure(draws: int) -> Iterator[Cell]:
     """Yield all cells."""
-    for name in here(["mnist"]):
+    for name in at_hand(["mnist"]):
         X, digits = load(name)
         X, digits = X[:N_ROWS] / 255, digits[:N_ROWS]
         yield from _scores("Table 2", "central", single_starts(X, digits, draws))
@@ -157,17 +157,17 @@ def _scores(
     found: Matrix,
     cause: Callable[[str], Cause | None] = lambda _: None,
 ) -> Iterator[Cell]:
-    """Yield NMI and ARI (draws, 2)."""
+    """Yield the cells of NMI and ARI; found: (draws, 2)."""
     for metric, draws in zip(("NMI", "ARI"), found.T, strict=True):
         yield cell(table, "mnist", f"{quantity}, {metric}", draws, cause=cause(metric))
 
 
 def _cause(way: str, size: int, sub_dim: int, metric: str) -> Cause:
     if way == "indices":
-        return Cause(OF_THE_NUMBERS)
+        return Cause(ARBITRARY_NUMBERS)
     if way == "restored" or sub_dim == 1:
         return Cause(SINGLE_START, f"central, {metric}")
-    return Cause(OF_THE_SCALING, f"restored, {size} centres of {sub_dim}, {metric}",
+    return Cause(SCALED_SUBSPACES, f"restored, {size} centres of {sub_dim}, {metric}",
                  otherwise=SINGLE_START)  # fmt: skip
 
 
@@ -179,13 +179,13 @@ def _table_3(name: str, X: Matrix, digits: Labels, draws: int) -> Iterator[Cell]
             found = single_starts(codes.proposed, digits, draws)
             cause = partial(_cause, "proposed", 10, sub_dim)
             yield from _scores("Table 3", quantity, found, cause)
-        stress, why = f"{quantity}, stress", Cause(OF_THE_STRESS)
+        stress, why = f"{quantity}, stress", Cause(LOCAL_OPTIMA)
         yield cell("Table 3", name, stress, [codes.stress], cause=why)
 
 
 def _session(name: str, X: Matrix) -> Cell:
-    """Return how a session agrees with k-means on these codes from its starts."""
-    params = parameters(10, 1)  # whose codebooks draw nothing
+    """Return the agreement of a session with k-means on its codes from its starts."""
+    params = parameters(10, 1)  # for these, codebooks draw nothing
     half = X.shape[1] // 2
     layout, data = split_columns(X, np.array_split(np.arange(X.shape[1]), 2))
     run = simulation.run(params, layout, data, 0)

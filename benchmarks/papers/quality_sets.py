@@ -1,8 +1,8 @@
-"""Sets whose number of clusters is known: drawn here, or from where others lie.
+"""Sets whose number of clusters is known: drawn here, or real ones.
 
 Those that are drawn follow the forms of the fundamental clustering problem suite (A.
 Ultsch, 2005) and of the benchmarks of P. Fränti and S. Sieranoja ("K-means properties on
-six clustering benchmark datasets", 2018); no row of theirs is here.
+six clustering benchmark datasets", 2018), but copy no row of them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from clustering_protocols.records.arrays import FloatArray
 
 REAL: Final = ("iris", "wine", "breast_cancer", "digits", "pendigits", "s1_deric",
                "xclara", "waveform", "heart", "banknote")  # fmt: skip
-"""Sets of `benchmarks.datasets`; as many clusters as classes."""
+"""Sets of `benchmarks.datasets`, taken to have as many clusters as classes."""
 
 Rng = np.random.Generator
 
 
-class Known(NamedTuple):
-    """A set: rows in common units, and how many clusters it has; 1 of none."""
+class KnownSet(NamedTuple):
+    """A set: rows in common units, and how many clusters it has (1 if it has none)."""
 
     name: str
     X: FloatArray
@@ -57,7 +57,7 @@ def three_forms(rng: Rng) -> FloatArray:
 
 
 def fifteen(rng: Rng) -> FloatArray:
-    """Return a ring of seven in a ring of seven around one."""
+    """Return one cluster in a ring of seven in a larger ring of seven."""
     turns = 2 * np.pi * np.arange(7) / 7
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
     centres = np.vstack([np.zeros((1, 2)), 2.5 * ring, 7 * ring])
@@ -65,12 +65,12 @@ def fifteen(rng: Rng) -> FloatArray:
 
 
 def thirty_one(rng: Rng) -> FloatArray:
-    """Return clusters at random places."""
+    """Return 31 clusters at random places."""
     return _around(rng, rng.uniform(0, 30, (31, 2)), 25, 0.5)
 
 
 def cube(rng: Rng) -> FloatArray:
-    """Return a cluster at each corner."""
+    """Return a cluster at each corner of a cube."""
     corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)])
     return _around(rng, corners.astype(float), 60, 0.12)
 
@@ -113,15 +113,15 @@ NAMES: Final = (*DRAWN, *REAL)
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """Some of all sets, of each at most so many rows.
+    """Chosen sets, with at most `most_rows` rows of each.
 
-    Iterating yields them standardised; one that is not there is named and left out.
+    Iterating yields them standardised; it prints which are not on this machine.
     """
 
     most_rows: int
     names: Sequence[str]
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[KnownSet]:
         for place, name in enumerate(NAMES):
             if name not in self.names:
                 continue
@@ -130,7 +130,7 @@ class Sets:
             except MissingDataError as missing:
                 print(f"left out: {missing}")
                 continue
-            yield Known(name, _ready(X, self.most_rows), k)
+            yield KnownSet(name, _standardise(X, self.most_rows), k)
 
 
 def _draw(name: str, place: int) -> tuple[FloatArray, int]:
@@ -143,7 +143,7 @@ def _load(name: str) -> tuple[FloatArray, int]:
     return X, len(np.unique(classes))
 
 
-def _ready(X: FloatArray, most_rows: int) -> FloatArray:
+def _standardise(X: FloatArray, most_rows: int) -> FloatArray:
     kept = np.random.default_rng(7).permutation(len(X))[:most_rows]
     scaled: FloatArray = StandardScaler().fit_transform(X[kept])
     return scaled

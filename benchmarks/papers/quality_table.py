@@ -6,20 +6,20 @@
 
 objectives  fidelity and objective ratio of sessions of each protocol, median and worst
             over sets and seeds; the second ratio is over pooled runs by the same rules.
-            What is above the bar is named with what ten other pooled starts reach: of
+            A set above the bar is printed with what ten other pooled starts reach: for
             many clusters ten starts are few, in a session as on pooled rows. `llf` over
-            rows starts from clusters of five rows of one party: a party that has fewer
-            than ten rows per cluster is named
-k           which of 2 to 10 clusters (of more, to 5 more) sessions choose, beside pooled
-            k-means by the silhouette, and by the index of Caliński and Harabasz, which
-            is all that `llf` over columns can tell; how many are right, also after each
-            set. What compares runs and decides nothing (gap, stability, prediction
-            strength) is not computed
+            rows starts from clusters of five rows of one party: if parties have fewer
+            than ten rows per cluster, that is printed too
+k           which number of clusters, from 2 to 10 (or 5 above the right one), sessions
+            take, and which one pooled k-means takes by the silhouette and by the index
+            of Caliński and Harabasz, the only one that `llf` over columns can compute;
+            how many are right, so far after each set. What compares runs but decides
+            nothing (gap, stability, prediction strength) is not computed
 ragged      `dc` over a lattice with an empty cell beside pooled k-means of the table in
-            which that cell is filled with means
+            which that cell is filled with column means
 
-Sets are those of `benchmarks.papers.quality_sets`. Ends with 1 where a
-bar of its part is missed.
+Sets are those of `benchmarks.papers.quality_sets`. Ends with 1 if a
+part misses one of its bars.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import calinski_harabasz_score, silhouette_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.papers.quality_sets import NAMES, Known, Sets
+from benchmarks.papers.quality_sets import NAMES, KnownSet, Sets
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.quality import pooled_objectives, runs as quality_runs
@@ -47,11 +47,11 @@ from clustering_protocols.terms.terms import Layout, Slot
 
 MEDIAN, WORST = 1.005, 1.02
 
-_Pick = Callable[[Known, Sequence[int], int], int | None]
+_Pick = Callable[[KnownSet, Sequence[int], int], int | None]
 
 
 def lattice(split: str, n_columns: int) -> Layout:
-    """Return the layout of a split: three parties, or two where there are two columns."""
+    """Return a split's layout: three parties (two for two columns), or two × two."""
     if split == "rows":
         return Layout.lattice(3)
     if split == "columns":
@@ -63,36 +63,36 @@ LIMITS: Final[dict[str, dict[str, Any]]] = {
     "dc": {"rebuild_limit": 1.0},
     "llf": {session_risks.SUMS_LIMIT: 1.0},
 }
-"""What parties of small sets would refuse: it changes no result."""
+"""Limits that let parties accept small sets; they change no result."""
 
 
 class Way(NamedTuple):
-    """A protocol over a split, and whether the bars hold for it."""
+    """A protocol over a split, and whether the bars apply to it."""
 
     protocol: str
     split: str
     params: dict[str, Any]
-    held: bool
+    has_bars: bool
 
 
 WAYS: Final = (
-    Way("llf", "rows", {}, held=True),
-    Way("llf", "columns", {}, held=True),
-    Way("omnifc", "rows", {}, held=True),
-    Way("dc", "rows", {"dimensions": "all"}, held=True),
-    Way("dc", "columns", {"dimensions": "all"}, held=True),
-    Way("dc", "both", {"dimensions": "all"}, held=True),
-    Way("dc", "rows", {}, held=False),
-    Way("dc", "columns", {}, held=False),
-    Way("dc", "both", {}, held=False),
-    Way("pqmds", "columns", {}, held=False),
+    Way("llf", "rows", {}, has_bars=True),
+    Way("llf", "columns", {}, has_bars=True),
+    Way("omnifc", "rows", {}, has_bars=True),
+    Way("dc", "rows", {"dimensions": "all"}, has_bars=True),
+    Way("dc", "columns", {"dimensions": "all"}, has_bars=True),
+    Way("dc", "both", {"dimensions": "all"}, has_bars=True),
+    Way("dc", "rows", {}, has_bars=False),
+    Way("dc", "columns", {}, has_bars=False),
+    Way("dc", "both", {}, has_bars=False),
+    Way("pqmds", "columns", {}, has_bars=False),
 )
 
 
 def play(
-    way: Way, known: Known, seed: int, k: Sequence[int]
+    way: Way, known: KnownSet, seed: int, k: Sequence[int]
 ) -> tuple[simulation.SimulationResult, simulation.Split]:
-    """Return a session over a set, and how the set was dealt out; CoterieError."""
+    """Run a session over a set; return it and the split, or raise CoterieError."""
     layout = lattice(way.split, known.X.shape[1])
     parts = simulation.split(known.X, layout, seed)
     given = {"n_clusters": max(k), **way.params}
@@ -101,10 +101,10 @@ def play(
     params = catalogue.parse_params(way.protocol, given)
     own = {session_risks.OTHER_UNITS: True, **LIMITS.get(way.protocol, {})}
     choices = dict.fromkeys(layout.names, own)
-    several: dict[str, Any] = (
+    more: dict[str, Any] = (
         {} if len(k) == 1 else {"evaluation": Evaluation(n_clusters=tuple(k))}
     )
-    run = simulation.run(params, layout, parts.data, seed, choices=choices, **several)
+    run = simulation.run(params, layout, parts.data, seed, choices=choices, **more)
     return run, parts
 
 
@@ -143,19 +143,19 @@ def objectives(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
         named = f"{way.protocol}, {way.split} {' '.join(way.params.values())}"
         print(f"{named:34}{len(found):4}" + "".join(f"{c:>20}" for c in cells), end="")
         print(f"   refused {refused}" if refused else "", flush=True)
-        above = [each for each in found if way.held and (each[3] or 0.0) > WORST]
+        above = [each for each in found if way.has_bars and (each[3] or 0.0) > WORST]
         for known, _, own, rules in above:
             print(
                 f"    {known.name}: {own:.3f}, under the same rules {rules:.3f}; ten other "
                 f"pooled starts reach {_other_starts(known)}{_few_rows(way, known)}"
             )
-        if way.held:
+        if way.has_bars:
             met &= bool(np.median(ratio) <= MEDIAN) and not above
     return met
 
 
-def _other_starts(known: Known) -> str:
-    """Return the range of what pooled k-means reaches by ten starts, drawn twenty times."""
+def _other_starts(known: KnownSet) -> str:
+    """Return the range of ratios that pooled k-means of ten starts has in 20 draws."""
     k = max(known.k, 2)
     reference = pooled_objectives.cluster(known.X, k).inertia
     drawn = [KMeans(k, n_init=10, random_state=seed) for seed in range(20)]
@@ -163,8 +163,8 @@ def _other_starts(known: Known) -> str:
     return f"{min(ratios):.3f} to {max(ratios):.3f}"
 
 
-def _few_rows(way: Way, known: Known) -> str:
-    """Return that a start from clusters of single parties has too few rows, if it has."""
+def _few_rows(way: Way, known: KnownSet) -> str:
+    """Return a note if a party has too few rows for a start from its clusters."""
     if (way.protocol, way.split) != ("llf", "rows"):
         return ""
     each = len(known.X) // len(lattice(way.split, 2).slots)
@@ -180,10 +180,10 @@ def _few_rows(way: Way, known: Known) -> str:
     stability=lambda *_, **__: None,
     prediction_strength=lambda *_, **__: None,
 )
-def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
-    """Print which k each way picks; return whether as many are right as pooled, less 1."""
+def print_choices(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
+    """Print each way's k; return whether each is right as often as pooled, less 1 set."""
     indices = {"silhouette": silhouette_score, "Caliński": calinski_harabasz_score}
-    ways = [way for way in ways if way.held]
+    ways = [way for way in ways if way.has_bars]
     names = [*indices, *(f"{way.protocol}, {way.split}" for way in ways)]
     picks = [*map(_pooled_pick, indices.values()), *map(_session_pick, ways)]
     right = np.zeros(len(names), dtype=int)
@@ -204,9 +204,9 @@ def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
 
 
 def _pooled_pick(index: Callable[..., float]) -> _Pick:
-    """Return what picks the number of clusters of the largest index of pooled k-means."""
+    """Return a function that picks the k where pooled k-means has the largest index."""
 
-    def pick(known: Known, numbers: Sequence[int], seed: int) -> int:
+    def pick(known: KnownSet, numbers: Sequence[int], seed: int) -> int:
         fitted = (KMeans(k, n_init=10, random_state=seed) for k in numbers)
         found = [index(known.X, each.fit_predict(known.X)) for each in fitted]
         return numbers[int(np.argmax(found))]
@@ -215,7 +215,7 @@ def _pooled_pick(index: Callable[..., float]) -> _Pick:
 
 
 def _session_pick(way: Way) -> _Pick:
-    def pick(known: Known, numbers: Sequence[int], seed: int) -> int | None:
+    def pick(known: KnownSet, numbers: Sequence[int], seed: int) -> int | None:
         try:
             run, _ = play(way, known, seed, numbers)
         except CoterieError:
@@ -251,9 +251,9 @@ def ragged(_: Sequence[Way], sets: Sets, seeds: int) -> bool:
             except CoterieError:
                 continue
             measured = simulation.measure(run, known.X, parts)
-            filled = _filled(known.X, parts)
-            there = KMeans(k, n_init=10, random_state=seed).fit_predict(filled)
-            inertias = (measured.labels, there)
+            filled = _fill_cell(known.X, parts)
+            pooled = KMeans(k, n_init=10, random_state=seed).fit_predict(filled)
+            inertias = (measured.labels, pooled)
             ratios = [pooled_objectives.inertia(known.X, x) / best for x in inertias]
             found.append((*ratios, measured.fidelity))
         if found:
@@ -262,19 +262,19 @@ def ragged(_: Sequence[Way], sets: Sets, seeds: int) -> bool:
     return True
 
 
-def _filled(X: FloatArray, parts: simulation.Split) -> FloatArray:
-    """Return the table whose last cell holds means of what is known of its columns."""
+def _fill_cell(X: FloatArray, parts: simulation.Split) -> FloatArray:
+    """Return the table with its last cell filled with known means of its columns."""
     filled = X.copy()
     place = np.ix_(parts.rows[-1], parts.columns[-1])
     filled[place] = X[np.ix_(parts.rows[0], parts.columns[-1])].mean(axis=0)
     return filled
 
 
-PARTS: Final = {"objectives": objectives, "k": choose, "ragged": ragged}
+PARTS: Final = {"objectives": objectives, "k": print_choices, "ragged": ragged}
 
 
 def main() -> int:
-    """Print the parts."""
+    """Run the parts; return 1 if one of them misses a bar."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--seeds", type=int, default=3)

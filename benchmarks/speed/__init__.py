@@ -1,4 +1,4 @@
-"""How long things take. The processes that are started here keep their compiled modules."""
+"""How long things take. Processes that these modules start keep compiled modules."""
 
 import os
 

@@ -1,18 +1,18 @@
-"""The speeds that have goals, beside them, in one run.
+"""Measures every speed that has a goal, and prints it beside the goal.
 
     python -m benchmarks.speed [PART …] [--base CHECKOUT] [--small]
 
 sessions  ten parties, each in a process that begins with the session, beside pooled
           k-means, and beside the same sessions of an older checkout.
 kernels   passes over rows, distances of residues and masks, beside matrix products.
-audit     of own sums, at the hundredth round of 3,000 rows in ten clusters.
+audit     of a party's own sums, at the hundredth round of 3,000 rows in ten clusters.
 starts    processor time until commands, an analyst and a worker answer.
-rounds    processor time of the analyst for each answer, a hundred sessions at once.
-answers   refusals by different credentials, and pages of long lists.
+rounds    processor time of the analyst for each answer, of a hundred sessions at once.
+answers   times of refusals for different reasons, and of pages of long lists.
 upload    one upload of 256 MiB, beside a bare socket.
 
-Ends with 1 where a goal is missed. Other work on the machine moves seconds; ratios are
-of runs in turns.
+Ends with 1 if a goal is missed. Other work on the machine changes seconds; ratios are
+of runs that alternate, and change less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A real analyst in a process of its own, and uploads that are ready to be sent.
 
-Shared by the benchmarks of the service. Parties are the dummy's: what they send is as
-large as the benchmark asks for, and checked as any contribution is.
+Shared by the benchmarks of the service. Parties run `dummy`: what they send is as large
+as the benchmark asks for, and checked as any contribution is.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class AnalystProcess:
             "COTERIE_REQUESTS_PER_SECOND": "1000000",
             **(environment or {}),
         }
-        self._said("migrate")
-        key = self._said("key", "create", "--role", "coordinator", "--json")
+        self._run_command("migrate")
+        key = self._run_command("key", "create", "--role", "coordinator", "--json")
         self.key = str(json.loads(key)["key"])
 
-    def _said(self, *words: str) -> str:
-        """Run a command to its end."""
+    def _run_command(self, *words: str) -> str:
+        """Run a command to its end; return what it printed."""
         return subprocess.run(
             [*_COMMAND, *words],
             env=self._environment,
@@ -128,7 +128,7 @@ class AnalystProcess:
         self.process.wait()
 
     def memory(self) -> dict[str, int]:
-        """Return resident bytes of the service process: in all, and of its own."""
+        """Return resident bytes of the service process, by the kernel's names."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         kibibytes = {
             line.split(":")[0]: int(line.split()[1])
@@ -155,15 +155,15 @@ class AnalystProcess:
         with self.client() as client:
             members = join_all(client, session, parties, n_rows)
             for round_ in (1, 2):  # the opening, and greetings
-                _until(client, session, round_)
+                _await_round(client, session, round_)
                 for member in members:
                     member.greet()
-            _until(client, session, 3)
+            _await_round(client, session, 3)
             return [member.count() for member in members]
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -224,10 +224,10 @@ class Member:
         return content
 
     def greet(self) -> None:
-        """Answer a round."""
+        """Answer the current round, and send the answer."""
         content = self._answer()
-        here = packets.read(content).address
-        self.client.contribute(self.session, here.round, here.attempt, content)
+        at = packets.read(content).address
+        self.client.contribute(self.session, at.round, at.attempt, content)
 
     def count(self) -> Upload:
         """Return the answer to the third round, ready to be sent."""
@@ -235,8 +235,8 @@ class Member:
 
     def upload(self, content: bytes) -> Upload:
         """Return an answer, ready to be sent."""
-        here = packets.read(content).address
-        where = f"rounds/{here.round}/attempts/{here.attempt}/contribution"
+        at = packets.read(content).address
+        where = f"rounds/{at.round}/attempts/{at.attempt}/contribution"
         path = f"/v1/sessions/{self.session}/{where}"
         return Upload(path=path, token=self.token, content=content)
 
@@ -245,9 +245,9 @@ class Member:
 
 
 def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Return once an address answers well; httpx.HTTPError if it does not in a minute.
+    """Wait until an address answers well; raise httpx.HTTPError after a minute.
 
-    Nor is a process awaited that has ended: its log says why.
+    The wait ends early if the process has ended: its log says why.
     """
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -261,7 +261,7 @@ def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _until(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
+def _await_round(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
     while True:
         status = client.session(session)
         if status.state == "collecting" and status.round == round_:
@@ -272,13 +272,13 @@ def _until(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
 
 
 def processor_seconds_of(pid: int) -> float:
-    """Return the processor time of a process, by the kernel's table of it."""
+    """Return the processor time of a process, as the kernel counts it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds_around(pid: int) -> tuple[float, float]:
-    """Return the processor time of a process, and that of those which it has started."""
+    """Return the processor time of a process, and that of its child processes."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for each in threads for child in each.read_text().split()]
     return processor_seconds_of(pid), sum(map(processor_seconds_of, children))

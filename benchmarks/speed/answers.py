@@ -1,7 +1,7 @@
-"""How long the analyst takes to say no, and to list many sessions.
+"""How long the analyst takes to refuse a request, and to list many sessions.
 
 refusals  no credential, a malformed one, an unknown and a revoked key, in turns: medians,
-          and how far they are apart. What differs in time tells what is known.
+          and how far they are apart. A difference would tell which keys exist.
 lists     the first page of an administrator's sessions, and one from the middle.
 """
 
@@ -44,7 +44,7 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     settings, clock = Settings(data_dir=folder), SystemClock()
     database = Database(settings.database)
-    task = settings.blob_place.open().put(b"")  # an analyst misses none at its start
+    task = settings.blob_place.open().put(b"")  # so that no blob is missing at a start
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
         revoke(transaction, gone)
@@ -59,7 +59,7 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
 
 
 def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, object]]:
-    """Return the rows of sessions: the first wait for answers, others were cancelled."""
+    """Return rows of sessions: the first PAGE await answers, the others are cancelled."""
     now = clock.now()
     numbers = ("round", "attempt", "stage_index", "n_stages", "quorum")
     same = {
@@ -106,9 +106,9 @@ def refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
     took: dict[str, list[float]] = {name: [] for name in headers}
     bodies = set()
     for _ in range(tries):
-        for name, shown in headers.items():
+        for name, sent in headers.items():
             begin = time.perf_counter()
-            answer = http.get(PATH, headers=shown)
+            answer = http.get(PATH, headers=sent)
             took[name].append(1000 * (time.perf_counter() - begin))
             document = answer.json() | {"request_id": ""}
             bodies.add((answer.status_code, repr(sorted(document.items()))))
@@ -121,13 +121,13 @@ def refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
 
 def lists(http: httpx.Client, administrator: str, n_sessions: int) -> Iterator[Figure]:
     """Yield how long pages of a long list take."""
-    shown = {"Authorization": f"Bearer {administrator}"}
-    at = http.get(PATH, headers=shown).json()["next"].partition("~")[0]  # that of all
+    sent = {"Authorization": f"Bearer {administrator}"}
+    at = http.get(PATH, headers=sent).json()["next"].partition("~")[0]  # time of all
     for name, after in (("first", ""), ("middle", f"{at}~s-{n_sessions // 2:06}")):
         took = []
         for _ in range(PAGES):
             begin = time.perf_counter()
-            page = http.get(PATH, headers=shown, params={"after": after})
+            page = http.get(PATH, headers=sent, params={"after": after})
             took.append(1000 * (time.perf_counter() - begin))
             page.raise_for_status()
         shown_as = f"list of {n_sessions:,} sessions, {name} page, ms"

@@ -1,4 +1,4 @@
-"""What the audit of own sums takes of a round."""
+"""How long a party's audit of its own sums takes in a round."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a study costs its people at the desk.
+"""How much work a study is for its people at the desk.
 
     python -m benchmarks.speed.clicks
 
 A coordinator and three parties go from a question to labels. On the way a party
 declines and is invited anew, and the analyst is killed. A choice from a list counts as
-two clicks. Ends with 1 where a figure is above its bar.
+two clicks. Ends with 1 if a figure is above its bar.
 """
 
 from __future__ import annotations

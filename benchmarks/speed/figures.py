@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """Something measured, which is met where it is at most its goal."""
+    """Something measured; its goal is met if the value is at most the goal."""
 
     name: str
     value: float

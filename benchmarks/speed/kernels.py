@@ -1,6 +1,6 @@
 """Loops over rows, residues and masks, as ratios of processor time to a primitive.
 
-Medians of runs in turns, on one thread of BLAS.
+Medians of alternating runs, on one thread of BLAS.
 """
 
 from __future__ import annotations

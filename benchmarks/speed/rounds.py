@@ -1,4 +1,4 @@
-"""What a round costs the analyst: a hundred sessions of five parties of the dummy at once.
+"""What a round costs the analyst: of a hundred sessions of `dummy` with five parties.
 
 Processor time for each answer, of the process that serves, and of those that step rounds.
 Parties answer in this process, and wait for the next task as those of the SDK do.
@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 def figures(run: Run) -> Iterator[Figure]:
     """Yield what an answer costs on SQLite.
 
-    Raises RuntimeError where a request was refused or a session has not completed.
+    Raises RuntimeError if a request was refused or a session has not completed.
     """
     n_sessions, n_parties = (2, 2) if run.small else (100, 5)
     with (
@@ -53,7 +53,7 @@ def figures(run: Run) -> Iterator[Figure]:
 
 
 def play(analyst: AnalystProcess, sessions: int, parties: int) -> Cost:
-    """Let all sessions go through their rounds at once."""
+    """Run all sessions at once; return what they cost."""
     names = [f"s-{number}" for number in range(sessions)]
     with analyst.client() as client:
         members = [
@@ -72,14 +72,14 @@ def play(analyst: AnalystProcess, sessions: int, parties: int) -> Cost:
 
 
 async def take_part(port: int, members: list[Member]) -> Counter[int]:
-    """Answer until all sessions are over; return how many uploads had which status."""
+    """Answer until all sessions are over; return how many uploads got which status."""
     counts: Counter[int] = Counter()
     await asyncio.gather(*(answer_all(port, member, counts) for member in members))
     return counts
 
 
 async def answer_all(port: int, member: Member, counts: Counter[int]) -> None:
-    """Take part in one session."""
+    """Answer every task of one session; count the statuses of uploads."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     path = f"/v1/sessions/{member.session}"
     task, status = b"", 200

@@ -1,10 +1,10 @@
-"""One session, all processes of which begin with it: prints what it took as JSON.
+"""Runs one session, all of whose processes start with it; prints its costs as JSON.
 
     python -m benchmarks.speed.session over-http|simulated llf|dc ROWS COLUMNS
 
-Ten parties share rows of thirty blobs; ten clusters. `llf` begins at given rows and makes
-twenty updates. Nothing is imported that an older checkout lacks: the package may be
-another one's.
+Ten parties share rows of thirty blobs; ten clusters. `llf` starts at given rows, with
+twenty updates. Nothing is imported that an older checkout lacks: the packages may be
+those of one.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def _over_http(params: Any, X: Any) -> dict[str, float]:
             )
             invitations, risks = session.invite(), session.status().risks
             served = sum(analyst.processor_seconds())
-            used, begin = _of_children(), time.perf_counter()
-            reports = _take_part(folder, invitations, list(risks))
+            used, begin = _children_seconds(), time.perf_counter()
+            reports = _run_parties(folder, invitations, list(risks))
             wall = time.perf_counter() - begin
-            rounds, parties = session.status().round, _of_children() - used
+            rounds, parties = session.status().round, _children_seconds() - used
             served = sum(analyst.processor_seconds()) - served
     return {
         "wall": wall,
@@ -116,12 +116,12 @@ def _over_http(params: Any, X: Any) -> dict[str, float]:
     }
 
 
-def _of_children() -> float:
+def _children_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def _take_part(
+def _run_parties(
     folder: Path, invitations: dict[str, str], risks: list[str]
 ) -> list[dict[str, float]]:
     """Return what each party reports, once the session is over."""
@@ -145,10 +145,10 @@ def _take_part(
 
 
 def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> None:
-    """Be one of the parties; print what it took.
+    """Run one of the parties; print what it took.
 
-    ``beside rows``: seconds of processor between two answers, in the middle round: not
-    those in which something is imported. ``memory``: the most that was resident, MiB.
+    ``beside rows``: median processor seconds between two answers, which skips those in
+    which something is imported. ``memory``: the largest resident memory, MiB.
     """
     from clustering_protocols.engine import PartyEngine
     from party_sdk.home.policy import Policy
@@ -172,7 +172,7 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
     beside = median(
         end - begin for end, begin in zip(begun[1:], ended[:-1], strict=True)
     )
-    # not `ru_maxrss`, which begins with the memory of the process that started this one
+    # not `ru_maxrss`, which starts from the memory of the process that started this one
     [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     memory = int(peak) / 1024
     print(json.dumps({"beside rows": beside, "memory": memory}))

@@ -31,7 +31,7 @@ def figures(run: Run) -> Iterator[Figure]:
 
 
 def _beside_pooled(run: Run) -> Iterator[Figure]:
-    """One session of `llf` for each turn, beside scikit-learn from the same start."""
+    """Yield figures of `llf` sessions, each beside scikit-learn from the same start."""
     n_rows, n_columns = (3000, 4) if run.small else (1_000_000, 16)
     X, start = draw_rows(n_rows, n_columns)
     pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
@@ -71,11 +71,11 @@ def _session(root: Path, way: str, protocol: str, *size: int) -> Costs:
     """Return what a session costs with the packages of a checkout."""
     python = sys.executable if root == ROOT else str(root / ".venv/bin/python")
     module = ["-m", "benchmarks.speed.session"]
-    return _measured([python, *module, way, protocol, *map(str, size)])
+    return _read_costs([python, *module, way, protocol, *map(str, size)])
 
 
-def _measured(command: Sequence[str]) -> Costs:
-    """Return the JSON that a command prints; it imports this `benchmarks`, no other."""
+def _read_costs(command: Sequence[str]) -> Costs:
+    """Run a command with this checkout's `benchmarks`; return the JSON it prints."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "benchmarks").symlink_to(ROOT / "benchmarks")
         done = subprocess.run(

@@ -5,7 +5,7 @@ analyst      `coterie serve`, until it has answered its first request.
 worker       a process that steps rounds, until it has taken a session's first step.
 prepared     the same, once all is imported that the session's later steps need.
 
-What else runs on the machine makes starts slower and never faster, so the least of some
+Other work on the machine makes starts slower and never faster, so the least of several
 runs is the figure; the bare interpreter, for which there is no goal, tells how fast the
 machine is.
 """
@@ -25,22 +25,22 @@ from pathlib import Path
 
 from benchmarks.speed.figures import Figure, Run
 
-# A worker process imports this module again: what it must not load is imported below.
+# A worker process imports this module again: functions import what it must not load.
 
 COTERIE = [str(Path(sys.executable).with_name("coterie"))]
 
 
-def children() -> float:
-    """Return the processor time of all children that have ended."""
+def children_seconds() -> float:
+    """Return the processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def command(words: list[str]) -> float:
     """Return the processor time of a command."""
-    begin = children()
+    begin = children_seconds()
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    return children() - begin
+    return children_seconds() - begin
 
 
 def analyst(environment: dict[str, str]) -> float:
@@ -48,7 +48,7 @@ def analyst(environment: dict[str, str]) -> float:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    begin = children()
+    begin = children_seconds()
     with subprocess.Popen(
         [*COTERIE, "serve", "--port", str(port)],
         env=environment,
@@ -61,7 +61,7 @@ def analyst(environment: dict[str, str]) -> float:
                 time.sleep(0.02)
             else:
                 process.kill()
-    return children() - begin
+    return children_seconds() - begin
 
 
 def agreement() -> bytes:
@@ -92,16 +92,16 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
         tasks={},
         contributions={},
     )
-    begin = children()
+    begin = children_seconds()
     process = Process()
     outcome = process.submit(first).result()
     if not isinstance(outcome, Opened):
         raise TypeError(f"the first step did not open a round: {outcome}")
     if prepared:
-        time.sleep(0.2)  # it begins to prepare where no job waits
+        time.sleep(0.2)  # it prepares while no job waits
         process.submit(first).result()
     process.end()
-    return children() - begin
+    return children_seconds() - begin
 
 
 def figures(run: Run) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Ratios to a named primitive, measured in one run: machines differ, ratios less."""
+"""Ratios to a named primitive, measured in one run: machines differ less in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def cpu_seconds(call: Callable[[], Any]) -> float:
-    """Return the processor time of a call: what others do on the machine counts less."""
+    """Return the processor time of a call, which other work affects less."""
     begin = time.process_time()
     call()
     return time.process_time() - begin

@@ -1,7 +1,7 @@
 """One large upload: the service's memory, and its time against a bare socket.
 
 The bare socket receives the same bytes in a process of its own, hashes them (SHA-256),
-writes them to a file of the same folder and syncs it: what any upload must do. The
+writes them to a file in the same folder and syncs it: what any upload must do. The
 service does so through uvicorn, checks names, dtypes, shapes and values against the
 task, and commits a row. Runs alternate; the ratio is the median of pairs.
 """
@@ -91,7 +91,7 @@ def bare(upload: Upload, folder: Path) -> float:
 
 
 def receive(parent: Connection, path: str, size: int) -> None:
-    """Receive, hash, write, sync, answer."""
+    """Receive an upload; hash, write and sync it, and answer with the digest."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         parent.send(server.getsockname()[1])
         connection, _ = server.accept()

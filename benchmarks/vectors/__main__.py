@@ -4,7 +4,7 @@
     python -m benchmarks.vectors check [--level D] -- COMMAND ...
 
 By default all files are written. ``check`` starts COMMAND, a program as section 14 of the
-specification describes it, and ends with 5 where an answer differs.
+specification describes it, and ends with 5 if an answer differs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def report(cases: Sequence[CheckedCase]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words say; return the exit code."""
+    """Write or check, as the words say; return the exit code."""
     if words[:1] != ["check"]:
         write(words)
         return 0

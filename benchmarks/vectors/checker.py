@@ -29,7 +29,7 @@ from clustering_protocols.terms.agreements import read_agreement
 Answer = dict[str, Any]
 
 
-def _describe_end() -> Malformed:
+def _missing_answer() -> Malformed:
     return Malformed(
         "The program ended without an answer.",
         remedy="Read what it wrote to standard error.",
@@ -37,14 +37,14 @@ def _describe_end() -> Malformed:
 
 
 class Program(Protocol):
-    """What answers calls."""
+    """A program that answers calls."""
 
     def ask(self, call: str, given: dict[str, Any]) -> Answer:
         """Return the answer: an output, a problem, or that the call is unknown."""
 
 
 class ProgramProcess:
-    """A program of its own: see "A program under test" of spec/conformance.md.
+    """The process of a program: see "A program under test" of spec/conformance.md.
 
     Raises InvalidParameters if it cannot be started.
     """
@@ -64,17 +64,17 @@ class ProgramProcess:
             ) from None
 
     def ask(self, call: str, given: dict[str, Any]) -> Answer:
-        """Return the answer; :class:`Malformed` if there is none, or it is none."""
+        """Return the answer; raise :class:`Malformed` if there is no JSON object."""
         reader, writer = self._process.stdout, self._process.stdin
         assert reader is not None and writer is not None  # noqa: S101, PT018  pipes
         try:
             writer.write(json.dumps({"call": call, "input": given}) + "\n")
             writer.flush()
         except BrokenPipeError:
-            raise _describe_end() from None
+            raise _missing_answer() from None
         line = reader.readline()
         if not line:
-            raise _describe_end()
+            raise _missing_answer()
         try:
             answer = json.loads(line)
         except ValueError:
@@ -93,18 +93,18 @@ class ProgramProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close its input, at which it ends."""
+        """Close the program's input, which ends the program."""
         del kind, error, trace
         self._process.communicate()
 
 
-_FROM: Final[Mapping[str, Level]] = {
+_FIRST_LEVEL: Final[Mapping[str, Level]] = {
     "sums": "B",
     "alignment": "B",
     "intersection": "D",
     "linkage": "D",
 }
-"""From which level on a layer is asked; all others from A on."""
+"""The level from which a layer is asked; every other layer is asked from A."""
 
 
 class CheckedCase(BaseModel):
@@ -142,7 +142,7 @@ class Checker:
     def check_layers(self, layers: Mapping[str, Layer]) -> Iterator[CheckedCase]:
         """Yield the cases that need no session."""
         for name, layer in layers.items():
-            if self.level < _FROM.get(name, LEVELS[0]):
+            if self.level < _FIRST_LEVEL.get(name, LEVELS[0]):
                 continue
             for case in layer.cases:
                 yield self._judge(case, file=name)
@@ -210,9 +210,9 @@ class Checker:
 def find_wrong(
     case: VectorCase, answer: Answer, reader: ContributionReader | None = None
 ) -> str:
-    """Return where an answer is not what a case says, and how; empty if it is.
+    """Return where an answer differs from the case, and how; empty if it does not.
 
-    reader: of contributions, in sessions.
+    reader: reads contributions, in sessions.
     """
     answer = json.loads(json.dumps(answer))
     due = {"problem": case.problem} if case.problem else {"output": case.output}

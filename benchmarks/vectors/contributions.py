@@ -1,4 +1,4 @@
-"""Compares contributions, envelopes opened, and JSON values in general."""
+"""Compares contributions with their envelopes opened, and JSON values in general."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ ROUNDED: Final[Mapping[tuple[str, str], int]] = {
 }
 """Contributions, by stage and kind, whose words are rounded sums of real numbers.
 
-With each: how many tags stand behind the words.
+The value is how many tags stand behind the words.
 """
 CHOSEN: Final = "candidates"
 """A kind of record whose arrays are a party's own choice: centroids of its rows, sizes."""
 _REACH: Final = 1e100
 _SIZE_STEP: Final = 5
 TOLERANCE: Final = 1e-9
-"""How far floats of a contribution may be off, relative to the largest."""
+"""How far floats of a contribution may be off, relative to the largest of an array."""
 UNITS: Final = 2**20
-"""How far such words may be off: as far as rounding may lift a sum above its bound."""
+"""How far words of `ROUNDED` may be off: as rounding may lift a sum above its bound."""
 _NO_ENTROPY: Final = bytes(32)
 
 
 class Leeway(NamedTuple):
-    """In what two right contributions may differ.
+    """How two right contributions may differ.
 
     turned: arrays that turn together.
     units: how far words may be off.
@@ -63,7 +63,7 @@ _NO_LEEWAY: Final = Leeway()
 
 
 def leeway_of(given: Packet) -> Leeway:
-    """Return in what an answer to a task may differ from another that is right."""
+    """Return how an answer to a task may differ from another that is right."""
     kind = given.header.record["kind"]
     rounded = (_stage(given), kind) in ROUNDED
     chosen = {each.label.kind for each in given.envelopes} & {CHOSEN}
@@ -71,7 +71,7 @@ def leeway_of(given: Packet) -> Leeway:
 
 
 def _stage(given: Packet) -> str:
-    """Return the name of a contribution's stage, that of a run without its number."""
+    """Return the name of a contribution's stage, without the number of a run."""
     return re.sub(r"-[0-9]+$", "", given.address.stage)
 
 
@@ -97,7 +97,7 @@ class ContributionReader:
         """Return where two answers to a task differ, and how; empty where they do not.
 
         tolerance: of floats, relative to the largest of their array.
-        leeway: the tag behind words that may be off goes uncompared.
+        leeway: how they may differ; tags behind words that may be off go uncompared.
         """
         asked, right = packets.read(task), packets.read(expected)
         try:
@@ -107,11 +107,11 @@ class ContributionReader:
         due = self._describe(asked, right, leeway)
         if leeway.units:
             n_tags = ROUNDED[_stage(right), due["record"]["kind"]]
-            _take_near_words(due["arrays"], came["arrays"], leeway.units, n_tags)
+            _replace_near_words(due["arrays"], came["arrays"], leeway.units, n_tags)
         return find_difference(due, came, tolerance, ".contribution")
 
     def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
-        """Return what a contribution says."""
+        """Return what a contribution says, as JSON values."""
         n_rows = self.agreement.member(given.address.slot).n_rows
         return {
             **given.header.model_dump(mode="json"),
@@ -146,7 +146,7 @@ class ContributionReader:
 
 
 def _describe_sealed(content: bytes, leeway: Leeway, n_rows: int) -> dict[str, Any]:
-    """Return what a sealed record says; of chosen arrays whether they may be so."""
+    """Return what a sealed record says; of chosen arrays whether they are in bounds."""
     record, arrays = codec.decode(content)
     said = _describe_arrays(arrays, ())
     if record["kind"] in leeway.chosen:
@@ -180,10 +180,10 @@ def _describe_arrays(
     return found
 
 
-def _take_near_words(
+def _replace_near_words(
     due: dict[str, Any], came: dict[str, Any], units: int, n_tags: int
 ) -> None:
-    """Put in a share the words that are due, where they are near those that came."""
+    """Replace the words that came in a share by those that are due, if all are near."""
     shape = due["words"]["dtype"], due["words"]["shape"]
     other = came.get("words", {"dtype": "", "shape": []})
     if (other["dtype"], other["shape"]) != shape:

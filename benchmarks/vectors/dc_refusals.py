@@ -30,12 +30,12 @@ _OTHER = "ab" * 32
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member of three that add up."""
+    """Return the refusals by one of three members, who add up."""
     return [*_refuse_secrets(forger), *_refuse_sums(forger), *_refuse_upload(forger)]
 
 
 def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member of two that pool through their leader."""
+    """Return the refusals by one of two members, who pool through their leader."""
     none = np.empty(0)
     pooled = PooledMoments(
         n_rows=22, mean=none, deviations=none, minimum=np.zeros(3), maximum=np.ones(3)

@@ -30,7 +30,7 @@ _OTHER = "ab" * 32
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a party in the middle of three."""
+    """Return the refusals by the second of three parties."""
     return [
         *_refuse_address(forger),
         *_refuse_lines(forger),

@@ -1,4 +1,4 @@
-"""Layer: envelopes to open. Sealing draws chance, so that its bytes are not compared."""
+"""Layer: envelopes to open. Sealing draws random bytes, so it is not compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of vectors there are, and what builds them."""
+"""Which files of vectors there are, and what builds each."""
 
 from __future__ import annotations
 

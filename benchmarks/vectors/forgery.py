@@ -1,4 +1,4 @@
-"""Tasks and results that an analyst without manners would send."""
+"""Tasks and results that only a dishonest analyst would send."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Refused = Mapping[tuple[str, str] | tuple[str, str, int], Mapping[str, Change]]
 
 
 class FalsifiedSum(NamedTuple):
-    """A sum of all slots: under which secret, its name, the round of its shares."""
+    """A sum of all slots: its kind of secret, its name, the round of its shares."""
 
     secret: type[RowSecret | ColumnSecret]
     name: str
@@ -53,8 +53,8 @@ class Forger:
     def refuse(self, changes: Refused) -> list[Refusal]:
         """Return refusals of changed messages.
 
-        changes: by the kind of a task, or ``RESULT``, the problem, and the number of the
-            task among those of its kind, if it is not the first: what is changed.
+        changes: the changes by their names, under the kind of a task or ``RESULT``, the
+            problem, and the task's place among those of its kind, unless it is 0.
         """
         sent, refusals = self._sent, []
         for (kind, problem, *rest), by_name in changes.items():
@@ -103,10 +103,10 @@ class Forger:
     def falsify(
         self, packet: Packet, name: str, of: FalsifiedSum, by: Mapping[int, int]
     ) -> Packet:
-        """Return a packet with another total, to which a member gave the right tag.
+        """Return a packet with another total, under a right tag: a member helped.
 
         name: of the array that holds the total.
-        by: how much each of some words is raised.
+        by: by how much words are raised, under their places.
         """
         total = packet.arrays[name].copy()
         words, change = total.reshape(-1), np.zeros(total.size - 1, np.int64)
@@ -167,7 +167,7 @@ def tell(packet: Packet, **changes: Any) -> Packet:
 
 
 def tell_all(packet: Packet) -> Packet:
-    """Return a packet of whose content everybody was told, in all groups."""
+    """Return a packet whose last line tells all groups of its content."""
     told = json.loads(packet.history[-1])["told"]
     digest = packets.digest_of(packet.header.record, packet.arrays, packet.own)
     return tell(packet, told=[digest] * len(told))
@@ -194,7 +194,7 @@ def be_of(packet: Packet, kind: str) -> Packet:
 
 
 def rename(packet: Packet, kind: str, without: Sequence[str] = ()) -> Packet:
-    """Return a packet with its record as one of another kind, which lacks some values."""
+    """Return a packet whose record becomes one of another kind, less some values."""
     record = packet.header.record
     values = {k: v for k, v in record["values"].items() if k not in without}
     record = {**record, "kind": kind, "values": values}
@@ -203,7 +203,7 @@ def rename(packet: Packet, kind: str, without: Sequence[str] = ()) -> Packet:
 
 
 def ask(packet: Packet, stage: str, kind: str) -> Packet:
-    """Return a packet that asks something else, of which everybody was told."""
+    """Return a packet that asks something else; everybody was told of it."""
     asked = stand_at(be_of(packet, kind), stage=stage)
     return tell_all(tell(asked, stage=stage, asks=kind))
 
@@ -260,6 +260,6 @@ def shorten(packet: Packet) -> bytes:
 
 
 def grow(packet: Packet) -> bytes:
-    """Return the bytes of a packet with a member of its header that nobody knows."""
+    """Return the bytes of a packet with an unknown member in its header."""
     header, arrays = codec.decode(packets.encode(packet))
     return codec.encode({**header, "more": 1}, arrays)

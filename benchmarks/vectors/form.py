@@ -1,8 +1,7 @@
-"""Vectors of spec/vectors: calls with their inputs, and what has to come of each.
+"""Vectors of spec/vectors: calls with their inputs, and what must come of each.
 
 A call has an output, or it must fail with a problem. Bytes are hex, or base64 where the
-field says so; words and residues, which are longer than a float is exact, are decimal
-text.
+field says so; words and residues, which a float cannot hold exactly, are decimal text.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class VectorCase(_Part):
 
     @model_validator(mode="after")
     def _check_outcome(self) -> Self:
-        """Refuse a case of two outcomes, of none, or with a problem that is none."""
+        """Refuse a case with two outcomes or none, or with an unknown problem."""
         if (self.output is None) != bool(self.problem):
             raise ValueError("a case has an output or a problem")
         if self.problem and self.problem not in _SLUGS:
@@ -137,7 +136,7 @@ def read_sessions(folder: Path) -> dict[str, SessionFile]:
 
 
 def _read(model: type[_M], path: Path) -> _M:
-    """Return a file of vectors; :class:`Malformed` if it is none."""
+    """Return the content of a file; raise :class:`Malformed` if it holds no vectors."""
     try:
         return model.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -170,7 +169,7 @@ def write_file(content: Layer | SessionFile) -> str:
 
 
 def _write_lines(value: Any, depth: int) -> str:
-    """Return JSON: what holds an input is one line, all around it is indented."""
+    """Return JSON: an object with an input is one line, all around it is indented."""
     space, inner = "\n" + " " * depth, "\n" + " " * (depth + 1)
     if isinstance(value, dict) and "input" not in value:
         lines = [

@@ -14,7 +14,7 @@ _N_KEYS, _N_LISTED = 2, 11
 
 
 def list_refusals_of_ids(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member whose ids the first slot answers."""
+    """Return the refusals by a member whose ids the first slot answers."""
     none = np.full((11, 32), 255, np.uint8)
     few = EvaluatedIds(elements=none[:-1])
     counts = {"north": 10, "south": 9}
@@ -42,7 +42,7 @@ def list_refusals_of_ids(forger: Forger) -> list[Refusal]:
 
 
 def list_refusals_of_keys(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member of two whose people two match keys link."""
+    """Return the refusals by one of two members, whose rows two match keys link."""
     points = np.zeros((_N_KEYS, _N_LISTED, 32), np.uint8)
     early = MaskedKeys(points=points, n_masks=2)
     few = MaskedKeys(points=points[:, :-1], n_masks=1)

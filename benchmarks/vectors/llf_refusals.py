@@ -12,16 +12,16 @@ from clustering_protocols.shared_stages.starts.messages import LaneStarts
 _FAILED = "protocol-failed"
 _FIRST = slice(1)
 _POOLED = 5
-"""Tasks `add-up` that come before those of a race: they pool moments."""
+"""The number of tasks `add-up` before those of a race: they pool moments."""
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member of three whose two starts race."""
+    """Return the refusals by one of three members, in a session of two starts."""
     return [*_refuse_starts(forger), *_refuse_race(forger), *_refuse_updates(forger)]
 
 
 def list_refusals_of_columns(forger: Forger) -> list[Refusal]:
-    """Return the refusals of a member of three that hold columns."""
+    """Return the refusals by one of three members that hold columns."""
     return forger.refuse(
         {
             ("start-from", _FAILED): {
@@ -93,7 +93,7 @@ def _refuse_updates(forger: Forger) -> list[Refusal]:
 
 
 def _close(packet: Packet) -> Packet:
-    """Return an update as the task to close."""
+    """Return an update, turned into the task to close."""
     said = rename(packet, "close", without=("number",))
     return tell_all(tell(said, asks="close"))
 

@@ -22,18 +22,18 @@ from clustering_protocols.shared_stages.secrets import ColumnSecret
 _FIRST_ROUND = 8
 """The round before the first update."""
 _PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
-"""Words of a total: sums of the first column, and counts, of two clusters."""
+"""Places of words in a total: sums of the first column, and counts, of two clusters."""
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
-    """Return the refusals of the first of three that starts from given centroids."""
+    """Return the refusals by the first of three members, from given centroids."""
     return [*_refuse_updates(forger), *_refuse_liars(forger), *_refuse_end(forger)]
 
 
 def _refuse_updates(forger: Forger) -> list[Refusal]:
     first = forger.task("update", 1).arrays["totals"]
     none = {"updates": (0, 3), "cohorts": (0, 3), "totals": (0, first.shape[1])}
-    bent: dict[str, Change] = {
+    changes: dict[str, Change] = {
         "a word of a total is one more": lambda p: add(p, "totals", (0, 0), 1),
         "the tag of a total is one more": lambda p: add(p, "totals", (0, -1), 1),
         "a total of another round": lambda p: add(p, "updates", (0, 1), -1),
@@ -45,7 +45,7 @@ def _refuse_updates(forger: Forger) -> list[Refusal]:
     }
     return forger.refuse(
         {
-            ("update", "protocol-failed", 1): bent,
+            ("update", "protocol-failed", 1): changes,
             ("update", "protocol-failed", 2): {
                 "the total of the update before": lambda p: hold(p, totals=first)
             },
@@ -58,7 +58,7 @@ def _refuse_updates(forger: Forger) -> list[Refusal]:
 
 
 def _refuse_liars(forger: Forger) -> list[Refusal]:
-    """Return totals that are not of the same rows, though their tags are right."""
+    """Return the refusals of totals of other rows, though their tags are right."""
     first, second = (
         FalsifiedSum(ColumnSecret, f"update/{number}", _FIRST_ROUND + number)
         for number in (1, 2)

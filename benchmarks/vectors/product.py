@@ -1,8 +1,8 @@
-"""What the product answers to a call of the vectors; as a program, line by line.
+"""What the product answers to calls of the vectors; as a program, line by line.
 
     python -m benchmarks.vectors check -- python -m benchmarks.vectors.product
 
-Each call takes the input of a case and returns its output. spec/conformance.md lists them.
+Each call takes the input of a case and returns its output: see spec/conformance.md.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _open_session(n: int) -> Session:
 
 
 class KnownParties:
-    """The members of a sum, in one session that follows from their number."""
+    """The members of a sum, in a session that their number determines."""
 
     def __init__(self, n: int) -> None:
         self.session = _open_session(n)
@@ -199,7 +199,7 @@ class _WordsInTurn(KeyedStream):
 
 
 def exchange(given: Input) -> Output:
-    """Return what two X25519 keys share."""
+    """Return the secret that two X25519 keys share."""
     own = PartyKeys(bytes(32), "", "")
     own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
     peer = PublicKeys(x25519=given["public"], ed25519=_NO_KEY)
@@ -307,24 +307,24 @@ def make_share(given: Input) -> Output:
     """Return a share of a sum."""
     parties = KnownParties(len(given["members"]))
     context = parties.context(given["slot"], given["transcript"])
-    of = parties.check(given).masked_sum(context, given)
+    masked = parties.check(given).masked_sum(context, given)
     words = as_words(given["words"])
-    made = CheckedSum(scope="column").share(context, words, of)
-    return {"label": of.label, "share": as_text(made)}
+    made = CheckedSum(scope="column").share(context, words, masked)
+    return {"label": masked.label, "share": as_text(made)}
 
 
 def read_total(given: Input) -> Output:
     """Read the total of a sum."""
     parties = KnownParties(len(given["members"]))
     context = parties.context(given["slot"], given["transcript"])
-    of = parties.check(given).masked_sum(context, given)
+    masked = parties.check(given).masked_sum(context, given)
     largest = int(given["largest"])
 
     def fits(words: WordArray) -> bool:
         return bool((np.abs(words.view(np.int64)) <= largest).all())
 
     total = as_words(given["total"])
-    words = CheckedSum(scope="column").read(context, total, of, fits)
+    words = CheckedSum(scope="column").read(context, total, masked, fits)
     return {"words": as_text(words)}
 
 
@@ -508,13 +508,13 @@ class ProductParty:
 
     def _answer(self, task: bytes) -> bytes:
         self._journal.check_not_stopped()
-        here = packets.read(task).address
-        when, last = (here.round, here.attempt), self._journal
+        at = packets.read(task).address
+        when, last = (at.round, at.attempt), self._journal
         if when == (last.round, last.attempt):
             if task != self._task:
                 raise Equivocation(f"Round {when[0]}, attempt {when[1]}.")
             return self._contribution
-        before = self._before if here.round == last.round else self._memory
+        before = self._before if at.round == last.round else self._memory
         found = self._party.reply(last, before, task, self._table.data)
         self._journal, self._before = found.journal, before
         self._memory, self._task = found.memory, task
@@ -612,7 +612,7 @@ def build_case(
 ) -> VectorCase:
     """Return a case with what the product makes of it.
 
-    fails: the problem with which it has to fail; it has an output where that is empty.
+    fails: the problem with which it must fail; empty if it has an output.
 
     Raises ValueError if the product does something else.
     """
@@ -635,7 +635,7 @@ def restate(name: str, *calls: str) -> list[VectorCase]:
 
     A new case starts with an empty output, or with the problem with which it must fail.
 
-    calls: those of which all cases are edited by hand; all calls by default.
+    calls: those whose cases are all edited by hand; all calls by default.
     """
     return [
         build_case(
@@ -649,7 +649,7 @@ def restate(name: str, *calls: str) -> list[VectorCase]:
 
 
 def restate_layer(name: str) -> Layer:
-    """Return a layer of which all cases are edited by hand."""
+    """Return a layer whose cases are all edited by hand."""
     layer = read_layer(VECTORS / f"{name}.json")
     return layer.model_copy(update={"cases": restate(name)})
 

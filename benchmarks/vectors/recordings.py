@@ -1,4 +1,4 @@
-"""Sessions as one party knows them, recorded from all roles under one hand."""
+"""Sessions as one party knows them, recorded while one process plays all roles."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def list_none(_: Forger) -> list[Refusal]:
 def draw_tables(
     layout: Layout, n_rows: int, n_columns: int, seed: int, params: Params
 ) -> dict[str, MatrixSource]:
-    """Return a table for each slot: three groups of rows, ids where parties compare some.
+    """Return a table for each slot: three groups of rows, ids if parties compare ids.
 
-    Where rows are selected, one of each slot's is of somebody whom nobody else has.
+    If rows are selected, one row of each slot is of somebody whom no other slot has.
     """
-    drawn = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     tables = {}
     register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
     for place, slot in enumerate(layout.slots):
-        people = drawn.permutation(n_rows)
+        people = rng.permutation(n_rows)
         if params.selects_rows:
             people = np.where(people == n_rows - 1, n_rows + place, people)
         numbered = [(number, register[number]) for number in people.tolist()]
         ids = _name_people(numbered, params.match_columns, is_first=place == 0)
         centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
-        rows = np.round(drawn.normal(centre, 1.0, (n_rows, n_columns)), 3)
+        rows = np.round(rng.normal(centre, 1.0, (n_rows, n_columns)), 3)
         names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
         shared = len(layout.row_group(slot.row)) > 1
         tables[slot.name] = MatrixSource(rows, names, ids if shared else None)
@@ -68,7 +68,7 @@ def _name_people(
 ) -> list[str]:
     """Return ids of people, or their cells in the columns of match keys.
 
-    Of every fourth the first cell is empty, but at the first slot.
+    Except at the first slot, the first cell of every fourth person is empty.
     """
     if not columns:
         return [f"P {number:02d} " for number, _ in people]
@@ -91,20 +91,20 @@ class SessionWithAbsences(Session):
         absent: Collection[str] = (),
         forged: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Let the parties that come answer the open round."""
+        """Let the parties that are not absent answer the open round."""
         super().turn([*absent, *self.absences.get(self.open.round, ())], forged)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A session to record, and whose side of it.
+    """A session to record, and the slot whose side is recorded.
 
     tables: of all slots.
     seed: of entropies and terms.
-    sections: what else terms say, by name; see
+    sections: other sections of the terms, by name; see
         :class:`~clustering_protocols.terms.terms.SessionRequest`.
     absences: by round, the slots that do not come for their task.
-    list_refusals: returns which messages of it a party must refuse.
+    list_refusals: returns which messages of the session a party must refuse.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Recording:
     list_refusals: ListRefusals = list_none
 
     def play(self) -> Session:
-        """Return the session, played to its end."""
+        """Play the session to its end, and return it."""
         session = SessionWithAbsences(
             *(self.params, self.layout, self.tables, self.seed),
             session=_SESSION,
@@ -197,10 +197,10 @@ class Recording:
     @staticmethod
     def _build_step(task: bytes, contribution: bytes) -> VectorCase:
         asked = read(task)
-        here, leeway = asked.address, leeway_of(read(contribution))
+        at, leeway = asked.address, leeway_of(read(contribution))
         return VectorCase(
-            name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
-            section="7" if here.stage in {"opening", "closing"} else "12",
+            name=f"{asked.header.record['kind']}, round {at.round}.{at.attempt}",
+            section="7" if at.stage in {"opening", "closing"} else "12",
             call="step",
             input={"task": as_text(task)},
             output={"contribution": as_text(contribution)},

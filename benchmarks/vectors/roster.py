@@ -23,8 +23,8 @@ SLOTS: Final = ("north", "south")
 OTHER: Final = "ab" * 32
 
 
-class _Known:
-    """A session of two parties of which all secrets are known."""
+class _KnownSession:
+    """A session of two parties, all of whose secrets are known."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -67,7 +67,7 @@ class _Known:
 
 def build_layer() -> Layer:
     """Return the layer."""
-    known = _Known()
+    known = _KnownSession()
     return Layer(
         layer="roster",
         about="Sections 4 and 5: what a party checks and says before the first task.",
@@ -84,7 +84,7 @@ def build_layer() -> Layer:
     )
 
 
-def _lines(known: _Known) -> list[VectorCase]:
+def _lines(known: _KnownSession) -> list[VectorCase]:
     private = Institution.derive(known.entropies[SLOTS[0]]).key_bytes.hex()
     same = {
         "session_secret": known.secret,
@@ -104,7 +104,7 @@ def _lines(known: _Known) -> list[VectorCase]:
     ]
 
 
-def _join(known: _Known) -> VectorCase:
+def _join(known: _KnownSession) -> VectorCase:
     entropy, member = known.entropies[SLOTS[0]], known.roster[0]
     keys = PartyKeys(entropy, SESSION, SLOTS[0])
     return build_case(
@@ -122,7 +122,7 @@ def _join(known: _Known) -> VectorCase:
     )
 
 
-def _invitations(known: _Known) -> list[VectorCase]:
+def _invitations(known: _KnownSession) -> list[VectorCase]:
     text = str(known.invitation())
     wrapped = text.replace("/north/", "/nor\n> th/")
     good = {
@@ -142,7 +142,7 @@ def _invitations(known: _Known) -> list[VectorCase]:
     ]
 
 
-def _agreements(known: _Known) -> list[VectorCase]:
+def _agreements(known: _KnownSession) -> list[VectorCase]:
     given = {
         "agreement": known.agreement,
         "terms": known.terms,

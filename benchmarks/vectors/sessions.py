@@ -1,4 +1,4 @@
-"""Which sessions are recorded, and which messages of theirs a party must refuse."""
+"""Which sessions are recorded, and which of their messages a party must refuse."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _record(
     list_refusals: ListRefusals = list_none,
     **sections: object,
 ) -> Recording:
-    """Return a recording over made tables.
+    """Return a recording over made-up tables.
 
-    ranges: least and greatest value of what is clustered, where terms say it.
+    ranges: least and greatest value of every column, if the terms state them.
     absences: by round, the slots that do not come.
-    list_refusals: of it.
-    sections: of the terms.
+    list_refusals: returns which messages of the session a party must refuse.
+    sections: other sections of the terms, by name.
     """
     tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, params)
     if ranges:
@@ -103,10 +103,10 @@ def _record(
 
 
 _record_rows: Final = partial(_record, n_rows=24)
-"""Of `llf` over rows, whose clusters need some."""
+"""A recording of `llf` over rows, with enough of them for its clusters."""
 
 _AWAY: Final = {12: ["south"], 13: ["north"], 16: ["south"], 17: ["south"]}
-"""Of a session of `llf`: its second and third update, the last task, the closing."""
+"""Who misses the second and third update, the last task and the closing of an `llf`."""
 _ANCHOR: Final = Anchor(n_rows=14)
 _KEYS: Final = (
     "given_name, surname | sorted-names + birth_date | date",

@@ -37,7 +37,7 @@ def build_layer() -> Layer:
     )
 
 
-def _bound(slot: int, **changes: Any) -> dict[str, Any]:
+def _describe_sum(slot: int, **changes: Any) -> dict[str, Any]:
     parties = KnownParties(3)
     name = parties.session.session.slots[slot]
     return {**parties.describe(name, _TRANSCRIPT, _NAME), **changes}
@@ -67,7 +67,7 @@ def _total(shares: list[VectorCase]) -> WordArray:
 
 
 def _read(total: WordArray, **changes: Any) -> dict[str, Any]:
-    given = _bound(1, largest=str(_LARGEST), total=as_text(total))
+    given = _describe_sum(1, largest=str(_LARGEST), total=as_text(total))
     return {**given, **changes}
 
 

@@ -18,11 +18,11 @@ def build_layer() -> Layer:
     return Layer(
         layer="transcript",
         about="Section 7: what everybody is told, and who signs it.",
-        cases=[*restate("transcript", "follow"), *_signed()],
+        cases=[*restate("transcript", "follow"), *_signature_cases()],
     )
 
 
-def _signed() -> list[VectorCase]:
+def _signature_cases() -> list[VectorCase]:
     followed = restate("transcript", "follow")[0]
     transcript = str((followed.output or {})["transcript"])
     keys = {slot: PartyKeys(bytes(32), "wards", slot) for slot in _SLOTS}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.terminal import ALONE, Terminal, accepting, answering, opened, running
+from support.terminal import ALONE, Terminal, accepting, answer_all, opened, running
 
 from clustering_protocols.common.errors import Unavailable
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
@@ -19,7 +19,7 @@ def refusing(
     data = ("--data", rows, "--id-column", "id")
     online("party", "run", invitation, *accepting(online, invitation))
     online("party", "status", session, "r1c1", "--withdraw")
-    with answering(patch, yes=False) as asked:
+    with answer_all(patch, yes=False) as asked:
         run = ("party", "run", session, "r1c1", *data, *ALONE, *more)
         online(*run, expect=3)
     assert asked == ["Send it, and from now on all that the sheet lists?"]
@@ -40,7 +40,7 @@ def test_what_was_refused_is_not_sent_by_a_resume(
     assert "an earlier contribution" in online(*resume, expect=3).stderr
     online("party", "run", invitation, *more, expect=3)
     assert sent(online, session) == 0, "a no stands, whichever command continues"
-    with answering(monkeypatch, yes=True) as asked:
+    with answer_all(monkeypatch, yes=True) as asked:
         assert "12 labels" in online(*resume).stdout
     assert len(asked) == 1, "one yes is to the rest of the session"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.analyst_process import Analyst, wait_for
-from support.standing import Served, an_order, supervised
+from support.standing import SupervisorProcess, an_order, supervise
 from support.terminal import Terminal, opened, read
 
 from clustering_protocols.common.errors import (
@@ -519,7 +519,7 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
     orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
     place_order(accepting, an_order(first, rows, labels=labels))
     folder = PartyOrder(accepting, session, SLOT).stored
-    served = Served(accepting, tmp_path / "log")
+    served = SupervisorProcess(accepting, tmp_path / "log")
     try:
         wait_for(lambda: folder.exists and folder.load_identity().token, seconds=60)
         os.kill(child_of(served.process.pid) or 0, signal.SIGKILL)
@@ -538,7 +538,7 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
         assert OrderState.FAILED not in found
         return set(found) == {OrderState.COMPLETED}
 
-    with supervised(accepting):  # processes of the one before may still be ending
+    with supervise(accepting):  # processes of the one before may still be ending
         wait_for(both_are_over, seconds=60)
     assert [line["label"] for line in read(labels)] == [str(n % 2) for n in range(12)]
     assert not list(tmp_path.glob(".labels*")), "half a file is left behind"

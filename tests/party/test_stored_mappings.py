@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support.analyst_process import House
 from support.in_process import StartApi
-from support.terminal import Terminal, accepting, answering, opened, read
+from support.terminal import Terminal, accepting, answer_all, opened, read
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -126,7 +126,7 @@ def test_a_changed_mapping_is_told_and_asked(
     assert folder.mappings.version == 1
     assert not folder.has_joined
 
-    with answering(monkeypatch, yes=False) as asked:
+    with answer_all(monkeypatch, yes=False) as asked:
         online(*run, expect=3)
     assert asked == ["Read the table by the new mapping?"]
     assert folder.mappings.version == 1

@@ -22,7 +22,7 @@ import pytest
 import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
 from support.analyst_process import Analyst
-from support.databases import limited
+from support.databases import limit_connections
 from support.in_process import Api, HandClock, StartApi
 
 from analyst_service.credentials import revoke, rotate_key
@@ -309,7 +309,7 @@ def ask(database: Database) -> int:
 
 @pytest.mark.postgres
 def test_a_full_server_is_waited_for(postgres_url: str) -> None:
-    with limited(postgres_url, 1) as url:
+    with limit_connections(postgres_url, 1) as url:
         other = psycopg.connect(url)
         leaves = Timer(0.5, other.close)
         leaves.start()
@@ -324,7 +324,7 @@ def test_a_full_server_is_waited_for(postgres_url: str) -> None:
 def test_requests_beyond_the_connections_wait_for_an_answer(postgres_url: str) -> None:
     """Twenty threads of each of two processes, a server that takes three."""
     with (
-        limited(postgres_url, 3) as url,
+        limit_connections(postgres_url, 3) as url,
         closing(Database(url, 2)) as one,
         closing(Database(url, 2)) as two,
         ThreadPoolExecutor(40) as threads,

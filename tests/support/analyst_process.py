@@ -61,7 +61,7 @@ def free_port() -> int:
 class Analyst:
     """`coterie serve` as a process that can be killed and started again.
 
-    ``cold``: Python starts for it; else it runs from the stock of imports.
+    ``cold``: it starts a new Python; else it runs from the stock of imports.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class Analyst:
         self.kill()
 
     def start(self) -> None:
-        self.process = self._started()
-        until = time.monotonic() + 300  # where many things start at once
+        self.process = self._launch()
+        until = time.monotonic() + 300  # much, for many things may start at once
         while self.process.poll() is None and time.monotonic() < until:
             # no request: that would cost as much processor time as the start itself
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
@@ -114,7 +114,7 @@ class Analyst:
             time.sleep(0.02)
         raise RuntimeError(self.log.read_text())
 
-    def _started(self) -> subprocess.Popen[bytes] | Warm:
+    def _launch(self) -> subprocess.Popen[bytes] | Warm:
         words = [self.program, "serve", "--port", str(self.port)]
         where = {"env": self.environment, "cwd": self.data_dir}
         with self.log.open("ab") as log, Path(os.devnull).open("rb") as nothing:
@@ -148,7 +148,7 @@ class Analyst:
         engine.dispose()
 
     def kept(self) -> dict[str, bytes]:
-        """Everything that it keeps: files, its log among them, and rows."""
+        """Return everything that it keeps: files, its log among them, and rows."""
         files = {
             str(path): path.read_bytes()
             for path in self.data_dir.parent.rglob("*")
@@ -178,7 +178,7 @@ class House:
 
     ``api``: an analyst, in this process or in one of its own. ``keys``: the entropy of
     each; without them all chance follows from fixed entropy, the name of the session and
-    the analyst, or from nothing unless ``fixed``. ``shared``: all keep their secrets in
+    the analyst, or is real if not ``fixed``. ``shared``: all keep their secrets in
     one home, and each looks at what the others have kept of their sums. ``last`` are the
     parties that ran last.
     """
@@ -229,7 +229,7 @@ class House:
         choices: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> Party:
-        """Let a party accept a session's risks, with rules of its own."""
+        """Let a party join a session and accept its risks, with rules of its own."""
         accepted = frozenset(session.status().risks)
         return Party.join(
             invitations[slot],

@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 def sent_packets(
     session: simulation.Session, kind: str, slot: str | None = None
 ) -> list[packets.Packet]:
-    """Return what all parties, or one of them, sent of one kind, in its order."""
+    """Return the packets of a kind that all parties, or one of them, sent, in order."""
     found = [
         packets.read(message.payload)
         for message in session.received_messages
@@ -60,13 +60,13 @@ def uploads(
     return found
 
 
-def unmixed(upload: Upload, seed: int) -> Matrix:
+def unmix(upload: Upload, seed: int) -> Matrix:
     """Return the rows after a blind source separation of the anchor projections alone."""
     ica = FastICA(
         upload.anchors.shape[1],
         whiten="unit-variance",
         fun="cube",
-        max_iter=200,  # of Gaussian mixtures it never converges
+        max_iter=200,  # on Gaussian mixtures it never converges
         random_state=seed,
     )
     with warnings.catch_warnings(), threadpool_limits(1):
@@ -76,10 +76,10 @@ def unmixed(upload: Upload, seed: int) -> Matrix:
     return separated
 
 
-def turned_back(upload: Upload) -> Matrix:
+def rotate_back(upload: Upload) -> Matrix:
     """Return the rows along the eigenvectors of the anchor projections' covariance.
 
-    Anchors whose features have spreads of their own show the features' directions.
+    Anchors whose features differ in spread show the features' directions.
     """
     _, axes = np.linalg.eigh(np.cov(upload.anchors, rowvar=False))
     found: Matrix = upload.rows @ axes
@@ -87,14 +87,14 @@ def turned_back(upload: Upload) -> Matrix:
 
 
 def principal(upload: Upload) -> Matrix:
-    """Return the principal components of the uploaded rows: known without anchors."""
+    """Return the principal components of the uploaded rows, which need no anchors."""
     _, axes = np.linalg.eigh(np.cov(upload.rows, rowvar=False))
     found: Matrix = upload.rows @ axes
     return found
 
 
-def mixed(upload: Upload, seed: int) -> Matrix:
-    """Return the uploaded rows mixed at random: what a guess without an attack has."""
+def mix(upload: Upload, seed: int) -> Matrix:
+    """Return a random mixture of the uploaded rows: a guess without an attack."""
     width = upload.rows.shape[1]
     mixture: Matrix = upload.rows @ np.random.default_rng(seed).normal(
         size=(width, width)
@@ -154,7 +154,7 @@ def rigid(L: Matrix, width: int) -> Matrix:
 
 
 def affine(L: Matrix, width: int) -> Matrix:
-    """Return an affine image (n, width) of the data: differences of distances do."""
+    """Return an affine image (n, width) of the data, from differences of distances."""
     Y = L - L.mean(axis=1, keepdims=True)
     Y = Y - Y.mean(axis=0)
     U, s, _ = np.linalg.svd(Y, full_matrices=False)

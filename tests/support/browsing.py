@@ -7,7 +7,7 @@ from lxml import html
 
 FORM = "application/x-www-form-urlencoded"
 MOST_WORDS = 700
-"""Of the page to sign."""
+"""How many words the page to sign may have at most."""
 
 
 def tree(response: httpx.Response) -> ElementTree.Element:

@@ -1,4 +1,4 @@
-"""Co-occurrences at sites, and sessions of `fccm` that are looked into every round."""
+"""Co-occurrences at sites, and sessions of `fccm` that are inspected every round."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.attacks import sent_packets
 
 
 def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
-    """Return ones with probability 0.8 where groups meet and 0.2 elsewhere."""
+    """Return zeros and ones: ones with probability 0.8 where groups meet, else 0.2."""
     objects, items = np.arange(n) % groups, np.arange(m) % groups
     likely = np.where(objects[:, None] == items, 0.8, 0.2)
     return (np.random.default_rng(seed).random((n, m)) < likely).astype(np.float64)
@@ -41,7 +41,7 @@ def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataS
 def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, FloatArray]:
     """Return iterations, U, and W of all items; sites must not differ in U.
 
-    Of all starts, C columns each; iterations of the one that took most.
+    U and W have C columns for each start; iterations are of the start that took most.
     """
     found = [memory.get(messages.Memberships) for memory in memories.values()]
     known = [each for each in found if each is not None]

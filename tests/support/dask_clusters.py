@@ -22,13 +22,13 @@ def in_this_process(seconds: float = 20.0) -> Iterator[Cluster]:
     """A scheduler and a worker with two threads, in threads of this process."""
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
-        _started() as local,
+        _start_cluster() as local,
         Client(local, set_as_default=False) as client,
     ):
         yield Cluster(client, seconds)
 
 
-def _started() -> LocalCluster:
+def _start_cluster() -> LocalCluster:
     with warnings.catch_warnings():
         # on a busy machine: it takes more than a second, and warnings are errors here
         warnings.filterwarnings("ignore", "Creating scratch directories")

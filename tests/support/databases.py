@@ -1,8 +1,8 @@
 """Databases of both kinds, lent to one test at a time.
 
 Migrations run once per kind in a process of tests; most tests get a copy of the outcome.
-To make and drop a database costs PostgreSQL a hundred times what it costs to delete the
-rows of a test, so that those with our tables are lent again.
+Making and dropping a database costs PostgreSQL a hundred times as much as deleting the
+rows of a test, so databases with our tables are lent again.
 """
 
 import os
@@ -43,12 +43,12 @@ on_both_databases = pytest.mark.parametrize(
 def each_on_a_database(
     name: str, cases: Sequence[Any], fixture: str = "database_kind"
 ) -> pytest.MarkDecorator:
-    """The same with cases: each on one of the databases, in turn; on command on both.
+    """Mark a test with cases: each on one database, in turn; on command on both.
 
-    ``fixture``: which one gets the kind of database.
+    ``fixture``: the one that gets the kind of database.
     """
     pairs = in_turn(cases, list(_MARKS))
-    # so that each is made once
+    # so that each kind of database is made once
     pairs.sort(key=lambda pair: list(_MARKS).index(pair[1]))
     return pytest.mark.parametrize(
         (fixture, name),
@@ -59,8 +59,8 @@ def each_on_a_database(
 
 
 @contextmanager
-def limited(url: str, connections: int) -> Iterator[str]:
-    """Lend the address for a role that may hold so many connections."""
+def limit_connections(url: str, connections: int) -> Iterator[str]:
+    """Lend the URL of a database for a role that may hold so many connections."""
     with psycopg.connect(url, autocommit=True) as server:
         role = f"coterie_{secrets.token_hex(8)}"  # roles are of the whole server
         name = sql.Identifier(role)
@@ -80,7 +80,7 @@ def limited(url: str, connections: int) -> Iterator[str]:
 
 
 class Databases:
-    """Lends databases; what it keeps of its own is dropped when it is closed."""
+    """Lends databases; drops those that it keeps when it is closed."""
 
     def __init__(self) -> None:
         self._idle: list[str] = []
@@ -111,7 +111,7 @@ class Databases:
             self._take_back(url)
 
     def _take_back(self, url: str) -> None:
-        """Keep a database for the next test, unless this one made another of it."""
+        """Keep a database for the next test, unless this test changed its tables."""
         try:
             is_ours = _empty(url) == self._shape
         except psycopg.Error:
@@ -163,7 +163,7 @@ def _migrate(url: str) -> None:
 
 @cache
 def _why_away() -> str | None:
-    """Why no server answers: asked once, so that nobody waits for it again."""
+    """Return why no server answers; ask once, so that no test waits for it again."""
     try:
         psycopg.connect(POSTGRES_URL, connect_timeout=3).close()
     except psycopg.OperationalError:
@@ -207,7 +207,7 @@ _SHAPE = """
 
 
 def _empty(url: str) -> Any:
-    """Leave no row of ours and nobody connected; return what the tables are like."""
+    """Delete our rows and disconnect everybody else; return the shape of the tables."""
     tables = reversed(Base.metadata.sorted_tables)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_END_OTHERS)
@@ -231,18 +231,18 @@ def _name(url: str) -> str:
 
 
 def share_statements() -> None:
-    """Let all engines that are made from now on find what any of them compiled.
+    """Let all engines that are made from now on share what any of them compiles.
 
     SQLAlchemy keeps what it compiled for each engine. Nearly every test of the service
     has an engine of its own, and would compile what the test before had compiled.
     """
     # their keys hold the dialect: all of a kind speak to one server, or to one library
     DefaultDialect.__eq__ = _are_alike  # type: ignore[method-assign,assignment]
-    DefaultDialect.__hash__ = _of_kind  # type: ignore[method-assign,assignment]
-    sa.create_engine = _sharing
+    DefaultDialect.__hash__ = _hash_kind  # type: ignore[method-assign,assignment]
+    sa.create_engine = _create_sharing_engine
 
 
-def _sharing(url: str | sa.URL, **options: Any) -> sa.Engine:
+def _create_sharing_engine(url: str | sa.URL, **options: Any) -> sa.Engine:
     engine = _create_engine(url, **options)
     engine._compiled_cache = _compiled.setdefault(
         engine.dialect.name, engine._compiled_cache
@@ -254,5 +254,5 @@ def _are_alike(one: DefaultDialect, other: object) -> bool:
     return type(one) is type(other)
 
 
-def _of_kind(one: DefaultDialect) -> int:
+def _hash_kind(one: DefaultDialect) -> int:
     return hash(type(one))

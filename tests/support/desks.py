@@ -28,7 +28,7 @@ from support.in_process import HandClock, InProcess
 
 
 class DeskProcess:
-    """`coterie ui` of a home, from the stock of imports; so are its orders' processes."""
+    """`coterie ui` of a home, from the stock of imports, like its orders' processes."""
 
     def __init__(self, home: Path, tables: Path, log: Path) -> None:
         self.home, self.tables, self.log = home, tables, log
@@ -49,7 +49,7 @@ class DeskProcess:
             self.process = warm.Warm(
                 [COTERIE, *self._words()], files, env=self._environment()
             )
-        self.link = self._said(self.output.readline())["link"]
+        self.link = self._read_answer(self.output.readline())["link"]
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -70,7 +70,7 @@ class DeskProcess:
             text=True,
             check=True,
         )
-        return self._said(said.stdout)
+        return self._read_answer(said.stdout)
 
     def _words(self) -> list[str]:
         words = ["ui", "--no-browser", "--json", "--home", str(self.home)]
@@ -79,7 +79,7 @@ class DeskProcess:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "COTERIE_HIDDEN_PROTOCOLS": ""}
 
-    def _said(self, line: str) -> dict[str, Any]:
+    def _read_answer(self, line: str) -> dict[str, Any]:
         assert line, self.log.read_text()
         found: dict[str, Any] = json.loads(line)
         return found
@@ -114,7 +114,7 @@ class DeskBrowser:
     ) -> httpx.Response:
         """Send a form as a page of the desk does, unless headers say otherwise.
 
-        What it came to is looked at, as a browser does.
+        If it leads to a page with the answer, that page is fetched, as by a browser.
         """
         if isinstance(fields, bytes):
             content = fields

@@ -1,4 +1,4 @@
-"""Terms as an analyst draws them up, without one."""
+"""Terms as an analyst draws them up, without an analyst."""
 
 from typing import Any
 

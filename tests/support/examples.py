@@ -1,4 +1,4 @@
-"""Examples of protocols, dealt out to parties."""
+"""Examples of protocols, split into the tables of parties."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ def dealt(example: Example[Any], seed: int) -> simulation.Split:
 def refuse_first_tasks(
     params: Params, layout: Layout, data: Mapping[str, DataSource], seed: int, why: str
 ) -> None:
-    """Let an analyst begin what no roster may have; every party has to refuse."""
+    """Let an analyst begin with a forbidden roster; every party must refuse."""
     agreement = simulation.agree(params, layout, data, seed)
     with pytest.MonkeyPatch.context() as lying:
         lying.setattr("clustering_protocols.engine.analyst.check_roster", id)

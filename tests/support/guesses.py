@@ -22,7 +22,7 @@ def spellings(name: str) -> list[bytes]:
 
 
 def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
-    """Ids, and what can be computed of them with keys and contexts that are no secret.
+    """Yield ids, and what keys and contexts that are no secret let one compute from them.
 
     ``known``: what the analyst knows of the session: id, digests, contexts.
     """

@@ -1,4 +1,4 @@
-"""Small files that a reader of tables may make far too much of."""
+"""Small files that may cost a reader of tables far too much, or lead it astray."""
 
 import gzip
 import zipfile
@@ -19,7 +19,7 @@ def sheet(
 ) -> None:
     """Write a workbook with one sheet: two columns of names, and cells at corners.
 
-    said: what the sheet says that it spans.
+    said: the range that the sheet claims to span.
     head: what stands above the sheet's XML.
     text: what the first name is; ``id`` by default.
     """
@@ -63,7 +63,7 @@ def entities(path: Path) -> None:
 
 
 def outside(path: Path) -> None:
-    """Write a sheet whose first name is to be another file."""
+    """Write a sheet whose first name is the content of another file."""
     head = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
     sheet(path, "A2", "B2", head=head, text="&a;")
 
@@ -79,7 +79,7 @@ def blanks(path: Path) -> None:
             file.write(b" " * MEBIBYTE)
 
 
-def repeated(path: Path, piece: bytes, n_bytes: int, head: bytes = b"") -> None:
+def write_repeats(path: Path, piece: bytes, n_bytes: int, head: bytes = b"") -> None:
     """Write a compressed text that repeats a piece."""
     member = gzip.compress(piece * (16 * MEBIBYTE // len(piece)))
     with path.open("wb") as file:
@@ -121,12 +121,12 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "far.xlsx": lambda path: sheet(path, "A2", "ZZ1048576"),
     "lying.xlsx": lambda path: sheet(path, "A2", "ZZ1048576", said="A1:B2"),
     "rows.parquet": equal_rows,
-    "rows.csv.gz": lambda path: repeated(
+    "rows.csv.gz": lambda path: write_repeats(
         path, b"1,2.5,7.25\n", 1040 * MEBIBYTE, b"id,x,y\n"
     ),
     "cell.parquet": long_cell,
     "farthest.xlsx": lambda path: sheet(path, "XFD1048576"),
-    "line.csv.gz": lambda path: repeated(path, b"0", 1040 * MEBIBYTE),
+    "line.csv.gz": lambda path: write_repeats(path, b"0", 1040 * MEBIBYTE),
     "entities.xlsx": entities,
     "outside.xlsx": outside,
     "blanks.xlsx": blanks,
@@ -136,4 +136,4 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 """Files by name; a smaller one would be read, or refused for what it holds."""
 
 TOO_LARGE = frozenset({"rows.csv.gz", "rows.parquet"})
-"""Those that are refused for what they take."""
+"""Files that are refused for the memory that they take."""

@@ -90,7 +90,7 @@ class Inline(Process):
 
 
 class HandDriver(Driver):
-    """Steps rounds within this process; entered, on its own; else by :meth:`turn`."""
+    """Steps rounds within this process: by itself if entered, else by :meth:`turn`."""
 
     def _new_process(self) -> Inline:
         return Inline()
@@ -222,7 +222,7 @@ class Api:
             cursor = connection.cursor()
             rows = {}
             for table in Base.metadata.sorted_tables:
-                cursor.execute(_of_all_rows(table, engine.dialect))
+                cursor.execute(_select_rows(table, engine.dialect))
                 rows[table.name] = cursor.fetchall()
         places = os.walk(self.service.settings.blob_place.folder)  # cheaper than rglob
         blobs = (f"{place}/{name}" for place, _, names in places for name in names)
@@ -234,8 +234,8 @@ StartApi = Callable[..., AbstractContextManager[Api]]
 
 
 @cache
-def _of_all_rows(table: sa.Table, dialect: sa.Dialect) -> str:
-    """Select what a request does not change by being made."""
+def _select_rows(table: sa.Table, dialect: sa.Dialect) -> str:
+    """Return the SQL for all rows, without the columns that every request changes."""
     columns = (each for each in table.c if each.name != "last_used_at")
     selected = sa.select(*columns).order_by(*table.primary_key)
     return str(selected.compile(dialect=dialect))
@@ -273,7 +273,7 @@ def in_process(
         if settings.database.startswith("sqlite:///"):
             write_current_file(Path(settings.database.removeprefix("sqlite:///")))
         app = application.create_app(settings, clock)
-        # what the framework works out for a route at its first request is not the app's
+        # what the framework works out for a route at its first request serves every app
         _routes[:] = _routes or app.router.routes
         app.router.routes[:] = _routes
         portal = stack.enter_context(start_blocking_portal())
@@ -416,7 +416,7 @@ class ByHand:
         shape: tuple[int, int] | None = None,
         institution: Institution | None = None,
     ) -> Member:
-        """A line of the roster, marked and signed, of what a party may say of itself."""
+        """A line of the roster, marked and signed, with what a party says of itself."""
         key, data = entropy or self.keys[slot], self.parts.data[slot]
         n_rows, n_columns = shape or (data.n_rows, len(data.columns))
         return roster_entries.enrol(
@@ -492,7 +492,7 @@ class ByHand:
         after = self.memories.setdefault(slot, {0: Memory()})
         round_ = packets.read(task).address.round
         memory = after[max(number for number in after if number < round_)]
-        journal = self.journals.get(slot, engine.Journal())  # no new attempt undoes it
+        journal = self.journals.get(slot, engine.Journal())  # attempts do not undo it
         answer = party.reply(journal, memory, task, self.parts.data[slot])
         self.journals[slot], after[round_] = answer.journal, answer.memory
         return answer.contribution

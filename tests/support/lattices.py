@@ -10,7 +10,7 @@ from clustering_protocols.records.arrays import FloatArray
 def reduced(B: FloatArray, seconds: float) -> FloatArray:
     """Return a shorter basis of the lattice of B's rows, by the algorithm LLL."""
     B, k, end = B.copy(), 1, time.monotonic() + seconds
-    G = np.zeros_like(B)  # orthogonalised rows; those below k hold
+    G = np.zeros_like(B)  # orthogonalised rows; those below k are valid
     G[0] = B[0]
     norms = np.einsum("ij,ij->i", G, G)
     while k < len(B) and time.monotonic() < end:

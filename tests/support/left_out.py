@@ -1,4 +1,4 @@
-"""Closes a run with what it has left out: a plugin of pytest."""
+"""A plugin of pytest: ends a run with the tests that it has left out."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Messages with some of their content replaced: what a liar would send.
 
-A liar is consistent: what it tells a party of what everybody was told fits the lie.
+A liar is consistent: what it says that everybody was told fits the lie.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,11 +58,11 @@ def tell(session: Session, change: Change) -> None:
     session.move = replace(session.open, tasks=tasks, state=lie.encode())
 
 
-def moved(agreement: bytes, task: bytes, now: bytes) -> bytes:
-    """Return what a task asks, envelopes and all, in the place of the task of now."""
-    then, present = packets.read(task), packets.read(now)
-    here = present.address
-    when = {"round": here.round, "attempt": here.attempt}
+def move_packet(agreement: bytes, task: bytes, current: bytes) -> bytes:
+    """Return an earlier packet, envelopes and all, in the place of the current task."""
+    then, present = packets.read(task), packets.read(current)
+    at = present.address
+    when = {"round": at.round, "attempt": at.attempt}
     address = then.address.model_copy(update=when)
     header = then.header.model_copy(update={"address": address})
     lie = replace(then, header=header, signatures=present.signatures)
@@ -71,7 +71,7 @@ def moved(agreement: bytes, task: bytes, now: bytes) -> bytes:
 
 
 def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
-    """Return a later attempt of the round of a task, all attempts between void."""
+    """Return a task as a later attempt of its round; all attempts between are void."""
     packet = packets.read(task)
     lines = list(packet.history)
     for number in range(packet.address.attempt + 1, attempt + 1):
@@ -80,23 +80,23 @@ def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
     return packets.encode(replace(packet, history=lines))
 
 
-def fitting(agreement: bytes, lie: bytes, now: bytes) -> bytes:
-    """Return a lie with a past that fits it, in the place of the task of now.
+def fit_past(agreement: bytes, lie: bytes, current: bytes) -> bytes:
+    """Return a lie with a past that fits it, in the place of the current task.
 
     A lie that is no task of this session or round, and so fits no past, stays as it is.
     """
     try:
-        packet, present = packets.read(lie), packets.read(now)
-        here = present.address.attempt
+        packet, present = packets.read(lie), packets.read(current)
+        first = present.address.attempt
         if (
             packet.address.round != present.address.round
-            or packet.address.attempt < here
+            or packet.address.attempt < first
         ):
             return lie
         lines = list(present.history)
-        if packet.address.attempt == here:
+        if packet.address.attempt == first:
             lines = _lines(agreement, packet, lines)
-        for attempt in range(here + 1, min(packet.address.attempt, 9) + 1):
+        for attempt in range(first + 1, min(packet.address.attempt, 9) + 1):
             lines.append(_line(agreement, packet.restamp(attempt), lines[-1]))
         return packets.encode(replace(packet, history=lines))
     except (CoterieError, StopIteration, ValueError, TypeError):
@@ -126,7 +126,7 @@ def _lines(agreement: bytes, packet: Packet, lines: Sequence[str]) -> list[str]:
     *before, last = lines
     said = transcript.last([last])
     said = said.model_copy(update=_said(agreement, packet, said.left_out))
-    return [*before, _written(said.model_dump())]
+    return [*before, _write_line(said.model_dump())]
 
 
 def _line(agreement: bytes, packet: Packet, before: str) -> str:
@@ -134,7 +134,7 @@ def _line(agreement: bytes, packet: Packet, before: str) -> str:
     return hash_chain.write(before, number, _said(agreement, packet, ()))
 
 
-def _written(fields: dict[str, Any]) -> str:
+def _write_line(fields: dict[str, Any]) -> str:
     number, previous = fields.pop("number"), fields.pop("previous")
     line = hash_chain.write(None, number, fields)
     return line.replace(f'"previous":"{hash_chain.START}"', f'"previous":"{previous}"')

@@ -1,4 +1,4 @@
-"""What some tests need beside Python. Where it is missing they are left out."""
+"""What some tests need beside Python. If it is missing, they are left out."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Need:
 
     @property
     def absence(self) -> str:
-        """How the reason of each test begins that was left out for it."""
+        """How the reason of each test that was left out for it begins."""
         return f"without {self.name}: "
 
 
@@ -39,7 +39,7 @@ ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:
-    """Skip the test that needs this; fail it where nothing may be left out."""
+    """Skip the test that needs this; fail it if nothing may be left out."""
     if os.environ.get(need.required_by):
         pytest.fail(need.absence + why)
     pytest.skip(need.absence + why)

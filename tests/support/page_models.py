@@ -1,4 +1,4 @@
-"""Models of pages to draw: a session of three hospitals that never was, an empty one."""
+"""Models of pages to draw: an invented session of three hospitals, and an empty one."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -17,7 +17,7 @@ PREPARING = {"secrets", "alignment", "moments", "statistics"}
 ONE = LosslessFederated(n_clusters=1)
 
 
-def prepared(session: Session) -> Session:
+def prepare(session: Session) -> Session:
     """Go on until every party knows the pooled moments."""
     while session.open.stage in {OPENING, *PREPARING}:
         session.turn()
@@ -27,9 +27,9 @@ def prepared(session: Session) -> Session:
 def pooled(X: FloatArray, sizes: Sequence[int]) -> PooledMoments:
     """Return the moments that the parties find together."""
     layout = Layout.lattice(len(sizes))
-    deaf = {slot: {OTHER_UNITS: True} for slot in layout.names}
+    choices = {slot: {OTHER_UNITS: True} for slot in layout.names}
     data = cut(X, layout, list(sizes))
-    session = prepared(Session(ONE, layout, data, seed=5, choices=deaf))
+    session = prepare(Session(ONE, layout, data, seed=5, choices=choices))
     found = [session.recall(slot, PooledMoments) for slot in layout.names]
     assert len({f.mean.tobytes() + f.deviations.tobytes() for f in found}) == 1
     return found[0]

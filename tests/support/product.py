@@ -15,19 +15,19 @@ PRODUCT = (
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    """A module's tree: many tests read the whole product, each of them once more."""
+def parse(path: Path) -> ast.Module:
+    """Return a module's tree; many tests read the whole product, so it is kept."""
     return ast.parse(path.read_text())
 
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All that stands in a module, from the outside to the inside."""
-    return tuple(ast.walk(parsed(path)))
+    """Return all nodes of a module, outer ones before inner ones."""
+    return tuple(ast.walk(parse(path)))
 
 
 @cache
 def trees() -> dict[Path, ast.Module]:
     """The modules of the product, by path."""
     paths = [path for name in PRODUCT for path in sorted((ROOT / name).rglob("*.py"))]
-    return {path: parsed(path) for path in paths}
+    return {path: parse(path) for path in paths}

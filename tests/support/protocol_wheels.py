@@ -24,7 +24,7 @@ _IMPORT = "from clustering_protocols.common.suitability import Method, RoundBudg
 def write_project(folder: Path, name: str, first: str = "") -> Path:
     """Write the project of docs/protocol-package.md under a name.
 
-    ``first``: what its package runs besides when it is imported.
+    ``first``: code that its package also runs when it is imported.
     """
     package = folder / f"coterie_{name}"
     shutil.copytree(DUMMY, package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""Packets with their content laid open, whatever they say: to write what no side would."""
+"""Packets with their content laid open: to write packets that no side would send."""
 
 from collections.abc import Mapping
 from typing import Any

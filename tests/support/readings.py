@@ -1,7 +1,7 @@
 """What each role of an honest session reads of the rows of others, as numbers.
 
-Collected are arrays of records and envelopes, and what masks and shares become where they
-are added up. What a role computes of it is no further number.
+Collected are arrays of records and envelopes, and sums of masked words and of shares.
+What a role computes from these numbers does not count as further numbers.
 """
 
 from collections import defaultdict
@@ -28,11 +28,11 @@ from support.examples import begun
 COORDINATOR: Final = "coordinator"
 SEED: Final = 3
 ADDED_UP: Final = ""
-"""Instead of a sender: several."""
+"""The sender of what several have sent and somebody added up."""
 
 
 class Reading(NamedTuple):
-    """An array that one role reads; of whom, or ``ADDED_UP``."""
+    """An array that one role reads; sender: a role, or ``ADDED_UP``."""
 
     sender: str
     name: str
@@ -61,7 +61,7 @@ class ReadSession(Session):
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep meanwhile what becomes a number of masked words and of shares."""
+        """Keep, meanwhile, the numbers that masked words and shares become."""
         fits, decode = FixedPoint.fits, FixedPoint.decode
         to_real, seal = field.to_real, envelopes.seal
 
@@ -128,9 +128,9 @@ class ReadSession(Session):
 
 
 class Equations(NamedTuple):
-    """Independent numbers that a reader has of something, beside those unknown to it.
+    """How many independent numbers a reader has, and of how many unknown ones.
 
-    same_variables: whether those others hold the variables of the reader.
+    same_variables: whether the rows are of parties with the variables of the reader.
     aligned: whether each unknown column is nearly one of the numbers.
     of_rows: whether numbers are of each row; else of all rows together.
     """
@@ -144,15 +144,15 @@ class Equations(NamedTuple):
     of_rows: bool = True
 
 
-def played(example: Example[Any]) -> ReadSession:
-    """Return an example of a protocol that went to its end."""
+def play_example(example: Example[Any]) -> ReadSession:
+    """Return the session of an example, run to its end."""
     session = begun(example, SEED, ReadSession)
     with session.collecting():
         session.to_the_end()
     return session
 
 
-def hidden_answers(session: Session) -> bool:
+def has_hidden_answers(session: Session) -> bool:
     """Return whether parties send numbers that nobody reads alone."""
     kinds = {
         packets.read(sent.payload).header.record["kind"]
@@ -174,17 +174,17 @@ def equations(
 ) -> Iterator[Equations]:
     """Yield what each role reads of the rows of others.
 
-    not_of_rows: names of arrays of which no number is of a row.
+    not_of_rows: names of arrays whose numbers are of no single row.
     """
     tables = {slot: session.rows_of(slot) for slot in session.session.slots}
     for reader in (ANALYST, COORDINATOR, *tables):
         readings = [
             each for each in session.readings[reader] if each.name not in not_of_rows
         ]
-        yield from _of_one(session, reader, readings, tables)
+        yield from _equations_of(session, reader, readings, tables)
 
 
-def _of_one(
+def _equations_of(
     session: ReadSession,
     reader: str,
     readings: Sequence[Reading],
@@ -247,7 +247,7 @@ def _per_row_equations(
     reader: str, numbers: FloatArray, own: FloatArray | None, others: FloatArray
 ) -> Equations:
     base = others[:, :0] if own is None or own.shape[1] > len(own) / 2 else own
-    read, truth = _beside(base, numbers), _beside(base, others)
+    read, truth = _residuals(base, numbers), _residuals(base, others)
     alike = np.abs(read.T @ truth)
     aligned = bool(alike.size and (alike.max(axis=0) > _ALIKE).all())
     return Equations(
@@ -260,7 +260,7 @@ def _per_row_equations(
     )
 
 
-def _beside(own: FloatArray, numbers: FloatArray) -> FloatArray:
+def _residuals(own: FloatArray, numbers: FloatArray) -> FloatArray:
     """Return columns less what is linear in own ones; each of length 1, or left out."""
     base = np.linalg.qr(np.column_stack([np.ones(len(own)), own]))[0]
     spread = np.linalg.norm(numbers - numbers.mean(axis=0), axis=0)

@@ -10,20 +10,20 @@ import pytest
 T = TypeVar("T")
 NIGHTLY = os.environ.get("COTERIE_HYPOTHESIS") == "nightly"
 NEVER_RUN = pytest.StashKey[set[str]]()
-"""Tests that were collected and of which no case runs but on command."""
+"""Collected tests of which every case runs only on command."""
 
 
 def on_command(what: str) -> list[pytest.MarkDecorator]:
-    """Return the marks of what is too dear for every run: servers of others, hours.
+    """Return the marks of what is too expensive for every run: others' servers, hours.
 
-    ``what`` runs, in the plural: the end of a run says so where it was left out.
+    ``what``: what runs, in the plural, for the end of a run that has left it out.
     """
     reason = f"{what} run in make thorough"
     return [pytest.mark.thorough, pytest.mark.skipif(not NIGHTLY, reason=reason)]
 
 
 def only_in(target: str, what: str) -> list[pytest.MarkDecorator]:
-    """Return the marks of what one target of the Makefile runs: ``what``, plural."""
+    """Return the marks of what only one target of make runs: ``what``, plural."""
     is_left_out = os.environ.get("COTERIE_TARGET") != target
     reason = f"{what} run in make {target}"
     return [pytest.mark.skipif(is_left_out, reason=reason)]

@@ -13,7 +13,7 @@ from support.warm_child import warm_children
 
 
 def an_order(invitation: str, table: Path | None, **more: object) -> Order:
-    """An order on a file with an id column."""
+    """Return an order, on a table with an id column if there is one."""
     ordered = (
         None
         if table is None
@@ -23,7 +23,7 @@ def an_order(invitation: str, table: Path | None, **more: object) -> Order:
 
 
 @contextmanager
-def supervised(home: Path) -> Iterator[list[str]]:
+def supervise(home: Path) -> Iterator[list[str]]:
     """Run a supervisor beside the test; lends what it says."""
     said: list[str] = []
     supervisor = Supervisor(home, said.append, pause=0.05)
@@ -48,7 +48,7 @@ supervisor.stop()
 """
 
 
-class Served:
+class SupervisorProcess:
     """A supervisor in a process that can be killed, as that of the desk."""
 
     def __init__(self, home: Path, log: Path) -> None:

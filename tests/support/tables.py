@@ -1,6 +1,6 @@
 """Tables of parties: pieces of one matrix, or other rows of the same people.
 
-Dictionaries of tables that hold nothing but numbers.
+Also the dictionaries of tables that hold nothing but numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def parties(
     )
 
 
-def overlapping(n_parties: int, n_common: int, n_own: int) -> list[list[int]]:
+def overlapping_rows(n_parties: int, n_common: int, n_own: int) -> list[list[int]]:
     """Return rows that all parties have and rows that only one has, shuffled."""
     rng = np.random.default_rng(n_parties)
     found = []

@@ -60,7 +60,7 @@ class Terminal:
 
 
 @contextmanager
-def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
+def answer_all(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
     """Answer all questions at a terminal meanwhile; lend what was asked."""
     asked: list[str] = []
 
@@ -68,9 +68,9 @@ def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
         asked.append(question)
         return yes
 
-    with patch.context() as here:
-        here.setattr("click.confirm", confirm)
-        here.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
+    with patch.context() as scope:
+        scope.setattr("click.confirm", confirm)
+        scope.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
         yield asked
 
 
@@ -79,7 +79,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
-    """A session for one party: its id and the invitation."""
+    """Create a session for one party; return its id and the invitation."""
     create = ("session", "create", "Wards", "--protocol", "dummy")
     document = terminal.json(*create, *words)
     [invitation] = document["invitations"].values()
@@ -87,12 +87,12 @@ def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
 
 
 def accepting(terminal: Terminal, invitation: str) -> tuple[str, ...]:
-    """The options that accept the sheet of an invitation, of a party that knows nobody."""
+    """Return the options with which a party that knows nobody accepts an invitation."""
     return ("--accept", terminal.json("party", "terms", invitation)["consent"], *ALONE)
 
 
 def running(terminal: Terminal, invitation: str, rows: Path) -> tuple[object, ...]:
-    """The command that accepts an invitation's sheet and runs to the labels."""
+    """Return the command that accepts an invitation's sheet and runs to the labels."""
     words = ("party", "run", invitation, "--data", rows, "--id-column", "id")
     return (*words, *accepting(terminal, invitation))
 

@@ -14,11 +14,11 @@ from cryptography.x509.oid import NameOID
 def certificate(
     folder: Path, host: str = "127.0.0.1", days: int = 36_500
 ) -> ssl.SSLContext:
-    """Write a certificate for a host, for days from 2020 on; return who trusts it."""
+    """Write a host's certificate for days from 2020; return a context that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -27,7 +27,7 @@ def certificate(
         .serial_number(1)
         .not_valid_before(now)
         .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(here, critical=False)
+        .add_extension(address, critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM

@@ -4,7 +4,7 @@ Starting Python and importing is most of what a short command costs, and of what
 analyst costs that is killed and started again. A *stock* of imports is a process with
 one thread that waits; for each request it forks a child, which gets the files, the
 folder, the environment and the words of the request, and runs the program as
-``python PROGRAM WORDS`` would. Anyone who asked gets the exit code, and kills the child by
+``python PROGRAM WORDS`` would. Whoever asked gets the exit code, and kills the child by
 going away.
 
 That programs start, and what they import, is not shown here: see tests/system/processes.
@@ -37,13 +37,13 @@ NUMBER = struct.Struct("!i")
 
 @cache
 def stock() -> None:
-    """Let there be a stock, unless anyone who started this process has one already.
+    """Start a stock, unless a process that started this one has one already.
 
     It ends with the process that made it.
     """
     if ADDRESS in os.environ:
         return
-    from tempfile import TemporaryDirectory  # here: shells start this file often
+    from tempfile import TemporaryDirectory  # not above: shells start this file often
 
     folder = TemporaryDirectory(prefix="stock")
     address = str(Path(folder.name) / "socket")
@@ -81,7 +81,7 @@ def with_constants(values: Mapping[str, float]) -> dict[str, str]:
 
 
 class Warm:
-    """A program that a stock runs; to be used as a ``subprocess.Popen``.
+    """A program that a stock runs; to be used like a ``subprocess.Popen``.
 
     words: the path of a Python program, and its arguments.
     files: descriptors that the program gets as 0, 1, 2 and so on.

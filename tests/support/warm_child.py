@@ -1,9 +1,9 @@
-"""The processes of a supervisor that runs from the stock, or in a test, come from there.
+"""Lets a supervisor in a test, or from the stock, take its processes from the stock.
 
 So may the analyst of a local session, and what reads a table for a test.
 
-One that Python starts for (:class:`support.standing.Served`) makes them as it does for
-everybody.
+A supervisor in a new Python (:class:`support.standing.SupervisorProcess`) makes its
+processes as it does for everybody.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from support.warm import Warm, command, stock
 
 
 class Process(Warm):
-    """As ``subprocess.Popen`` of an order's process, for the supervisor."""
+    """Stands in for ``subprocess.Popen`` of an order's process, for the supervisor."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Process(Warm):
 
 
 class Reader(Warm):
-    """As ``subprocess.Popen`` of a table's reader.
+    """Stands in for ``subprocess.Popen`` of a table's reader.
 
     It has all imports already, which its limit of memory counts: a test of that limit
     starts readers as everybody does (``cold_readers``).
@@ -101,20 +101,20 @@ def install_readers() -> None:
 
 
 def start_readers_cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let them be read as everybody's are, also by programs that this process starts."""
+    """Let tables be read as everybody's, also by programs that this process starts."""
     monkeypatch.setattr(unpacking, "subprocess", subprocess)
     monkeypatch.setenv(COLD_READERS, "1")
 
 
 def install() -> None:
-    """Let supervisors of this process make their processes so."""
+    """Let supervisors of this process take their processes from the stock."""
     names = {**vars(subprocess), "Popen": Process}
     supervisor.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
 
 
 @contextmanager
 def warm_children() -> Iterator[None]:
-    """The same for a while."""
+    """Let supervisors take their processes from the stock meanwhile."""
     before = supervisor.subprocess
     install()
     try:

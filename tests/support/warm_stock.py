@@ -77,7 +77,7 @@ class Request:
     cwd: str
 
     @classmethod
-    def received(cls, line: socket.socket) -> Request | None:
+    def receive(cls, line: socket.socket) -> Request | None:
         """Return what was asked; None if anyone who asked was killed meanwhile."""
         files: list[int] = []
         try:
@@ -96,13 +96,13 @@ class Request:
 
     def become(self) -> int:
         """Run the program as if this process had been started for it; return its code."""
-        # out of the way of the numbers that they are going to have
+        # out of the way of the numbers that the files are going to have
         away = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 64) for file in self.files]
         self.close()
         for number, file in enumerate(away):
             os.dup2(file, number)
             os.close(file)
-        # the streams of the stock believe that they may be sought in
+        # the streams of the stock believe that they can seek
         sys.stdout = os.fdopen(1, "w", closefd=False)
         sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
         os.environ.clear()
@@ -127,7 +127,7 @@ class Request:
 
 
 def leave(code: int) -> NoReturn:
-    """Do what Python does at its end, but for freeing all that was imported."""
+    """Do what Python does at its end, except free all that was imported."""
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -136,7 +136,7 @@ def leave(code: int) -> NoReturn:
 
 
 class Stock:
-    """Forks a child for each request, tells who asked how it ended."""
+    """Forks a child for each request, and tells whoever asked how it ended."""
 
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
@@ -168,7 +168,7 @@ class Stock:
 
     def _fork(self) -> Request | None:
         line, _ = self.listener.accept()
-        request = Request.received(line)
+        request = Request.receive(line)
         if request is None:
             line.close()
             return None

@@ -12,7 +12,7 @@ from support.warm import Warm
 
 
 class Process:
-    """As ``multiprocessing.Process`` of the method spawn, for ``worker.serve``."""
+    """Stands in for ``multiprocessing.Process`` (spawn) of ``worker.serve``."""
 
     def __init__(
         self, target: Callable[..., Any], args: tuple[Connection], *, daemon: bool
@@ -35,7 +35,7 @@ class Process:
 
 
 def install() -> None:
-    """Let the service make its processes so; for a process that is a stock."""
+    """Let the service take its processes from the stock; for the stock itself."""
     from analyst_service import worker
 
     context = SimpleNamespace(Pipe=Pipe, Process=Process)

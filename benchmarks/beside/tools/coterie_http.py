@@ -1,4 +1,4 @@
-"""`llf` over HTTP: an analyst, and each party in a process of its own. FOLDER."""
+"""`llf` over HTTP, the analyst and each party in a process. Arguments: FOLDER."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ from party_sdk.tables import open_table
 
 
 def coordinate(folder):
-    """Open a session, let the parties run, write the means of their labels' rows."""
+    """Open a session, run the parties, and write the mean of the rows of each label."""
     n_parties, updates = lloyd.settings(folder)
     V = lloyd.start(folder)
     params = LosslessFederated(
@@ -66,7 +66,7 @@ def coordinate(folder):
 
 
 def take_part(folder, slot, invitation, risks):
-    """Be one of the parties, and write the labels of its rows."""
+    """Run one of the parties, and write the labels of its rows."""
     policy = Policy(accepted_risks=frozenset(json.loads(risks)), least_known=0)
     data = open_table(folder / f"{slot}.parquet")
     with Party.join(invitation, policy=policy, home=folder / slot) as party:

@@ -1,4 +1,4 @@
-"""fedxai-lib's federated c-means, which is that of the authors of `llf`. FOLDER."""
+"""fedxai-lib's federated c-means, by the authors of `llf`. Arguments: FOLDER."""
 
 import sys
 

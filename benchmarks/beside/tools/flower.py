@@ -1,4 +1,4 @@
-"""Lloyd's k-means by Flower's simulation, plain or with SecAgg+. FOLDER [secagg]."""
+"""Lloyd's k-means in Flower, plain or with SecAgg+. Arguments: FOLDER [secagg]."""
 
 import os
 import sys
@@ -14,11 +14,11 @@ from flwr.server.strategy import FedAvg
 from flwr.server.workflow import DefaultWorkflow, SecAggPlusWorkflow
 from flwr.simulation import run_simulation
 
-# Ray's workers load this file without its arguments.
+# Ray's workers load this file without arguments, but inherit the environment.
 FOLDER = os.environ.setdefault("BESIDE_FOLDER", "".join(sys.argv[1:2]))
 IS_MASKED = bool(os.environ.setdefault("BESIDE_MASKED", "".join(sys.argv[2:])))
 PARTIES, UPDATES = lloyd.settings(FOLDER)
-LARGEST = 64.0  # of a coordinate; SecAgg+ clips to this times a party's rows
+LARGEST = 64.0  # of a coordinate; SecAgg+ clips sums at this times a party's rows
 
 
 class Lloyd(NumPyClient):
@@ -28,14 +28,14 @@ class Lloyd(NumPyClient):
         self.X = X
 
     def fit(self, parameters, config):  # noqa: ARG002
-        """Return sums and counts; each party counts once."""
+        """Return sums and counts with the weight 1, the same for each party."""
         return list(lloyd.local_sums(self.X, parameters[0])), 1, {}
 
 
 class Totals(FedAvg):
-    """Moves the centroids by the mean of all answers.
+    """Computes the next centroids from the mean of all answers.
 
-    With SecAgg+ every answer that the strategy sees is the mean of all already.
+    With SecAgg+ every answer that the strategy sees already is that mean.
     """
 
     V = lloyd.start(FOLDER)
@@ -44,7 +44,7 @@ class Totals(FedAvg):
         """Return the next centroids."""
         answers = [parameters_to_ndarrays(result.parameters) for _, result in results]
         sums, counts = (np.mean(each, axis=0) for each in zip(*answers, strict=True))
-        self.V = lloyd.moved(sums, counts, self.V)
+        self.V = lloyd.move_centroids(sums, counts, self.V)
         lloyd.write(FOLDER, self.V, server_round)
         return ndarrays_to_parameters([self.V, np.zeros(len(self.V))]), {}
 

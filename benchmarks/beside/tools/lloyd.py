@@ -1,4 +1,4 @@
-"""What the tools' files share: the table, and a party's part of an update of Lloyd's."""
+"""What the tools share: the table, and a party's part in an update of k-means."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ def settings(folder):
 
 
 def site(folder, number):
-    """Return the rows of a party; they are numbered from 1."""
+    """Return the rows of a party; parties are numbered from 1."""
     return np.load(Path(folder) / f"site-{number}.npy")
 
 
@@ -30,13 +30,13 @@ def local_sums(X, V):
     return np.stack(columns, axis=1), counts
 
 
-def moved(sums, counts, V):
-    """Return the means; a centroid without rows stays."""
+def move_centroids(sums, counts, V):
+    """Return the means of the rows; a centroid without rows stays where it is."""
     means = sums / np.maximum(counts, 1e-9)[:, None]
     return np.where(counts[:, None] > 0.01, means, V)
 
 
 def write(folder, V, rounds):
-    """Write what the session ended with."""
+    """Write the last centroids, and the number of rounds."""
     np.save(Path(folder) / "centroids.npy", np.asarray(V, dtype=float))
     (Path(folder) / "rounds").write_text(str(rounds))

@@ -1,4 +1,4 @@
-"""Lloyd's k-means by NVFlare's simulator: a controller adds sums and counts. FOLDER."""
+"""Lloyd's k-means in NVFlare: a controller adds sums and counts. Arguments: FOLDER."""
 
 import sys
 
@@ -13,7 +13,7 @@ from nvflare.job_config.script_runner import FrameworkType, ScriptRunner
 
 
 class Controller(ModelController):
-    """Sends the centroids, adds what comes back, and moves them."""
+    """Sends the centroids, adds the answers up, and moves the centroids."""
 
     def __init__(self, folder):
         super().__init__()
@@ -30,12 +30,12 @@ class Controller(ModelController):
             )
             sums = sum(answer.params["sums"] for answer in answers)
             counts = sum(answer.params["counts"] for answer in answers)
-            V = lloyd.moved(sums, counts, V)
+            V = lloyd.move_centroids(sums, counts, V)
         lloyd.write(self.folder, V, updates)
 
 
 def answer(folder):
-    """Be a site: answer each message with sums and counts."""
+    """Run a site, which answers each message with sums and counts."""
     flare.init()
     X = lloyd.site(folder, flare.get_site_name().removeprefix("site-"))
     while flare.is_running() and (message := flare.receive()) is not None:

@@ -1,4 +1,4 @@
-"""Pooled k-means: scikit-learn's, or diffprivlib's with ε = 1. FOLDER [private]."""
+"""Pooled k-means: scikit-learn's, or diffprivlib's (ε = 1). FOLDER [private]."""
 
 import sys
 from pathlib import Path

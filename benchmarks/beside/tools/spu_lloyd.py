@@ -1,4 +1,4 @@
-"""Lloyd's k-means on secret shares by SPU: ABY3, three processes on loopback. FOLDER."""
+"""Lloyd's k-means on secret shares by SPU (ABY3, 3 processes). Arguments: FOLDER."""
 
 import subprocess
 import sys
@@ -29,14 +29,14 @@ def update(X, V):
 
 
 def save(name, share):
-    """Write a share: its description, and each of its chunks."""
+    """Write the description of a share, and each of its chunks."""
     (FOLDER / name).mkdir()
     for number, chunk in enumerate([share.meta, *share.share_chunks]):
         (FOLDER / name / f"{number:06}").write_bytes(chunk)
 
 
 def read(name):
-    """Return a share."""
+    """Return a share that save has written."""
     share = libspu.Share()
     files = sorted((FOLDER / name).iterdir())
     share.meta, *share.share_chunks = [file.read_bytes() for file in files]
@@ -44,8 +44,8 @@ def read(name):
 
 
 def compute(rank):
-    """Be one of the computing parties."""
-    X = np.load(FOLDER / "all.npy").astype(np.float32)  # its shape alone
+    """Run one of the computing parties, and save its share of the last centroids."""
+    X = np.load(FOLDER / "all.npy").astype(np.float32)  # only its shape is used
     secret = [libspu.Visibility.VIS_SECRET] * 2
     program, _ = frontend.compile(
         *(frontend.Kind.JAX, update, (X, START), {}, ["x", "v"], secret),
@@ -67,7 +67,7 @@ def compute(rank):
 
 
 def main():
-    """Share all rows out, as the parties would, and open nothing but the last centroids."""
+    """Share out all rows as parties would; reconstruct only the last centroids."""
     io = spu.Io(N_COMPUTING, CONFIG)
     X = np.load(FOLDER / "all.npy").astype(np.float32)
     for name, value in (("x", X), ("v", START)):

@@ -58,9 +58,10 @@ class OmniFC(Params):
         default="embedding",
         description="embedding: kmeans, fuzzy_cmeans and hdbscan, with landmarks also "
         "spectral and dbscan, read a classical scaling of the distances, which is the "
-        "pooled data up to a rigid motion; the others read the distances. distance_rows: as in the paper, each row's distances to all rows "
-        "are its features; the time of spectral, dbscan, hierarchical and kmedoids "
-        "then grows with the cube of the rows.",
+        "pooled data up to a rigid motion; the others read the distances. "
+        "distance_rows: as in the paper, each row's distances to all rows are its "
+        "features; the time of spectral, dbscan, hierarchical and kmedoids then grows "
+        "with the cube of the rows.",
     )
     scaling: Literal["standard", "minmax", "unit_norm", "none"] = Field(
         default="standard",

@@ -9,7 +9,7 @@ import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.standing import supervised
+from support.standing import supervise
 
 from party_sdk.home.policy import Policy
 from party_sdk.lab.synthetic_people import make_hospitals
@@ -104,7 +104,7 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
         }
         desk.post(f"{here}/order", {**table, "limits": "1"})
         orders.append(PartyOrder(desk.desk.home, each.session, each.slot))
-    with supervised(Path(desk.desk.home)):
+    with supervise(Path(desk.desk.home)):
         wait_for(lambda: [agrees(order) for order in orders] == [True, True])
     assert not any(order.status().trouble for order in orders)
     page = desk.get(f"/parties/{each.session}/north/report")

@@ -11,7 +11,7 @@ import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.standing import supervised
+from support.standing import supervise
 from support.terminal import Terminal, read
 
 from party_sdk.analyst_client.invitations import Invitation
@@ -49,7 +49,7 @@ class Ward:
         columns = ["age", "glucose", "crp"]
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
         assert browser.post(f"{self.place}/order", ordered).status_code == 303
-        with supervised(browser.desk.home):
+        with supervise(browser.desk.home):
             order = PartyOrder(browser.desk.home, self.session, SLOT)
             wait_for(lambda: agrees(order))
 

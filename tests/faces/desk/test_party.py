@@ -8,7 +8,7 @@ import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.standing import supervised
+from support.standing import supervise
 from support.terminal import RISKS, Terminal, accepting, opened, read
 
 from party_sdk.party.party_session import PartySession
@@ -73,7 +73,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "positions" in texts(rehearsed)
     assert "p11" not in rehearsed.text
     assert "queued" in texts(ordered(browser, session, rows))
-    with supervised(browser.desk.home):
+    with supervise(browser.desk.home):
         order = PartyOrder(browser.desk.home, session, "r1c1")
         wait_for(lambda: agrees(order))
     result = browser.get(place)
@@ -140,7 +140,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
     place, files = PLACE.format(session), PartyOrder(browser.desk.home, session, "r1c1")
     browser.post(f"{place}/consent", {})
     ordered(browser, session, rows)
-    with supervised(browser.desk.home):
+    with supervise(browser.desk.home):
         wait_for(files.question)
         asked = files.question()
         assert asked is not None

@@ -8,10 +8,10 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from support.attacks import (
     Upload,
     correlations,
-    mixed,
+    mix,
     principal,
-    turned_back,
-    unmixed,
+    rotate_back,
+    unmix,
     uploads,
 )
 
@@ -34,7 +34,7 @@ def upload_of(name: str, **params: Any) -> Upload:
 @every_set
 def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
     upload = upload_of(name, anchor=Anchor(kind="uniform", n_rows=3000))
-    found = correlations(unmixed(upload, SEED), upload.truth)
+    found = correlations(unmix(upload, SEED), upload.truth)
     assert np.median(found) >= 0.95
     assert found.max() >= 0.99
     assert np.mean(found >= 0.9) >= 0.9
@@ -48,8 +48,8 @@ def test_source_separation_does_no_better_than_a_guess(
     name: str, kind: Any, n_rows: int | None
 ) -> None:
     upload = upload_of(name, anchor=Anchor(kind=kind, n_rows=n_rows))
-    found = correlations(unmixed(upload, SEED), upload.truth).mean()
-    guesses = [correlations(mixed(upload, s), upload.truth).mean() for s in range(10)]
+    found = correlations(unmix(upload, SEED), upload.truth).mean()
+    guesses = [correlations(mix(upload, s), upload.truth).mean() for s in range(10)]
     assert found <= np.mean(guesses) + 0.10
 
 
@@ -61,7 +61,7 @@ def test_the_covariance_of_the_anchors_shows_no_feature(
 ) -> None:
     """No more than the principal components of the rows do, which need no anchors."""
     upload = upload_of(name, scaling=scaling, anchor=Anchor(kind=kind))
-    found = correlations(turned_back(upload), upload.truth)
+    found = correlations(rotate_back(upload), upload.truth)
     known = correlations(principal(upload), upload.truth)
     assert np.mean(found > 0.95) <= np.mean(known > 0.95) + 0.1
     assert np.median(found) <= np.median(known) + 0.2

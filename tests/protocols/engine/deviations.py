@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
-from support.lies import fitting, written
+from support.lies import fit_past, written
 
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
@@ -90,7 +90,7 @@ def draw(protocol: str, examples: list[int], seed: str) -> Drawn:
         context = _Context(rng, protocol, example, slot, index)
         lie = rng.choice(_WAYS)(context)
         if lie is not None and rng.random() < CONSISTENT:
-            fitted = fitting(session.agreement, lie.task, context.task)
+            fitted = fit_past(session.agreement, lie.task, context.task)
             lie = Lie(f"{lie.told}, and so was everybody", fitted)
         if lie is not None and lie.task != context.task:
             return Drawn(

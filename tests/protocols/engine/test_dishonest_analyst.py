@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.lies import again, moved, signed
+from support.lies import again, move_packet, signed
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError, TaskRefused
@@ -39,7 +39,7 @@ def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
         party, memory = session.party(slot), session.memories[slot]
         data = session.data[slot]
         for at in session.standings[slot]:
-            early = signed(session, moved(session.agreement, result, at.task))
+            early = signed(session, move_packet(session.agreement, result, at.task))
             with pytest.raises(TaskRefused):
                 party.conclude(at.journal, memory, early, data)
         party.conclude(session.journals[slot], memory, result, data)
@@ -84,7 +84,7 @@ def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
                 with pytest.raises(TaskRefused, match="at most"):
                     party.reply(after, at.memory, beyond, data)
                 third = again(session.agreement, at.task, 3)
-                other = moved(session.agreement, following.task, third)
+                other = move_packet(session.agreement, following.task, third)
                 with pytest.raises(TaskRefused):
                     party.reply(after, at.memory, other, data)
 
@@ -94,7 +94,7 @@ def test_a_party_that_refused_once_stays_stopped() -> None:
     session.turn()
     slot = last_slot(session)
     first = session.standings[slot][0].task
-    lie = moved(session.agreement, first, session.open.tasks[slot])
+    lie = move_packet(session.agreement, first, session.open.tasks[slot])
     with pytest.raises(CoterieError):
         session.turn(forged={slot: lie})
     with pytest.raises(TaskRefused, match="has stopped"):

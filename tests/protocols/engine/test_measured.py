@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import pytest
-from support.readings import Equations, equations, hidden_answers, played
+from support.readings import Equations, equations, has_hidden_answers, play_example
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Disclosure, Example, Kind, Reader
@@ -50,10 +50,10 @@ def measured(name: str) -> list[Measured]:
             example,
             known.shows(example.params, example.layout),
             list(equations(session, NO_NUMBERS_OF_ROWS)),
-            not hidden_answers(session) or session.reads_hidden,
+            not has_hidden_answers(session) or session.reads_hidden,
         )
         for example in known.reference().examples()
-        for session in [played(example)]
+        for session in [play_example(example)]
     ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from support.lies import altered
-from support.tables import blobs, names, overlapping, parties
+from support.tables import blobs, names, overlapping_rows, parties
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -33,7 +33,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
 ALL = Alignment().normalisation
-TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
+TWO, THREE = overlapping_rows(2, 40, 7), overlapping_rows(3, 40, 7)
 X = blobs(80)
 
 
@@ -172,7 +172,7 @@ def test_of_rows_with_one_id_the_first_takes_part() -> None:
 
 @pytest.mark.parametrize("n_common", [9, 10, 24, 25])
 def test_the_stricter_of_both_minima_stops_the_session(n_common: int) -> None:
-    split = parties(X, overlapping(2, n_common, 20))
+    split = parties(X, overlapping_rows(2, n_common, 20))
     wanted = params(minimum_overlap=25 if n_common > 20 else 1)
     if n_common in {10, 25}:
         assert len(taking_part(split, run(wanted, split))) == n_common
@@ -182,7 +182,7 @@ def test_the_stricter_of_both_minima_stops_the_session(n_common: int) -> None:
 
 
 def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
-    split = parties(X, overlapping(2, 5, 20))
+    split = parties(X, overlapping_rows(2, 5, 20))
     session = Session(params(), split.layout, split.data, seed=5)
     with pytest.raises(OverlapTooSmall, match="20 to 25 % of the smallest") as ended:
         session.to_the_end()

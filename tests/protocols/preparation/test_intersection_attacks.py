@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import guesses
 from support.lies import alter
-from support.tables import blobs, names, overlapping, parties
+from support.tables import blobs, names, overlapping_rows, parties
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import (
@@ -29,7 +29,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
 X = blobs(80)
-HELD = overlapping(3, 20, 6)
+HELD = overlapping_rows(3, 20, 6)
 FIRST, SECOND, THIRD = "r1c1", "r1c2", "r1c3"
 
 

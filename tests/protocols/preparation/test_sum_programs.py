@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.pooled_moments import ONE, prepared
+from support.pooled_moments import ONE, prepare
 from support.tables import cut
 
 from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
@@ -32,7 +32,7 @@ NAMES = LAYOUT.names
 
 
 def begun() -> Session:
-    return prepared(Session(ONE, LAYOUT, cut(X, LAYOUT, [10] * 3), seed=5))
+    return prepare(Session(ONE, LAYOUT, cut(X, LAYOUT, [10] * 3), seed=5))
 
 
 class Doubling:

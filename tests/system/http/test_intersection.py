@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import guesses
 from support.analyst_process import Analyst, Crowd
-from support.tables import blobs, names, overlapping, parties
+from support.tables import blobs, names, overlapping_rows, parties
 
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
@@ -18,7 +18,7 @@ from clustering_protocols.terms.terms import Layout
 Gather = Callable[..., Crowd]
 
 X = blobs(80)
-HELD = overlapping(3, 30, 5)
+HELD = overlapping_rows(3, 30, 5)
 PARTS = parties(X, HELD)
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.product import parsed
+from support.product import parse
 
 TESTS = Path(__file__).parents[2]
 PAGE = TESTS.parent / "docs" / "threat-tests.md"
@@ -34,7 +34,7 @@ def test_the_page_is_what_the_marks_say() -> None:
 def rows() -> Iterator[str]:
     """Yield a row for each test that has the mark, by file."""
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in parsed(path).body:
+        for node in parse(path).body:
             for mark in getattr(node, "decorator_list", []):
                 text = ast.unparse(mark)
                 if text.startswith("pytest.mark.threat("):
