@@ -423,7 +423,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope: centroids and sizes of a party's own clusters, stacked start by start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where it describes none.",
+        "Envelope: centroids and sizes of a party's own clusters, stacked start by start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where there is no cluster.",
       title: "Candidates",
       type: "object",
       properties: {},
@@ -1025,7 +1025,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope, and memory until one start is chosen: V(0) of each, in scaled units.",
+        "Envelope, and memory until a start is chosen: V(0) per lane, in scaled units.",
       title: "LaneStarts",
       type: "object",
       properties: {},

@@ -643,7 +643,7 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: confirms that the own column group's profile fits its totals.",
+      "Contribution: confirms that the profile of this column group fits its totals.",
     title: "ProfilesRead",
     type: "object",
     properties: {},
@@ -748,7 +748,7 @@ export const ALIGNMENT_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -768,7 +768,7 @@ export const ALIGNMENT_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1047,7 +1047,7 @@ export const INTERSECTION_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1103,7 +1103,7 @@ export const INTERSECTION_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1244,7 +1244,7 @@ export const LINKAGE_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1283,7 +1283,7 @@ export const LINKAGE_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids the digest is of their number; for rows that nobody else in the row\ngroup holds, of an empty list.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
     title: "Digests",
     type: "object",
     properties: {
