@@ -501,7 +501,7 @@ def stop_party(
     own.stopped = None if reason is None else reason.value
     event = "continued" if reason is None else "stopped"
     audit.append(db, session.id, event, db.now(), slot=own.slot, reason=own.stopped)
-    continue_without_stopped(db, session.id)
+    drop_stopped_parties(db, session.id)
 
 
 def require_not_stopped(db: Transaction, session: Session, slot: str) -> None:
@@ -511,7 +511,7 @@ def require_not_stopped(db: Transaction, session: Session, slot: str) -> None:
         raise PartyStopped(describe_stop(slot, reason))
 
 
-def continue_without_stopped(db: Transaction, session_id: str) -> None:
+def drop_stopped_parties(db: Transaction, session_id: str) -> None:
     """Withdraw the tasks of stopped parties; end a session that needs these parties."""
     stopped = _find_stopped(db, session_id)
     if not stopped or (session := find(db, session_id, lock=True)) is None:

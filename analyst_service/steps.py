@@ -32,7 +32,7 @@ from analyst_service.models import (
 )
 from analyst_service.process_context import Service
 from analyst_service.sessions import (
-    continue_without_stopped,
+    drop_stopped_parties,
     find_awaited,
     members_of,
     move,
@@ -366,7 +366,7 @@ def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> b
         sa.insert(table(Task)),
         [place | {"slot": slot} | _task_columns(t) for slot, t in opened.tasks.items()],
     )
-    continue_without_stopped(db, session_id)
+    drop_stopped_parties(db, session_id)
     return True
 
 

@@ -1,6 +1,6 @@
 """Advice on methods, and the sizes and warnings of a planned session.
 
-The facts are the protocols' own: ``methods``, ``check``, ``sizes`` and ``risks_of``.
+The facts are the protocols' own: ``methods``, ``check``, ``sizing`` and ``risks_of``.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ def check_sizes(
     """
     if rows is None:
         return
-    sizes = catalogue.protocol_of(params).sizes()
+    sizes = catalogue.protocol_of(params).sizing()
     max_rows = sizes.most_rows(params, columns)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
@@ -368,7 +368,7 @@ def size_warnings(
     )
     if rows is None:
         return warnings
-    sizes = catalogue.protocol_of(params).sizes()
+    sizes = catalogue.protocol_of(params).sizing()
     extent = Extent(rows=rows, features=columns, layout=layout)
     upload = sizes.upload_bytes(params, extent)
     memory = sizes.memory_bytes(params, extent)
@@ -397,7 +397,7 @@ def _update_warnings(
 ) -> list[str]:
     """Warn if sums_limit allows too few updates for some numbers of clusters."""
     runs = runs_of(params, evaluation)
-    sizes = catalogue.protocol_of(params).sizes()
+    sizes = catalogue.protocol_of(params).sizing()
     fitting = []
     for n, number in enumerate(evaluation.n_clusters, 1):
         updates = sizes.updates_that_fit(runs[:n], layout, own_rows)

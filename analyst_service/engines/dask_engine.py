@@ -262,7 +262,7 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
 
 
 WORTH_SENDING: Final = 0.5
-"""Least processor time (s) of a kernel whose blocks are sent to the cluster.
+"""Least CPU time (s) of a kernel whose blocks are sent to the cluster.
 
 For less work, sending takes longer than it saves (measured in November 2026).
 """
@@ -275,7 +275,7 @@ _AHEAD: Final = 2  # submitted tasks per thread
 
 @dataclass(slots=True)
 class _Cost:
-    """Processor time (s) of a kernel: per block lately, and in the latest ``map``."""
+    """CPU time (s) of a kernel: per block lately, and in the latest ``map``."""
 
     per_block: float = 0.0
     total: float = 0.0

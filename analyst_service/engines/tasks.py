@@ -197,7 +197,7 @@ class BlockTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockResults:
-    """The kernel's result for each block, and the processor time (s) of all of them."""
+    """The kernel's result for each block, and the CPU time (s) of all of them."""
 
     results: Sequence[Any] = field(repr=False)
     seconds: float

@@ -5,7 +5,7 @@
 Makes an environment for each tool (Python's ``venv``, and PyPI), draws the table, and runs
 each tool's file of ``benchmarks/beside/tools`` in a network namespace of its own, so that
 all that travels is counted. A tool that cannot be installed or fails is in the table with
-the reason. Prints, and writes if asked, seconds and processor seconds of all processes
+the reason. Prints, and writes if asked, seconds and CPU seconds of all processes
 that a tool starts, bytes on their loopback network (fewer if processes share memory, as
 Ray's do), rounds, inertia divided by that of pooled scikit-learn after as many updates
 from the same start, ARI with its labels, and what the coordinator holds at the end.

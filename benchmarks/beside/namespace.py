@@ -1,4 +1,4 @@
-"""Runs a command in a network namespace; writes seconds, processor seconds and bytes.
+"""Runs a command in a network namespace; writes seconds, CPU seconds and bytes.
 
     unshare --map-root-user --net python -m benchmarks.beside.namespace FILE -- COMMAND …
 

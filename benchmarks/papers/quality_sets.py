@@ -32,28 +32,28 @@ class KnownSet(NamedTuple):
     k: int
 
 
-def _around(rng: Rng, centres: FloatArray, sizes: int, sd: float) -> FloatArray:
-    rows = np.repeat(centres, sizes, axis=0)
+def _draw_around(rng: Rng, centres: FloatArray, size: int, sd: float) -> FloatArray:
+    rows = np.repeat(centres, size, axis=0)
     return rows + rng.normal(0.0, sd, size=rows.shape)
 
 
 def seven_far(rng: Rng) -> FloatArray:
     """Return six clusters around one."""
     axes = np.vstack([np.eye(3), -np.eye(3), np.zeros((1, 3))])
-    return _around(rng, 3 * axes, 30, 0.4)
+    return _draw_around(rng, 3 * axes, 30, 0.4)
 
 
 def four_near(rng: Rng) -> FloatArray:
     """Return four clusters that nearly touch."""
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=float)
-    return _around(rng, corners, 100, 0.35)
+    return _draw_around(rng, corners, 100, 0.35)
 
 
 def three_forms(rng: Rng) -> FloatArray:
     """Return two bars and a ball."""
     bar = np.column_stack([rng.uniform(0, 4, 100), rng.uniform(0, 0.6, 100)])
     post = np.column_stack([rng.uniform(0, 0.6, 100), rng.uniform(1.2, 4.5, 100)])
-    return np.vstack([bar, post, _around(rng, np.array([[3.0, 3.0]]), 200, 0.35)])
+    return np.vstack([bar, post, _draw_around(rng, np.array([[3.0, 3.0]]), 200, 0.35)])
 
 
 def fifteen(rng: Rng) -> FloatArray:
@@ -61,36 +61,36 @@ def fifteen(rng: Rng) -> FloatArray:
     turns = 2 * np.pi * np.arange(7) / 7
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
     centres = np.vstack([np.zeros((1, 2)), 2.5 * ring, 7 * ring])
-    return _around(rng, centres, 40, 0.35)
+    return _draw_around(rng, centres, 40, 0.35)
 
 
 def thirty_one(rng: Rng) -> FloatArray:
     """Return 31 clusters at random places."""
-    return _around(rng, rng.uniform(0, 30, (31, 2)), 25, 0.5)
+    return _draw_around(rng, rng.uniform(0, 30, (31, 2)), 25, 0.5)
 
 
 def cube(rng: Rng) -> FloatArray:
     """Return a cluster at each corner of a cube."""
     corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)])
-    return _around(rng, corners.astype(float), 60, 0.12)
+    return _draw_around(rng, corners.astype(float), 60, 0.12)
 
 
 def unequal(rng: Rng) -> FloatArray:
     """Return one large cluster and three small ones."""
-    large = _around(rng, np.zeros((1, 2)), 500, 1.0)
-    small = _around(rng, np.array([[8.0, 0.0], [0.0, 8.0], [8.0, 8.0]]), 60, 1.0)
+    large = _draw_around(rng, np.zeros((1, 2)), 500, 1.0)
+    small = _draw_around(rng, np.array([[8.0, 0.0], [0.0, 8.0], [8.0, 8.0]]), 60, 1.0)
     return np.vstack([large, small])
 
 
 def square(rng: Rng) -> FloatArray:
     """Return four equal clusters."""
     corners = np.array([[0.0, 0.0], [0.0, 7.0], [7.0, 0.0], [7.0, 7.0]])
-    return _around(rng, corners, 150, 1.2)
+    return _draw_around(rng, corners, 150, 1.2)
 
 
 def wide(rng: Rng) -> FloatArray:
     """Return ten clusters in forty columns."""
-    return _around(rng, rng.normal(0, 1, (10, 40)), 50, 0.8)
+    return _draw_around(rng, rng.normal(0, 1, (10, 40)), 50, 0.8)
 
 
 def ball(rng: Rng) -> FloatArray:

@@ -6,8 +6,8 @@ sessions  ten parties, each in a process that begins with the session, beside po
           k-means, and beside the same sessions of an older checkout.
 kernels   passes over rows, distances of residues and masks, beside matrix products.
 audit     of a party's own sums, at the hundredth round of 3,000 rows in ten clusters.
-starts    processor time until commands, an analyst and a worker answer.
-rounds    processor time of the analyst for each answer, of a hundred sessions at once.
+starts    CPU time until commands, an analyst and a worker answer.
+rounds    CPU time of the analyst for each answer, of a hundred sessions at once.
 answers   times of refusals for different reasons, and of pages of long lists.
 upload    one upload of 256 MiB, beside a bare socket.
 

@@ -138,7 +138,7 @@ class AnalystProcess:
         return {name: size << 10 for name, size in kibibytes.items()}
 
     def processor_seconds(self) -> tuple[float, float]:
-        """Return the processor seconds so far: those of serving, and of stepping rounds."""
+        """Return the CPU seconds so far: those of serving, and of stepping rounds."""
         return processor_seconds_around(self.process.pid)
 
     @contextmanager
@@ -272,13 +272,13 @@ def _await_round(client: HttpAnalyst, session: str, round_: int) -> SessionStatu
 
 
 def processor_seconds_of(pid: int) -> float:
-    """Return the processor time of a process, as the kernel counts it."""
+    """Return the CPU time of a process, as the kernel counts it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds_around(pid: int) -> tuple[float, float]:
-    """Return the processor time of a process, and that of its child processes."""
+    """Return the CPU time of a process, and that of its child processes."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for each in threads for child in each.read_text().split()]
     return processor_seconds_of(pid), sum(map(processor_seconds_of, children))

@@ -36,8 +36,8 @@ def figures(run: Run) -> Iterator[Figure]:
         revoked, administrator = prepare(Path(folder), n_sessions)
         address = f"http://127.0.0.1:{analyst.port}"
         with analyst, httpx.Client(base_url=address, timeout=60) as http:
-            yield from refusals(http, revoked, tries)
-            yield from lists(http, administrator, n_sessions)
+            yield from measure_refusals(http, revoked, tries)
+            yield from measure_lists(http, administrator, n_sessions)
 
 
 def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
@@ -95,7 +95,7 @@ def tasks(n_sessions: int, digest: str) -> list[dict[str, object]]:
     ]
 
 
-def refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
+def measure_refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
     """Yield how long refusals take."""
     headers = {
         "none": {},
@@ -119,9 +119,9 @@ def refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
     yield Figure("refusals, different answers", len(bodies), 1)
 
 
-def lists(http: httpx.Client, administrator: str, n_sessions: int) -> Iterator[Figure]:
+def measure_lists(http: httpx.Client, key: str, n_sessions: int) -> Iterator[Figure]:
     """Yield how long pages of a long list take."""
-    sent = {"Authorization": f"Bearer {administrator}"}
+    sent = {"Authorization": f"Bearer {key}"}
     at = http.get(PATH, headers=sent).json()["next"].partition("~")[0]  # time of all
     for name, after in (("first", ""), ("middle", f"{at}~s-{n_sessions // 2:06}")):
         took = []

@@ -17,7 +17,7 @@ N_ROWS, N_CLUSTERS, N_ROUNDS, N_LAST = 3000, 10, 100, 10
 
 
 def figures(run: Run) -> Iterator[Figure]:
-    """Yield the processor time of the last rounds' audits, two in each round."""
+    """Yield the CPU time of the last rounds' audits, two in each round."""
     n_rounds = N_LAST if run.small else N_ROUNDS
     X, _ = make_blobs(10 * N_ROWS, 10, centers=30, cluster_std=4.0, random_state=0)
     V = X[np.random.default_rng(0).choice(len(X), N_CLUSTERS, replace=False)]
@@ -31,4 +31,4 @@ def figures(run: Run) -> Iterator[Figure]:
             history.n_following()
         took.append(1000 * (time.thread_time() - begin))
     last = median(took[-N_LAST:])
-    yield Figure(f"audit of own sums, round {n_rounds}, ms of processor", last, 5)
+    yield Figure(f"audit of own sums, round {n_rounds}, ms of CPU time", last, 5)

@@ -1,4 +1,4 @@
-"""Loops over rows, residues and masks, as ratios of processor time to a primitive.
+"""Loops over rows, residues and masks, as ratios of CPU time to a primitive.
 
 Medians of alternating runs, on one thread of BLAS.
 """

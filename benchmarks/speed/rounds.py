@@ -1,6 +1,6 @@
 """What a round costs the analyst: of a hundred sessions of `dummy` with five parties.
 
-Processor time for each answer, of the process that serves, and of those that step rounds.
+CPU time for each answer, of the process that serves, and of those that step rounds.
 Parties answer in this process, and wait for the next task as those of the SDK do.
 """
 
@@ -47,7 +47,7 @@ def figures(run: Run) -> Iterator[Figure]:
         cost = play(analyst, n_sessions, n_parties)
     if cost.refusals or cost.states != {"completed": n_sessions}:
         raise RuntimeError(f"refused {cost.refusals}, sessions {cost.states}")
-    name = f"{n_sessions} sessions of {n_parties}, an answer, ms of processor"
+    name = f"{n_sessions} sessions of {n_parties}, an answer, ms of CPU time"
     yield Figure(f"{name} where it is served", 1000 * cost.serving / cost.answers, 6)
     yield Figure(f"{name} where it is stepped", 1000 * cost.stepping / cost.answers)
 

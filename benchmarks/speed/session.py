@@ -147,7 +147,7 @@ def _run_parties(
 def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> None:
     """Run one of the parties; print what it took.
 
-    ``beside rows``: median processor seconds between two answers, which skips those in
+    ``beside rows``: median CPU seconds between two answers, which skips those in
     which something is imported. ``memory``: the largest resident memory, MiB.
     """
     from clustering_protocols.engine import PartyEngine

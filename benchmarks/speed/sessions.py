@@ -42,8 +42,8 @@ def _beside_pooled(run: Run) -> Iterator[Figure]:
     size = f"{n_rows:,} × {n_columns}"
     yield Figure(f"llf, {size}, ten cold parties ÷ pooled KMeans", median(ratios), 6)
     for name, key, factor, goal in (
-        ("  party beside its rows, ms of processor a round", "beside rows", 1000, 5),
-        ("  analyst, ms of processor an answer", "answer", 1000, 6),
+        ("  party beside its rows, ms of CPU time a round", "beside rows", 1000, 5),
+        ("  analyst, ms of CPU time an answer", "answer", 1000, 6),
         ("  party's memory, MiB", "memory", 1, 180),
     ):
         least = min(factor * session[key] for session in sessions)

@@ -1,4 +1,4 @@
-"""Processor time of each start: user and system, of the process that starts.
+"""CPU time of each start: user and system, of the process that starts.
 
 coterie --help, coterie party --help      until they end.
 analyst      `coterie serve`, until it has answered its first request.
@@ -31,20 +31,20 @@ COTERIE = [str(Path(sys.executable).with_name("coterie"))]
 
 
 def children_seconds() -> float:
-    """Return the processor time of all child processes that have ended."""
+    """Return the CPU time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def command(words: list[str]) -> float:
-    """Return the processor time of a command."""
+    """Return the CPU time of a command."""
     begin = children_seconds()
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
     return children_seconds() - begin
 
 
 def analyst(environment: dict[str, str]) -> float:
-    """Return the processor time of an analyst that was ended at its first answer."""
+    """Return the CPU time of an analyst that was ended at its first answer."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -80,7 +80,7 @@ def agreement() -> bytes:
 
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
-    """Return the processor time of a worker that was ended after its first step."""
+    """Return the CPU time of a worker that was ended after its first step."""
     from analyst_service.blobs import BlobPlace
     from analyst_service.worker import Job, Process
     from clustering_protocols.engine import Opened
@@ -105,7 +105,7 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
 
 
 def figures(run: Run) -> Iterator[Figure]:
-    """Yield the least processor time of each start."""
+    """Yield the least CPU time of each start."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = os.environ | {
@@ -125,4 +125,4 @@ def figures(run: Run) -> Iterator[Figure]:
         )
         for start_of, goal, start in starts:
             least = min(start() for _ in range(1 if run.small else 7))
-            yield Figure(f"start of {start_of}, s of processor", least, goal)
+            yield Figure(f"start of {start_of}, s of CPU time", least, goal)

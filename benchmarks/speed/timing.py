@@ -16,7 +16,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def cpu_seconds(call: Callable[[], Any]) -> float:
-    """Return the processor time of a call, which other work affects less."""
+    """Return the CPU time of a call, which other work affects less."""
     begin = time.process_time()
     call()
     return time.process_time() - begin

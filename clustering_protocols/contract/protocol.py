@@ -247,7 +247,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return whether the terms number the clusters; else the engine does, by size."""
         return False
 
-    def sizes(self) -> Sizes[P]:
+    def sizing(self) -> Sizes[P]:
         """Return the limits and costs of a session."""
         return Sizes()
 

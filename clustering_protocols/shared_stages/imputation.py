@@ -292,7 +292,7 @@ class PooledFilling(ABC):
 class _Mean(PooledFilling):
     """The mean: first the count and a power of two that bounds all values, then the sum."""
 
-    sizes = (1 + _POWERS.size, 1)
+    sizes = (1 + _POWERS.n_words, 1)
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)

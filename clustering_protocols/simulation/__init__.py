@@ -5,7 +5,7 @@ same session id and the same entropy an HTTP session ends with the same labels, 
 bit; :func:`entropies` returns the entropy that a simulation derives from its seed.
 
 :func:`run` goes from the data to the labels. :class:`Session` plays a round at a time:
-parties may be absent, restart, receive another task, or answer again.
+parties may be absent, restart, receive a forged task, or answer again.
 """
 
 from clustering_protocols.simulation.evaluation import (

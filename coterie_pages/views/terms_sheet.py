@@ -153,7 +153,7 @@ def audit_sentence(terms: Terms) -> str:
     """Return how many updates fit a party's audit of its sums; empty without one."""
     params, layout = session_terms.check_terms(terms), terms.layout
     runs = session_terms.runs_of(params, terms.evaluation)
-    sizes = catalogue.protocol(terms.protocol.name).sizes()
+    sizes = catalogue.protocol(terms.protocol.name).sizing()
     updates_of_100, updates_of_1000 = (
         sizes.updates_that_fit(runs, layout, n) for n in (100, 1000)
     )

@@ -61,7 +61,7 @@ def check_letters(folder: Path, layout: Layout) -> None:
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, for this user alone."""
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with mode 0600."""
     if not folder.exists():
         private_folder(folder)
     for slot, invitation in invitations.items():

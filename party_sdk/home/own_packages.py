@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _homes: list[Path] = []
 
 
-def read_own_packages() -> tuple[str, ...]:
+def read_named_packages() -> tuple[str, ...]:
     """Return the distributions that the policy of this process's home names.
 
     That is the home of ``--home``, else of ``$COTERIE_HOME``, or ``~/.coterie``.
@@ -31,9 +31,9 @@ def use_home(home: Path | None) -> None:
     before, after = list(_homes), [] if home is None else [home]
     if before != after:
         _homes[:] = after
-        use_packages(read_own_packages)
+        use_packages(read_named_packages)
 
 
-def offer_own_packages() -> None:
+def offer_named_packages() -> None:
     """Let the home's policy name the packages, unless this process is an analyst's."""
-    offer_packages(read_own_packages)
+    offer_packages(read_named_packages)

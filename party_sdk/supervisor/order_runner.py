@@ -264,7 +264,7 @@ class OrderRunner:
         )
 
     def _write_outage(self, outage: str) -> None:
-        """Store since when the analyst has not answered; an empty text ends the outage."""
+        """Store when the analyst became unreachable; an empty text ends the outage."""
         since = self._party_order.status().outage_since or now()
         self._party_order.update_status(outage_since=since if outage else None)
 

@@ -151,7 +151,7 @@ class OrderStatus(BaseModel, frozen=True):
     awaited, awaited_since: slots, or ``the analyst``, for which the session waits.
     moved: by how much the last update moved the result, if the protocol reports it.
     pace: the current run of several and the time left, in words.
-    outage_since: since when the analyst cannot be reached.
+    outage_since: when the analyst became unreachable; None while it can be reached.
     trouble: why it failed, was declined, or will be tried again.
     question: the id of the open question.
     restarts: how often its process died and was started again.

@@ -116,8 +116,8 @@ class ReadOptions:
     match_columns: the columns that name the rows in place of ``id_column`` if rows are
         linked by match keys. Their cells may be empty, changed by a mapping, and
         clustered as well.
-    columns: the columns to cluster, in this order; the dictionary's by default, or all
-        but the id.
+    columns: the columns to cluster, in this order; by default those of the dictionary,
+        or without a dictionary all that do not name the rows.
     schema: the dictionary: what columns mean. Columns are found by name, in any order.
     preparation: how categories and missing values of the dictionary's fields are treated.
     dialect: known settings of a text file's dialect.

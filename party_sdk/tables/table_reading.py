@@ -204,11 +204,11 @@ def examine(
 
 
 def _build_columns(
-    source: Source, options: ReadOptions, naming: Sequence[str]
+    source: Source, options: ReadOptions, own_ids: Sequence[str]
 ) -> list[Column]:
     names = options.columns
     if options.match_columns and names is None and options.schema is None:
-        id_names = {*options.match_columns, *naming}
+        id_names = {*options.match_columns, *own_ids}
         names = [name for name in source.names.all if name not in id_names]
     if options.schema is not None:
         used = options.schema.used.names
@@ -218,7 +218,7 @@ def _build_columns(
             verb = "leaves out" if is_described else "does not describe"
             raise InvalidData(f"The dictionary {verb} {unknown[0]!r}.{hint}")
         names = names or used
-    selection = choose_columns(source.names, naming, names)
+    selection = choose_columns(source.names, own_ids, names)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))
     codes = frozenset({*options.file_dialect.codes})
     forms = dict(zip(source.names.all, source.forms, strict=True))
@@ -228,7 +228,7 @@ def _build_columns(
     ]
     if (mapping := options.mapping) is None:
         return columns
-    changed_ids = [name for name in naming if mapping.changes(name)]
+    changed_ids = [name for name in own_ids if mapping.changes(name)]
     if changed_ids and not options.match_columns:
         raise InvalidData(
             f"The mapping changes the ids in {changed_ids[0]!r}: it may rename a column that "

@@ -103,7 +103,7 @@ def _bent(task: Record) -> sums.AddUp:
     asked = sums.AddUp.narrow(task)
     total: WordArray = np.array(asked.total)
     # counted powers, and a tag: their sum stays as it is
-    counts = total[:-1].reshape(-1, moments.POWERS.size)
+    counts = total[:-1].reshape(-1, moments.POWERS.n_words)
     counts[1:, 0] -= np.uint64(1)
     counts[1:, -1] += np.uint64(1)
     return sums.AddUp(phase=asked.phase, total=total)

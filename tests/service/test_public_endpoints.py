@@ -72,7 +72,7 @@ def test_an_address_or_method_that_is_not_in_it_is_a_problem_too(file_api: Api) 
 def test_every_body_has_an_example_that_its_schema_takes(
     document: dict[str, Any],
 ) -> None:
-    # here: it costs a second of processor time, in every process of a run
+    # here: it costs a second of CPU time, in every process of a run
     from jsonschema import Draft202012Validator
     from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT202012

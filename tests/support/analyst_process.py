@@ -108,7 +108,7 @@ class Analyst:
         self.process = self._launch()
         until = time.monotonic() + 300  # much, for many things may start at once
         while self.process.poll() is None and time.monotonic() < until:
-            # no request: that would cost as much processor time as the start itself
+            # no request: that would cost as much CPU time as the start itself
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(0.02)

@@ -357,7 +357,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             upload,
         )
 
-    def sizes(self) -> Sizes[DataCollaboration]:
+    def sizing(self) -> Sizes[DataCollaboration]:
         """Return the limits and costs of a session."""
         return DcSizes()
 

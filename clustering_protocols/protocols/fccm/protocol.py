@@ -213,7 +213,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             iterations,
         )
 
-    def sizes(self) -> Sizes[CoClustering]:
+    def sizing(self) -> Sizes[CoClustering]:
         """Return the limits and costs of a session."""
         return CoClusteringSizes()
 

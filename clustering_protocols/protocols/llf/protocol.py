@@ -255,9 +255,9 @@ def _method(
 _FUZZY: Final = {"algorithm": "fuzzy_cmeans"}
 METHODS = (
     _method("horizontal", "cmeans", "spherical"),
-    # over split columns, memberships in the result would disclose rows of others
     _method("horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"),
     _method("vertical", "cmeans", "spherical"),
+    # no memberships in the result: they would disclose the columns of others
     _method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
 )
 
@@ -506,7 +506,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Return whether the terms give the start, and so number the clusters."""
         return params.init == "given"
 
-    def sizes(self) -> Sizes[LosslessFederated]:
+    def sizing(self) -> Sizes[LosslessFederated]:
         """Return the limits and costs of a session."""
         return LlfSizes()
 

@@ -88,9 +88,9 @@ def most_updates(session: MixtureSession) -> int:
 def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     """Return the equations of this run's answered sums, including the next one.
 
-    Unknown numbers are counted from this party's columns. The default ``sums_limit``,
-    a quarter, allows half as many equations as unknown numbers over all runs; 1 sets no
-    limit.
+    Unknown numbers are counted from this party's columns. Over all runs, there may be
+    at most twice ``sums_limit`` equations per unknown number: one half by default.
+    A ``sums_limit`` of 1 sets no limit.
 
     Raises GuardRefused if there would be more equations.
     """

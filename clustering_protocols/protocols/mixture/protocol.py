@@ -238,7 +238,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             updates,
         )
 
-    def sizes(self) -> Sizes[Mixture]:
+    def sizing(self) -> Sizes[Mixture]:
         """Return the limits and costs of a session."""
         return MixtureSizes()
 

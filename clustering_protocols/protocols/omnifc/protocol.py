@@ -260,7 +260,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             distances,
         )
 
-    def sizes(self) -> Sizes[OmniFC]:
+    def sizing(self) -> Sizes[OmniFC]:
         """Return the limits and costs of a session."""
         from .limits import OmniFcSizes
 

@@ -179,7 +179,7 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
 
 
 def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sums of w, w x and w x² (3, m + 1) of centred values."""
+    """Return the prefix sums (3, m + 1) of w, w x and w x², for centred values x."""
     centred = values - np.average(values, weights=weights)
     terms = weights * np.stack([np.ones_like(centred), centred, centred**2])
     return np.pad(np.cumsum(terms, axis=1), ((0, 0), (1, 0)))

@@ -239,7 +239,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             upload,
         )
 
-    def sizes(self) -> Sizes[ProductQuantisation]:
+    def sizing(self) -> Sizes[ProductQuantisation]:
         """Return the limits and costs of a session."""
         return PqmdsSizes()
 

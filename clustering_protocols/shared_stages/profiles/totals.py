@@ -266,9 +266,9 @@ def n_numbers(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
     m, cells = len(fields.numbers), n_clusters * len(fields.numbers)
     return {
         SIZES: n_clusters,
-        COUNTS: cells + n_clusters * fields.n_levels + m * POWERS.size,
+        COUNTS: cells + n_clusters * fields.n_levels + m * POWERS.n_words,
         VALUES: cells,
-        DEVIATIONS: m * POWERS.size,
+        DEVIATIONS: m * POWERS.n_words,
         SQUARES: cells,
         HISTOGRAMS: cells * SIZE * has_histograms(fields, n_clusters)
         + n_clusters * len(fields.times) * 2 * BINS,
@@ -334,7 +334,7 @@ class ProfileTotals:
         return self.sums[COUNTS - 1][begin:end].reshape(self.n_clusters, -1)
 
     @cached_property
-    def powers(self) -> IntArray:
+    def power_counts(self) -> IntArray:
         """Return how many members' values each power of two bounds, as in POWERS."""
         begin = self.n_clusters * (len(self.fields.numbers) + self.fields.n_levels)
         return self.sums[COUNTS - 1][begin:]
@@ -345,14 +345,14 @@ class ProfileTotals:
         return self.counts >= self.smallest
 
     @cached_property
-    def largest(self) -> FloatArray:
+    def value_bound(self) -> FloatArray:
         """Return the power of two that bounds the values of each number (m,)."""
-        return bound_of(POWERS.largest(self.powers))
+        return bound_of(POWERS.largest(self.power_counts))
 
     @cached_property
     def value_units(self) -> FixedPoint:
         """Return the encoding of sums of values (k, m)."""
-        return FixedPoint.of(np.maximum(self.counts, 1) * self.largest)
+        return FixedPoint.of(np.maximum(self.counts, 1) * self.value_bound)
 
     @cached_property
     def means(self) -> FloatArray:
@@ -361,14 +361,14 @@ class ProfileTotals:
         return np.where(self.has_enough_values, total / np.maximum(self.counts, 1), 0.0)
 
     @cached_property
-    def largest_deviation(self) -> FloatArray:
+    def deviation_bound(self) -> FloatArray:
         """Return the power of two that bounds deviations of each number (m,)."""
         return bound_of(POWERS.largest(self.sums[DEVIATIONS - 1]))
 
     @cached_property
     def square_units(self) -> FixedPoint:
         """Return the encoding of sums of squared deviations (k, m)."""
-        largest = np.square(self.largest_deviation)
+        largest = np.square(self.deviation_bound)
         return FixedPoint.of(np.maximum(self.counts, 1) * largest)
 
     @cached_property
@@ -426,7 +426,7 @@ class ProfileTotals:
                     _are_counts(levels[:, begin:end], rows)
                     for begin, end in pairwise(totals.fields.ends.tolist())
                 )
-                and POWERS.fits(totals.powers, totals.n_members)
+                and POWERS.fits(totals.power_counts, totals.n_members)
             )
         if sum_number == DEVIATIONS:
             return POWERS.fits(total, self.n_members)
@@ -512,7 +512,7 @@ def _counts_and_powers(
 def _values(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
     total = np.zeros((totals.n_clusters, len(totals.fields.numbers)))
     for line, values, _ in _line_values(totals, data, labels):
-        check_bound(values, totals.largest)
+        check_bound(values, totals.value_bound)
         _add_by_line(total, line, values)
     return totals.value_units.encode(total).view(np.int64).ravel()
 
@@ -529,7 +529,7 @@ def _squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntAr
     total = np.zeros((totals.n_clusters, len(totals.fields.numbers)))
     for line, values, counts in _line_values(totals, data, labels):
         deviations = np.where(counts, values - totals.means[line], 0.0)
-        check_bound(deviations, totals.largest_deviation)
+        check_bound(deviations, totals.deviation_bound)
         _add_by_line(total, line, np.square(deviations))
     return totals.square_units.encode(total).view(np.int64).ravel()
 

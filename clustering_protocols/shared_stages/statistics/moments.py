@@ -153,7 +153,7 @@ def groups(layout: Layout) -> list[tuple[str, ...]]:
 
 def _sizes(session: SessionContext, slot: str) -> list[int]:
     width = session.member(slot).n_columns
-    return [width * POWERS.size, width, width * POWERS.size, width]
+    return [width * POWERS.n_words, width, width * POWERS.n_words, width]
 
 
 def stage() -> Stage:

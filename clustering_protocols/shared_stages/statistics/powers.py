@@ -39,14 +39,14 @@ class PowerCounts:
     highest: int = MOST_POWER
 
     @property
-    def size(self) -> int:
+    def n_words(self) -> int:
         """Return the number of words of a column."""
         return (self.highest - LOWEST_POWER) // _COUNTS + 1
 
     def count(
         self, largest: FloatArray, names: Sequence[str], limit: int | None = None
     ) -> IntArray:
-        """Return words (m · size,): for each column a one at the power that bounds it.
+        """Return words (m · n_words,): for each column, a one at the power bounding it.
 
         largest: float64 (m,); the largest absolute value of each column.
         names: the names of the columns (m,).
@@ -60,7 +60,7 @@ class PowerCounts:
             columns = ", ".join(names[column] for column in excessive[:_MOST_NAMED])
             raise InvalidData(f"Values of 2^{MOST_POWER} and more, in {columns}.")
         word, place = np.divmod(np.maximum(powers - LOWEST_POWER, 0), _COUNTS)
-        words = np.zeros((len(largest), self.size), dtype=np.int64)
+        words = np.zeros((len(largest), self.n_words), dtype=np.int64)
         words[np.arange(len(largest)), word] = np.int64(1) << _BITS * place
         return words.ravel()
 
@@ -80,9 +80,9 @@ class PowerCounts:
         return powers
 
     def _counts(self, words: IntArray) -> IntArray:
-        """Return the counts of each column (m, 7 · size), with zeros after the last."""
+        """Return counts of each column (m, 7 · n_words), with zeros after the last."""
         by_place = words[:, None] >> (_BITS * np.arange(_COUNTS)) & (2**_BITS - 1)
-        counts: IntArray = by_place.reshape(-1, _COUNTS * self.size)
+        counts: IntArray = by_place.reshape(-1, _COUNTS * self.n_words)
         return counts
 
 

@@ -39,7 +39,7 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables.mapping_page import field_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
-    describe_format,
+    describe_sheets,
     files_in,
     path_of,
     split_words,
@@ -226,7 +226,7 @@ def describe_reading(
     if path:
         reading |= {"path": path, "csv": csv}
         try:
-            reading |= describe_format(path, csv) | read(party, table_form)
+            reading |= describe_sheets(path, csv) | read(party, table_form)
         except CoterieError as error:
             trouble = banner_of(error)
     return reading, trouble

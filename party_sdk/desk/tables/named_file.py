@@ -81,7 +81,7 @@ def word_of(csv: str, name: str) -> str:
     return next(values, "")
 
 
-def describe_format(path: str, csv: str) -> dict[str, Any]:
+def describe_sheets(path: str, csv: str) -> dict[str, Any]:
     """Return the sheets of a file, with the chosen sheet and header row."""
     return {
         "sheets": sheet_names(Path(path)),

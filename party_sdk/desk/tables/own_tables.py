@@ -28,7 +28,7 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables.mapping_page import NO_ID_COLUMN, ids_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
-    describe_format,
+    describe_sheets,
     files_in,
     path_of,
     split_words,
@@ -151,7 +151,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
 
     Ranges and rows are shown once the id column is named.
     """
-    content = describe_format(path, csv)
+    content = describe_sheets(path, csv)
     if len(content["sheets"]) > 1 and not content["sheet"]:
         return content
     dialect = Dialect.parse(split_words(csv))

@@ -266,8 +266,8 @@ def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
     rows[:, 5] = 0.0
     known = added_up(rows, labels)
     column = list(known.fields.numbers).index(SCHEMA.names.index("constant"))
-    assert known.largest[column] == 2.0**LOWEST_POWER
-    assert known.largest_deviation[column] == 2.0**LOWEST_POWER
+    assert known.value_bound[column] == 2.0**LOWEST_POWER
+    assert known.deviation_bound[column] == 2.0**LOWEST_POWER
 
 
 def counted(*lines: list[int]) -> tuple[list[list[int] | None], list[str]]:
