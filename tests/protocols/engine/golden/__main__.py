@@ -9,6 +9,7 @@ if not baseline.is_ours():  # before anything imports numpy
     baseline.start_again()
 
 from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import VersionMismatch
 from tests.protocols.engine.golden import files
 from tests.protocols.engine.golden.recording import Forgetful
 
@@ -30,14 +31,20 @@ def main() -> int:
     chosen = parser.parse_args()
     differ = False
     for protocol in chosen.protocols or catalogue.catalogue():
-        if chosen.write:
-            files.write(protocol, new_terms=chosen.new_terms)
         kind = Forgetful if chosen.killed else simulation.Session
-        found = files.compare(protocol, kind)
+        flags = "--write"
+        try:
+            if chosen.write:
+                files.write(protocol, new_terms=chosen.new_terms)
+            found = files.compare(protocol, kind)
+        except VersionMismatch:
+            reason = f"{protocol}: the terms in the file have another version"
+            flags, found = "--write --new-terms", files.Compared(0, [reason])
         differ |= bool(found.differences)
-        said = found.differences or [f"{protocol}: {found.n_records} records, as kept"]
+        equal = "written" if chosen.write else "as kept"
+        said = found.differences or [f"{protocol}: {found.n_records} records, {equal}"]
         if found.differences:
-            said.append(f'If this is intended: make golden GOLDEN="{protocol} --write"')
+            said.append(f'If this is intended: make golden GOLDEN="{protocol} {flags}"')
         sys.stdout.write("\n".join(said) + "\n")
     return int(differ)
 
