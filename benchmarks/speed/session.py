@@ -163,7 +163,7 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
         ended.append(time.process_time())
         return outcome
 
-    PartyEngine.reply = timed  # type: ignore[method-assign]
+    PartyEngine.reply = timed  # type: ignore[method-assign]  # times it
     policy = Policy(accepted_risks=frozenset(risks), least_known=0)
     data = open_table(folder / f"{slot}.parquet")
     with Party.join(invitation, policy=policy, home=folder / slot) as party:

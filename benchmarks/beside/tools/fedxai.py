@@ -20,7 +20,7 @@ class Client(FederatedHorizontalCMClient):
     """A client that starts from the given centroids instead of the unit cube."""
 
     @pickle_io  # the library's own wire format
-    def init_centers(self, input_params=None):  # noqa: ARG002
+    def init_centers(self, input_params=None):  # noqa: ARG002  fedxai calls it
         """Return the start."""
         return lloyd.start(folder)
 

@@ -27,7 +27,7 @@ class Lloyd(NumPyClient):
     def __init__(self, X):
         self.X = X
 
-    def fit(self, parameters, config):  # noqa: ARG002
+    def fit(self, parameters, config):  # noqa: ARG002  Flower calls it
         """Return sums and counts with the weight 1, the same for each party."""
         return list(lloyd.local_sums(self.X, parameters[0])), 1, {}
 
@@ -40,7 +40,7 @@ class Totals(FedAvg):
 
     V = lloyd.start(FOLDER)
 
-    def aggregate_fit(self, server_round, results, failures):  # noqa: ARG002
+    def aggregate_fit(self, server_round, results, failures):  # noqa: ARG002  Flower calls it
         """Return the next centroids."""
         answers = [parameters_to_ndarrays(result.parameters) for _, result in results]
         sums, counts = (np.mean(each, axis=0) for each in zip(*answers, strict=True))
