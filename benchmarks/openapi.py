@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -39,5 +40,6 @@ def run_type_generator(*flags: str) -> None:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    if (CLIENT / "node_modules").is_dir():
-        run_type_generator()
+    if not (CLIENT / "node_modules").is_dir():
+        sys.exit("The client's types were not written: run `make client`, then this again.")
+    run_type_generator()

@@ -45,6 +45,8 @@ Run = Callable[..., Result]
             "The database cannot be used",
         ),
         ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
+        ({"COTERIE_SMTP_SERVER": "mail.example.org:25"}, "smtp://user@host:587"),
+        ({"COTERIE_SMTP_SERVER": "smtp://mail.example.org"}, "needs COTERIE_SMTP_FROM"),
     ],
 )
 def test_what_is_set_wrong_is_said_in_a_sentence(

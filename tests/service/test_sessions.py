@@ -664,6 +664,16 @@ def test_one_more_than_a_quorum_can_miss_ends_it(api: Api) -> None:
     assert f"{B!r} stopped for good (data)" in detail
 
 
+def test_a_choice_is_awaited_while_enough_parties_remain(api: Api) -> None:
+    parts = simulation.split(X, Layout.lattice(4), seed=1)
+    session = api.open(LosslessFederated(n_clusters=2, quorum=3), parts).join()
+    put_in_state(session, SessionState.CHOOSING)
+    stop(session, parts.layout.names[0], "left")
+    assert session.status["state"] == "choosing"
+    stop(session, parts.layout.names[1], "left")
+    assert session.status["state"] == "failed"
+
+
 def test_a_stop_during_a_step_counts_at_the_next_round(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     session.answer(turn=False)

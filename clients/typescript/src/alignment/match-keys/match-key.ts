@@ -21,7 +21,7 @@ export function readMatchKey(text: string): MatchKey {
     const unknown = steps.filter((step) => !isStep(step));
     if (unknown.length) {
       refuse(
-        "invalid-parameters",
+        "guard-refused",
         `This client does not support: step ${unknown.join(", ")} of a match key.`,
       );
     }
