@@ -41,5 +41,7 @@ def run_type_generator(*flags: str) -> None:
 if __name__ == "__main__":
     PAGE.write_text(page())
     if not (CLIENT / "node_modules").is_dir():
-        sys.exit("The client's types were not written: run `make client`, then this again.")
+        sys.exit(
+            "The client's types were not written: run `make client`, then this again."
+        )
     run_type_generator()

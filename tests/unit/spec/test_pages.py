@@ -2,10 +2,14 @@
 
 import re
 import tomllib
+from typing import Literal
 
 import pytest
 
 from benchmarks.spec import REGISTRY, SPEC
+from clustering_protocols.catalogue import protocol
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.terms import Layout
 
 BY_HAND = [
     path for path in SPEC.glob("*.md") if path.name not in {"calls.md", "example.md"}
@@ -29,3 +33,13 @@ def test_labels_are_those_of_the_registry(page: str) -> None:
     known = tomllib.loads(REGISTRY.read_text())["labels"]
     for name, version in re.findall(r"coterie/([a-z-]+)/(\d+)", TEXT[page]):
         assert known[name]["versions"] == [int(version)], name
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_each_quality_measure_of_llf_is_specified(
+    algorithm: Literal["cmeans", "fuzzy_cmeans"],
+) -> None:
+    params = LosslessFederated(n_clusters=2, algorithm=algorithm)
+    for layout in (Layout.lattice(3, 1), Layout.lattice(1, 3)):
+        for figure in protocol("llf").figures(params, layout):
+            assert f"`{figure}`" in TEXT["llf.md"]
