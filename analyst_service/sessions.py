@@ -36,8 +36,8 @@ from clustering_protocols.wire.states import (
     SessionState,
     SlotState,
     StopReason,
-    after,
     describe_stop,
+    next_state,
 )
 
 OVER_STATES: Final = sorted(state.value for state in OVER)
@@ -82,7 +82,7 @@ def move(
         "lease_token": None,
         "lease_until": None,
         "step_attempts": 0,
-        "state": after(SessionState(session.state), event).value,
+        "state": next_state(SessionState(session.state), event).value,
         "changed_at": now,
         **changes,
     }

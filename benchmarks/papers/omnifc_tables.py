@@ -184,7 +184,7 @@ def reconstruction(rows: int = N_ROWS) -> Cell:
     bits = units.largest_bits(np.ones(X.shape[1]))
     residues = field_distances(maths.quantise(X, bits))
     squared = np.empty(len(residues))
-    field.to_real(residues, 2.0 ** (-2 * bits), squared)
+    field.write_as_real(residues, 2.0 ** (-2 * bits), squared)
     error = float(np.sqrt(np.mean(np.square(np.sqrt(squared) - pdist(X)))))
     quantity = f"root mean square error of distances, {bits} bits"
     cause = Cause("Our encoding uses every bit of the field, so our error is smaller.")

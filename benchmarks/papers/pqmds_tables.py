@@ -106,7 +106,7 @@ def parameters(size: int, sub_dim: int) -> ProductQuantisation:
 def encode(X: Matrix, first: int, params: ProductQuantisation) -> Codes:
     """Return the codes of two parties, the first of which has the leading columns."""
     books = [
-        maths.codebook(params, own[:, features], KeyedStream(bytes(32)), width)
+        maths.build_codebook(params, own[:, features], KeyedStream(bytes(32)), width)
         for own in (X[:, :first], X[:, first:])
         for features, width in subspaces_of(params, own.shape[1])
     ]

@@ -113,7 +113,9 @@ class Forger:
         change[list(by)] = list(by.values())
         raised = change.view(np.uint64)
         words[:-1] += raised
-        words[-1] = (int(words[-1]) + tags.tag(raised, self._tag_stream(of))) % P
+        words[-1] = (
+            int(words[-1]) + tags.compute_tag(raised, self._tag_stream(of))
+        ) % P
         return tell_all(hold(packet, **{name: total}))
 
     def _tag_stream(self, of: FalsifiedSum) -> KeyedStream:

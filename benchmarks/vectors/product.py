@@ -47,7 +47,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import (
     PartyKeys,
     PublicKeys,
-    mark,
+    compute_mark,
     party_keys,
     safety_number,
 )
@@ -238,7 +238,7 @@ def write_line(given: Input) -> Output:
     institution = Institution("", bytes.fromhex(given["private"]))
     return {
         "written": written.hex(),
-        "mark": mark(bytes.fromhex(given["session_secret"]), written),
+        "mark": compute_mark(bytes.fromhex(given["session_secret"]), written),
         "signature": institution.sign(written),
     }
 
@@ -560,7 +560,7 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
         .tolist()
     },
     "tag": lambda given: {
-        "tag": str(tags.tag(as_words(given["words"]), _stream(given)))
+        "tag": str(tags.compute_tag(as_words(given["words"]), _stream(given)))
     },
     "fixed-point": encode_numbers,
     "share": make_share,

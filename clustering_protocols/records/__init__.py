@@ -1,1 +1,1 @@
-"""Records: everything that is sent or kept, as a header and named arrays in bytes."""
+"""Records: the header and named arrays of everything that is sent or stored."""

@@ -1,11 +1,11 @@
 """Array types, and declarations of arrays in messages.
 
-A declaration stands in the annotation of a message's field::
+A declaration is part of the annotation of a message's field::
 
     projection: Annotated[FloatArray, Spec("n", "width")]
 
-and says dtype (from the type), symbolic shape and range. Sender and receiver check
-with the same declaration, because both build the same message class.
+It states a symbolic shape and a range; the type states the dtype. Sender and receiver
+check the same declaration, because both build the same message class.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ WordArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
 MaskArray = NDArray[np.bool_]
 
-_CHECK_ITEMS = 1 << 17  # finiteness is checked in pieces: no mask as large as the array
+_CHECK_ITEMS = (
+    1 << 17
+)  # finiteness is checked piece by piece, so that no mask is as large as the array
 
 
 def item_dtype(annotation: Any) -> np.dtype[Any]:
-    """Return the dtype that the type of an array names.
+    """Return the dtype in the type annotation of an array.
 
     annotation: ``NDArray[T]``, which is ``ndarray[shape, dtype[T]]`` or, from numpy 2.5
-    on Python 3.12 on, an alias whose only argument is ``T``.
+        on Python 3.12 on, an alias whose only argument is ``T``.
     """
     item = get_args(annotation)[-1]
     if get_origin(item) is np.dtype:
@@ -42,10 +44,11 @@ def item_dtype(annotation: Any) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Spec:
-    """The shape and range of an array; its type names the dtype.
+    """The shape and range of an array; the dtype comes from its type.
 
-    *shape: one entry per axis: a symbol (equal symbols are equal sizes within a
-        message, and equal to what the task states) or a fixed size.
+    *shape: one entry per axis: either a fixed size or a symbol. Equal symbols mean
+        equal sizes within a message; if the task states a size for a symbol, it must
+        match.
     low, high: inclusive bounds of every item.
     """
 
@@ -63,8 +66,8 @@ class Spec:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Check an array against this declaration; freeze it."""
-        del handler  # ndarray has no schema of its own
+        """Return a schema that checks an array against this declaration, and freezes it."""
+        del handler  # pydantic has no schema for ndarray
         dtype = item_dtype(source)
         return core_schema.no_info_plain_validator_function(
             lambda value: self._check(value, dtype), metadata={"dtype": str(dtype)}
@@ -73,7 +76,7 @@ class Spec:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Describe the array for readers of the catalogue."""
+        """Return the JSON schema that describes the array to readers of the catalogue."""
         described: dict[str, Any] = {
             "type": "array",
             "dtype": schema["metadata"]["dtype"],

@@ -1,13 +1,13 @@
 """Named arrays and a JSON header, to bytes and back.
 
-The bytes are a safetensors file (a length, a JSON header, raw little-endian data) with
-one metadata entry, ``coterie``, that holds our own header as JSON text. Equal content
-has equal bytes: JSON is canonical (RFC 8785), arrays are laid out by item size, then by
-name.
+The bytes form a safetensors file: a length, a JSON header, and raw little-endian data. Its
+only metadata entry, ``coterie``, contains our own header as JSON text. Equal content gives
+equal bytes, because the JSON is canonical (RFC 8785) and arrays are sorted by item size,
+then by name.
 
-The reader is ours because the library's loaders copy arrays, and because it must refuse
-everything that the format excludes: gaps, overlaps, duplicate keys, surplus bytes, a
-header over 64 KiB. It never copies an array; arrays are views of the buffer.
+We do not use the library's loaders, because they copy arrays, and because our reader must
+refuse everything that the format excludes: gaps, overlaps, duplicate keys, surplus bytes,
+a header over 64 KiB. It never copies an array; arrays are views of the buffer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from clustering_protocols.common.errors import InvalidArray, Malformed
 
 MEDIA_TYPE: Final = "application/vnd.coterie.arrays"
 MAX_HEADER_BYTES: Final = 64 * 1024
-MAX_DEPTH: Final = 64  # of nested objects and lists; Python's own limit varies
+MAX_DEPTH: Final = 64  # of nested objects and lists, since Python's own limit varies
 METADATA_KEY: Final = "coterie"
 ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 
@@ -44,7 +44,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "U8": np.dtype("u1"),
 }
 CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
-_LARGEST: Final = 2**53 - 1  # integers beyond are not exact in every JSON reader
+_LARGEST: Final = 2**53 - 1  # some JSON readers do not read larger integers exactly
 
 Arrays = Mapping[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -52,7 +52,7 @@ Header = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JoinedBytes:
-    """Bytes in pieces that are encoded as one uint8 array."""
+    """Several pieces of bytes, which are encoded as one uint8 array."""
 
     pieces: Sequence[Buffer] = field(repr=False)
 
@@ -61,21 +61,21 @@ class JoinedBytes:
 
     @property
     def nbytes(self) -> int:
-        """Return the number of bytes."""
+        """Return the total number of bytes."""
         return sum(memoryview(piece).nbytes for piece in self.pieces)
 
     @property
     def shape(self) -> tuple[int]:
-        """Return the shape of the array."""
+        """Return the shape of the joined array."""
         return (self.nbytes,)
 
     def join(self) -> NDArray[np.uint8]:
-        """Return the array; a single piece is not copied."""
+        """Return the joined array; a single piece is not copied."""
         whole = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
         return np.frombuffer(memoryview(whole), np.uint8)
 
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the bytes."""
+        """Return the SHA-256 (hex) of all bytes."""
         hashed = sha256()
         for piece in self.pieces:
             hashed.update(piece)
@@ -85,13 +85,13 @@ class JoinedBytes:
 def encode(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | JoinedBytes]
 ) -> bytes:
-    """Return header and arrays as one safetensors file.
+    """Return a header and arrays as the bytes of a safetensors file.
 
-    header: JSON values; NaN, infinities and whole numbers beyond 2^53 are refused with
-        :class:`ValueError`.
-    arrays: mapping of str to ndarray; names match ``[a-z][a-z0-9_.-]*``; dtypes
-        float64, float32, int64, int32, uint64 or uint8. Any memory layout; row-major
-        in the bytes.
+    header: JSON values. Raises :class:`ValueError` for NaN, infinities, and whole
+        numbers beyond 2^53.
+    arrays: mapping of str to ndarray. Names match ``[a-z][a-z0-9_.-]*``; dtypes are
+        float64, float32, int64, int32, uint64 or uint8. Arrays may have any memory
+        layout, and are written in row-major order.
     """
     return b"".join(pieces(header, arrays))
 
@@ -115,7 +115,7 @@ def pieces(
             "data_offsets": [begin, end],
         }
     text = _write_plain(entries).encode()
-    text += b" " * (-len(text) % 8)  # the data starts on a multiple of eight bytes
+    text += b" " * (-len(text) % 8)  # the data start at a multiple of eight bytes
     if len(text) > MAX_HEADER_BYTES:
         raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
     yield len(text).to_bytes(8, "little") + text
@@ -136,13 +136,13 @@ _write_plain: Final = json.JSONEncoder(
 
 
 def canonical_text(value: Any) -> str:
-    """Return a JSON value as RFC 8785 writes it.
+    """Return a JSON value as canonical text (RFC 8785).
 
-    Values without floats and with ASCII keys are written by json, which is eight times
-    faster and gives the same text.
+    Values without floats and with ASCII keys are written by the json module, which is
+    eight times faster and gives the same text.
 
-    Raises ValueError for NaN, infinities, whole numbers beyond 2^53 and keys that are not
-        text.
+    Raises ValueError for NaN, infinities, whole numbers beyond 2^53, and keys that are
+    not text.
     """
     return _write_plain(value) if _is_plain(value) else rfc8785.dumps(value).decode()
 
@@ -161,15 +161,15 @@ def _is_plain(value: Any) -> bool:
 
 
 def digest(header: Mapping[str, Any], arrays: Arrays) -> str:
-    """Return the SHA-256 (hex) of the bytes of :func:`encode`."""
+    """Return the SHA-256 (hex) of the bytes that :func:`encode` returns."""
     return JoinedBytes(tuple(pieces(header, arrays))).digest()
 
 
 def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
-    """Return the header and read-only views of the arrays in a buffer.
+    """Return the header, and read-only views of the arrays in a buffer.
 
-    Raises Malformed if the bytes are not exactly one well-formed file.
-    Raises InvalidArray if an array has a name or dtype that is not accepted.
+    Raises Malformed unless the bytes are exactly one well-formed file. Raises
+    InvalidArray if an array has a name or dtype that is not accepted.
     """
     entries, data = _split_header(memoryview(buffer).toreadonly().cast("B"))
     metadata = entries.pop("__metadata__", None)
@@ -215,7 +215,7 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
     if not (are_sizes(shape) and are_sizes(offsets) and len(offsets) == 2):
         raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
     begin, end = offsets
-    if prod(shape) * dtype.itemsize != end - begin:  # Python ints: cannot overflow
+    if prod(shape) * dtype.itemsize != end - begin:  # Python integers cannot overflow
         raise Malformed(f"Array {name!r} has a shape that does not fit its bytes.")
     if prod(size or 1 for size in shape) * dtype.itemsize >= 2**62:
         raise Malformed(f"Array {name!r} is empty and has a shape that numpy refuses.")
@@ -223,7 +223,7 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
 
 
 def are_sizes(value: Any) -> bool:
-    """Return whether a JSON value can be a shape."""
+    """Return whether a JSON value is a valid shape."""
     return (
         isinstance(value, list)
         and len(value) <= 8
@@ -237,10 +237,11 @@ _OPENS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 def load_object(text: Any, max_names: int | None = None) -> Header:
-    """Parse one JSON object that all readers understand alike.
+    """Parse a JSON object, accepting only what all JSON readers understand alike.
 
-    Raises Malformed: also on repeated names, NaN, infinities, numbers and depths that
-        some readers do not accept, and objects of more than ``max_names`` names.
+    Raises Malformed for text that is not a JSON object, for repeated names, NaN,
+    infinities, numbers or depths that some readers do not accept, and for objects with
+    more than ``max_names`` names.
     """
     if not isinstance(text, str):
         raise Malformed("Expected JSON text.")
@@ -257,7 +258,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     return value
 
 
-@cache  # every message and every stored record has two JSON texts
+@cache  # cached, because every message and every stored record has two JSON texts
 def _decoder(max_names: int | None) -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=partial(_build_object, max_names),
@@ -267,7 +268,7 @@ def _decoder(max_names: int | None) -> json.JSONDecoder:
 
 
 def _depth(text: str) -> int:
-    """Return the depth of a JSON text, or its count of brackets if that is allowed."""
+    """Return the nesting depth of a JSON text, or an upper bound if that suffices."""
     brackets = text.count("[") + text.count("{")
     if brackets <= MAX_DEPTH:
         return brackets
@@ -286,6 +287,6 @@ def _build_object(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
 
 def _parse_finite(digits: str) -> float:
     number = float(digits)
-    if not isfinite(number):  # 1e999 is valid JSON and no number
+    if not isfinite(number):  # 1e999 is valid JSON, but too large for a float
         raise json.JSONDecodeError("a number is not finite", "", 0)
     return number

@@ -1,9 +1,10 @@
-"""A hash chain of lines: each names the SHA-256 of the one before it.
+"""A hash chain of lines, in which each line contains the SHA-256 of the previous one.
 
-The analyst keeps a chain per session (its audit), a party a chain of what it sent. Only the
-exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
-removing or swapping lines breaks the chain. Leaving out the last lines does not: that
-shows against a receipt, which names a line by its number and its SHA-256.
+The analyst keeps one chain per session (its audit), and a party a chain of what it has
+sent. Only the exact text of a line is hashed, and never a re-serialisation of it. A
+change, insertion, removal or exchange of lines breaks the chain. Removing the last
+lines does not; it is detected by comparison with a receipt, which identifies a line by
+number and SHA-256.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ START: Final = "0" * 64
 
 
 def digest(line: str) -> str:
-    """Return the SHA-256 (hex) by which the next line, or a receipt, names a line."""
+    """Return the SHA-256 (hex) with which the next line, or a receipt, refers to a line."""
     return sha256(line.encode()).hexdigest()
 
 
 def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
-    """Return the line that follows the last one.
+    """Return the line that follows the last line of a chain.
 
-    last: the line before it; None for the first.
+    last: the last line; None if the chain is empty.
     number: the number of the new line, counted from 1.
-    fields: JSON values; ``number`` and ``previous`` are added.
+    fields: JSON values, to which ``number`` and ``previous`` are added.
     """
     previous = START if last is None else digest(last)
     return codec.canonical_text({**fields, "number": number, "previous": previous})
@@ -38,13 +39,13 @@ def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
 def read(
     lines: Iterable[str], *, first: int = 1, previous: str = START
 ) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the lines, checking the chain line by line.
+    """Yield the fields of each line, and check the chain line by line.
 
-    lines: a whole chain, or the part of one that follows a known line.
+    lines: a whole chain, or the part of a chain that follows a known line.
     first: the number that the first of the lines must have.
-    previous: the digest of the line before it.
+    previous: the digest of the line before the first.
 
-    Raises AuditBroken at the first line that does not follow the one before it.
+    Raises AuditBroken at the first line that does not follow from the one before it.
     """
     for number, line in enumerate(lines, start=first):
         try:

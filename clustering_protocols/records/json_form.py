@@ -1,11 +1,11 @@
-"""A codec's header and arrays as JSON, for clients that read no binary arrays.
+"""The JSON form of a header and arrays, for clients that cannot read binary arrays.
 
     {"header": {…}, "arrays": {"X": {"dtype": "F64", "shape": [2, 3], "data": [0.5, …]}}}
 
-Numbers are listed row by row; arrays of U8 and U64 (bytes and residues) are base64 of
-their little-endian bytes. A float64 with 17 digits is read back exactly, so both forms
-have the same digest. JSON suits small payloads: numbers take about three times the
-space.
+Numbers are listed row by row. Arrays of U8 and U64 (bytes and residues) are their
+little-endian bytes in base64. A float64 that is written with 17 digits is read back
+exactly, so both forms have the same digest. JSON suits small payloads, because numbers
+take about three times the space.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def of_bytes(buffer: Buffer) -> dict[str, Any]:
 
 
 def to_bytes(text: bytes) -> bytes:
-    """Return the encoded arrays of a JSON form; equal content gives equal bytes.
+    """Return the encoded arrays of a JSON form. Equal content gives equal bytes.
 
-    Raises Malformed if the text is not a JSON object with a header and arrays, each
-        name once.
-    Raises InvalidArray if an array's data do not fit its dtype and shape.
+    Raises Malformed unless the text is a JSON object with a header and arrays, without
+    repeated names. Raises InvalidArray if the data of an array do not fit its dtype and
+    shape.
     """
     try:
         document = codec.load_object(text.decode())
@@ -53,7 +53,7 @@ def to_bytes(text: bytes) -> bytes:
         return codec.encode(
             header, {name: _load(name, a) for name, a in arrays.items()}
         )
-    except ValueError as error:  # a name, or a header over its limit
+    except ValueError as error:  # an invalid name, or a header that is too large
         raise Malformed(f"The arrays cannot be encoded: {error}.") from None
 
 

@@ -1,9 +1,10 @@
-"""Records: the one form of everything that is sent or stored.
+"""Records: the common form of everything that is sent or stored.
 
 A record is a frozen pydantic model whose fields are JSON values and declared arrays.
-Task, contribution, content of an envelope, state of the analyst between rounds, entry
-in a party's memory, result: each is a record. Sender and receiver check it in the same
-way when they build it, and its repr in logs shows no numbers.
+Tasks, contributions, contents of envelopes, results, the analyst's state between
+rounds, and the entries of a party's memory are records. Sender and receiver check a
+record in the same way when they build it. Its repr, which may appear in logs, shows no
+numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MOST_COLUMNS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadableTable:
-    """A table of text; its first column names the rows."""
+    """A table of text; its first column contains the names of the rows."""
 
     caption: str
     columns: Sequence[str]
@@ -61,13 +62,15 @@ REACHES: Final[tuple[Reach, ...]] = get_args(Reach)
 
 
 class Record(BaseModel):
-    """Base of all messages, states and memory entries.
+    """Base class of all messages, states and memory entries.
 
-    kind: the name on the wire; unique within a stage.
-    version: raised when the meaning of a field changes; a mismatch is refused.
+    kind: the name on the wire, which is unique within a stage.
+    version: raised whenever the meaning of a field changes; records with another
+        version are refused.
     reach: for records that a party sends: somebody can read them (``readable``), nobody
-        can alone (``hidden``), or they only serve to agree (``agreement``).
-    meaning: for records that a party sends: a sentence for the person who releases them.
+        can read them alone (``hidden``), or they only serve to agree (``agreement``).
+    meaning: for records that a party sends: a sentence for the person who releases
+        them.
     """
 
     model_config = ConfigDict(
@@ -77,7 +80,7 @@ class Record(BaseModel):
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
-        defer_build=True,  # a process needs few of these classes
+        defer_build=True,  # deferred, because a process uses only a few of these classes
     )
 
     kind: ClassVar[str]
@@ -113,24 +116,24 @@ class Record(BaseModel):
 
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
-        """Return the beginnings of the arrays as tables for a person to read."""
+        """Return the first rows of the arrays as tables, for a person to read."""
         return tuple(
             _table(name, array) for name, array in self.arrays.items() if array.size > 0
         )
 
     def replace(self, **changes: Any) -> Self:
-        """Return the record with some fields replaced, checked again."""
+        """Return a copy with some fields replaced; the copy is checked again."""
         return type(self).model_validate(dict(self) | changes)
 
     def require(self, dims: Mapping[str, int]) -> None:
-        """Raise :class:`InvalidArray` unless axes of these symbols have these sizes."""
+        """Raise :class:`InvalidArray` unless axes with these symbols have these sizes."""
         try:
             self._check_sizes(dims)
         except PydanticCustomError as error:
             raise InvalidArray(f"{self.kind}: {error.message()}.") from None
 
     def _check_sizes(self, dims: Mapping[str, int]) -> None:
-        """Refuse two sizes for one symbol, or a size other than in ``dims``."""
+        """Raise if a symbol has two sizes, or another size than in ``dims``."""
         sizes = dict(dims)
         for name, spec in self._specs.items():
             for symbol, size in zip(spec.shape, getattr(self, name).shape, strict=True):
@@ -148,19 +151,19 @@ class Record(BaseModel):
         return {"kind": self.kind, "version": self.version, "values": self.values}
 
     def encode(self, **replacements: codec.JoinedBytes) -> bytes:
-        """Return the versioned bytes of this record alone.
+        """Return the bytes of this record, with its version.
 
-        replacements: bytes in pieces, by the name of the uint8 array that they replace.
+        replacements: for uint8 arrays, by name, pieces of bytes that take their place.
         """
         return codec.encode(self.header(), {**self.arrays, **replacements})
 
     def pieces(self) -> codec.JoinedBytes:
-        """Return the bytes of :meth:`encode` in pieces, without a copy of the arrays."""
+        """Return the bytes of :meth:`encode` in pieces, without copying the arrays."""
         return codec.JoinedBytes(tuple(codec.pieces(self.header(), self.arrays)))
 
     @classmethod
     def decode(cls, buffer: Buffer) -> Self:
-        """Return the record in a buffer that :meth:`encode` wrote."""
+        """Read a record from a buffer that :meth:`encode` wrote."""
         header, arrays = codec.decode(buffer)
         if set(header) != {"kind", "version", "values"}:
             raise Malformed("A record's header holds kind, version and values.")
@@ -168,11 +171,11 @@ class Record(BaseModel):
 
     @classmethod
     def parse(cls, header: Mapping[str, Any], arrays: codec.Arrays) -> Self:
-        """Return the record of a decoded header and its arrays.
+        """Build the record from a decoded header and its arrays.
 
-        Raises VersionMismatch if the version differs, Malformed if the kind differs or a
-            value is missing, unknown or of a wrong type, InvalidArray if an array does
-            not match its declaration.
+        Raises VersionMismatch if the version differs; Malformed if the kind differs, or
+        a value is missing, unknown or of a wrong type; InvalidArray if an array does
+        not match its declaration.
         """
         if header.get("kind") != cls.kind:
             raise Malformed(
@@ -191,7 +194,7 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return a record as this type; raise :class:`Malformed` if it is not."""
+        """Return a record as this class; raise :class:`Malformed` if it is not one."""
         if not isinstance(record, cls):
             raise Malformed(f"Expected {cls.kind!r}, received {record.kind!r}.")
         return record
@@ -201,12 +204,14 @@ class Record(BaseModel):
         return f"<{type(self).__name__} {shapes}>"
 
     __str__ = __repr__
-    __eq__ = object.__eq__  # comparing arrays gives no single bool
+    __eq__ = (
+        object.__eq__
+    )  # records are compared by identity: == on arrays gives no single bool
     __hash__ = object.__hash__
 
 
 def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieError:
-    """Return our own error for the first finding, without the value itself."""
+    """Return a CoterieError for the first finding, which does not contain the value."""
     finding = error.errors(include_input=False, include_url=False)[0]
     field = ".".join(str(part) for part in finding["loc"])
     about_array = finding["type"] == "invalid_array" or field in arrays

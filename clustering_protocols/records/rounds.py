@@ -1,4 +1,4 @@
-"""The address of a round: on every packet, on every envelope, in every log."""
+"""The address of a round, which is part of every packet, envelope and log line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class RoundRef(BaseModel):
-    """One attempt of one round of a session.
+    """One attempt at one round of a session.
 
-    round: counted through all stages of a session, from 1.
-    attempt: from 1; earlier attempts were void.
+    round: counted from 1, through all stages of a session.
+    attempt: counted from 1; earlier attempts are void.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -20,7 +20,7 @@ class RoundRef(BaseModel):
 
     @property
     def when(self) -> RoundRef:
-        """Return the round alone, without further fields of an address."""
+        """Return only the round, without the further fields of a longer address."""
         return RoundRef(stage=self.stage, round=self.round, attempt=self.attempt)
 
     def __str__(self) -> str:

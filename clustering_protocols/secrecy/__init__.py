@@ -1,5 +1,5 @@
 """Cryptography that hides the parties' data from the analyst.
 
-Keys, envelopes and streams come from the `cryptography` library; intersections use
-libsodium (:mod:`.ristretto`); OpenDP calibrates the noise that :mod:`.budget` draws.
+Keys, envelopes and streams use the `cryptography` library, intersections use libsodium
+(:mod:`.ristretto`), and OpenDP calibrates the noise that :mod:`.budget` draws.
 """

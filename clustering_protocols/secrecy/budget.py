@@ -1,12 +1,13 @@
 """Budgets of differential privacy, and the noise that they require.
 
-OpenDP (the optional extra ``dp``) calibrates the noise for a budget; the noise is drawn
-here.
+OpenDP (the optional extra ``dp``) calibrates the noise for a budget; this module draws
+it.
 
-Noise is integer, because the gaps of floating-point noise reveal the number to which it
-was added (I. Mironov, "On significance of the least significant bits for differential
-privacy", CCS 2012). It comes from a keyed stream, because a repeated draw must be the
-same noise: two draws over the same numbers would be two releases.
+The noise consists of integers, because the gaps between floating-point numbers reveal
+the number to which noise was added (I. Mironov, "On significance of the least
+significant bits for differential privacy", CCS 2012). It comes from a keyed stream,
+because a repeated draw must give the same noise: two different draws for the same
+numbers would be two releases.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 Mechanism = Literal["laplace", "gaussian"]
 
-_SCALES: Final = (0.05, 1e14)  # smallest and largest scale, in units of the sensitivity
+_SCALES: Final = (
+    0.05,
+    1e14,
+)  # smallest and largest scale of the noise, in units of the sensitivity
 
 
 class PrivacyCost(NamedTuple):
@@ -36,17 +40,20 @@ class PrivacyCost(NamedTuple):
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     """Return the smallest noise scale whose releases stay within a privacy cost.
 
-    It is at least a twentieth of the sensitivity: less noise gives hardly any privacy.
+    The scale is at least a twentieth of the sensitivity, because less noise gives
+    hardly any privacy.
 
     mechanism: {"laplace", "gaussian"}.
-    sensitivity: by how much one person can change the released integer.
-    cost: ``delta`` is used for Gaussian noise only.
+    sensitivity: the largest change of the released integer that is due to one person.
+    cost: ``delta`` is only used for Gaussian noise.
     """
-    _opendp()  # a cached scale must not hide that the library is missing
+    _opendp()  # import it here, or a cached scale would hide that the library is missing
     return _least_scale(mechanism, sensitivity, cost)
 
 
-@lru_cache(maxsize=64)  # a search takes a second, and releases need few scales
+@lru_cache(
+    maxsize=64
+)  # cached, because a search takes a second, and releases need few scales
 def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
@@ -66,10 +73,10 @@ def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> f
     return float(dp.binary_search_param(measurement, sensitivity, d_out, bounds=bounds))
 
 
-def noise(
+def draw_noise(
     mechanism: Mechanism, stream: KeyedStream, scale: float, size: int
 ) -> IntArray:
-    """Return noise (size,) of a mechanism."""
+    """Draw noise (size,) of a mechanism from a stream."""
     draw = discrete_laplace if mechanism == "laplace" else discrete_gaussian
     return draw(stream, scale, size)
 
@@ -86,33 +93,34 @@ def _opendp() -> ModuleType:
 
 
 def exponential(stream: KeyedStream, size: int) -> FloatArray:
-    """Return standard exponential numbers (size,) with 52 bits at every magnitude.
+    """Draw standard exponential numbers (size,), with 52 significant bits each.
 
-    Each is -log of a uniform number whose exponent comes from one word and whose digits
-    come from another, so that the tail, down to 2^-64, is as precise as the middle.
+    Each is minus the logarithm of a uniform number whose exponent comes from one word
+    and whose digits come from another, so that the tail, down to 2^-64, is as precise
+    as the middle.
     """
     exponents = np.frexp(stream.words(size).astype(np.float64))[1]
-    zeros = np.maximum(64 - exponents, 0)  # the largest words round up to 2^64
+    zeros = np.maximum(64 - exponents, 0)  # the largest words are rounded up to 2^64
     digits = (1.0 + stream.uniform(size)) / 2.0
     samples: FloatArray = zeros * np.log(2.0) - np.log(digits)
     return samples
 
 
 def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
-    """Return whole numbers x (size,), each with a probability ∝ exp(-|x| / scale).
+    """Draw integers x (size,), each with a probability ∝ exp(-|x| / scale).
 
-    The whole part of an exponential number is geometric; the difference of two geometric
-    numbers has this distribution.
+    The integer part of an exponential number is geometric, and the difference of two
+    geometric numbers has this distribution.
     """
     geometric = np.floor(scale * exponential(stream, 2 * size)).astype(np.int64)
     return geometric[:size] - geometric[size:]
 
 
 def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
-    """Return whole numbers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
+    """Draw integers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
 
-    Discrete Laplace numbers are drawn, and some rejected (C. Canonne, G. Kamath,
-    T. Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3).
+    Discrete Laplace numbers are drawn, and some are rejected (C. Canonne, G. Kamath, T.
+    Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3).
     """
     laplace_scale = np.floor(scale) + 1.0
     samples: IntArray = np.empty(0, dtype=np.int64)

@@ -1,9 +1,10 @@
 """Envelopes: authenticated encryption from one party to another through the analyst.
 
-HPKE (RFC 9180: X25519, HKDF-SHA256, AES-128-GCM) hides the content; an Ed25519
-signature proves the sender, which HPKE's base mode does not. Encryption and signature
-are bound to the address: transcript, session, stage, round, attempt, sender, receiver
-and kind. An envelope that is replayed, misrouted or changed in one bit does not open.
+HPKE (RFC 9180: X25519, HKDF-SHA256, AES-128-GCM) hides the content. An Ed25519
+signature proves who the sender is, which HPKE's base mode does not. Encryption and
+signature are bound to the address: transcript, session, stage, round, attempt, sender,
+receiver and kind. An envelope that is replayed, sent to another party, or changed in a
+single bit does not open.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SIGNATURE_BYTES: Final = 64
 
 
 class Binding(RoundRef):
-    """The context to which an envelope is bound."""
+    """The address to which an envelope is bound."""
 
     transcript: str
     session: str
@@ -34,7 +35,7 @@ class Binding(RoundRef):
 
     @property
     def context(self) -> bytes:
-        """Return the bytes that go into HPKE's ``info`` and under the signature."""
+        """Return the bytes that HPKE takes as ``info``, and that the signature covers."""
         return length_prefixed(
             "coterie/envelope/3",
             self.transcript,
@@ -52,10 +53,10 @@ class Binding(RoundRef):
 
 
 def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> bytes:
-    """Return content sealed to a peer and signed: 112 bytes longer than the content.
+    """Seal content to a peer, and sign it; this adds 112 bytes.
 
     Raises :class:`KeyNotAuthentic` if the peer's key is a point of low order, which no
-    honest party draws.
+    honest party generates.
     """
     try:
         sealed = _SUITE.encrypt(content, peer.sealing_key, info=address.context)
@@ -69,7 +70,7 @@ def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> 
 def open_envelope(
     envelope: bytes, address: Binding, own: PartyKeys, peer: PublicKeys
 ) -> bytes:
-    """Return the content of an envelope.
+    """Open an envelope, and return its content.
 
     Raises :class:`EnvelopeRefused` if content, signature, keys or address do not match.
     """

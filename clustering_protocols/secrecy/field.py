@@ -1,9 +1,9 @@
 """Arithmetic in F_p, p = 2^61 - 1, on arrays of unsigned 64-bit words.
 
-A residue is a word in [0, p). Since 2^61 = 1 (mod p), the bits above the 61st are added
-to those below (a *fold*), and no division is needed. Products are made of 31-bit limbs:
-x = x1 2^31 + x0, so that every partial product fits a word and a vector unit can do four
-or eight of them at once.
+A residue is a word in [0, p). Since 2^61 = 1 (mod p), a word is reduced by adding the bits
+above the 61st to those below (a *fold*), without division. Factors are split into 31-bit
+limbs, x = x1 2^31 + x0, so that every partial product fits into a word, and a vector unit
+can compute four or eight of them at once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LOW_30: Final = np.uint64(2**30 - 1)
 _30: Final = np.uint64(30)
 _1: Final = np.uint64(1)
 
-BLOCK: Final = 1 << 16  # words: half a megabyte, which a second-level cache holds
+BLOCK: Final = 1 << 16  # words: half a megabyte, which fits a second-level cache
 
 
 def fold(x: WordArray) -> WordArray:
-    """Return words congruent to x modulo p and below p + 9."""
+    """Return words that are congruent to x modulo p, and less than p + 9."""
     return (x & _P) + (x >> _BITS)
 
 
 def reduce(x: WordArray) -> WordArray:
-    """Return x mod p, for any words x."""
+    """Return x mod p for arbitrary words x."""
     y = fold(x)
     return np.where(y >= _P, y - _P, y)
 
@@ -56,12 +56,12 @@ def add_multiples(
     c: WordArray,
     d: WordArray,
 ) -> None:
-    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, without reducing it to [0, p).
+    """Add w_0 a + w_1 b + w_2 c + w_3 d to total in place, without reduction to [0, p).
 
-    total: uint64 (size,); below p + 9 before and after.
-    weights: uint64 (4,).
-    a, b, c, d: uint64 (size,); in [0, p), as are the weights: one reduction takes at
-        most four terms.
+    total: uint64 (size,); less than p + 9 before and after.
+    weights: uint64 (4,); in [0, p).
+    a, b, c, d: uint64 (size,); in [0, p). More than four terms would overflow before
+        the reduction.
     """
     w0, w1 = weights & LOW_LIMB, weights >> LIMB
     parts = np.stack([a, b, c, d], axis=1)
@@ -71,30 +71,30 @@ def add_multiples(
 
 @in_c("total")
 def add(total: WordArray, part: WordArray) -> None:
-    """Add part to total, in place; total ends below p + 9, not reduced to [0, p)."""
+    """Add part to total in place; total is less than p + 9 afterwards, not in [0, p)."""
     total[:] = fold(total + part)
 
 
 @in_c("total")
 def subtract(total: WordArray, part: WordArray) -> None:
-    """Subtract part, in [0, p), from total, in place; total ends below p + 9."""
+    """Subtract part, in [0, p), from total in place; total ends below p + 9."""
     total[:] = fold(total + (_P - part))
 
 
-def to_real(total: WordArray, unit: float, out: FloatArray) -> None:
-    """Write unit times the residue of every word of total to ``out``."""
+def write_as_real(total: WordArray, unit: float, out: FloatArray) -> None:
+    """Write unit times the residue of each word of total to ``out``."""
     out[:] = unit * reduce(total).astype(np.float64)
 
 
 @in_c("total")
 def canonicalise(total: WordArray) -> None:
-    """Reduce every word to [0, p), in place."""
+    """Reduce every word to [0, p) in place."""
     total[:] = reduce(total)
 
 
 @in_c("out")
 def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> None:
-    """Write Σ_i values[b·B + i] · weights[i] mod p for every block b of B = len(weights).
+    """Write Σ_i values[b·B + i] · weights[i] mod p for each block b of length B.
 
     values: int64 (size,); between -p and p.
     weights: uint64 (B,); in [0, p).
@@ -113,7 +113,7 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
 
 
 def draw(stream: KeyedStream, size: int) -> WordArray:
-    """Return ``size`` uniform residues: 61 bits of each word, p itself rejected."""
+    """Draw ``size`` uniform residues: the low 61 bits of each word, unless they are p."""
     residues = stream.words(size)
     residues &= _P
     while (rejected := np.flatnonzero(residues == _P)).size:

@@ -1,8 +1,9 @@
-"""The identity of an institution in all of its sessions: a name and an Ed25519 key.
+"""The identity of an institution in all its sessions: a name and an Ed25519 key pair.
 
-Every signed message begins with a label of its purpose. Other institutions learn the public
-key from a *card*, a small file that they receive without the analyst, or from the terms
-of a session, in which the coordinator names the key that must join at a slot.
+Every signed message begins with a label that states its purpose. Other institutions
+learn the public key from a *card*, a small file that does not pass through the analyst,
+or from the terms of a session, in which the coordinator names the key that must join in
+a slot.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _GROUP: Final = 4
 
 
 class Card(BaseModel):
-    """The public file of an institution: its name and public key, signed with the key.
+    """An institution's public file: its name and public key, with its signature.
 
-    The signature proves that the author of the card holds the key. Only the channel on
-    which the card came can prove the name.
+    The signature proves that the author of the card holds the private key. The name is
+    only as certain as the channel through which the card came.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,10 +45,10 @@ class Card(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> Card:
-        """Parse a card and check its signature.
+        """Parse a card, and check its signature.
 
-        Raises Malformed if the bytes are not a card.
-        Raises KeyNotAuthentic if name or key were changed after it was signed.
+        Raises Malformed if the bytes are not a card. Raises KeyNotAuthentic if the name
+        or the key was changed after the card was signed.
         """
         try:
             card = cls.model_validate_json(text)
@@ -64,7 +65,7 @@ class _StoredIdentity(BaseModel):
 
 
 class Institution:
-    """The private side: an institution's name and the 32 bytes of its key."""
+    """The private part of an identity: the institution's name and private key."""
 
     def __init__(self, name: str, key_bytes: bytes) -> None:
         self.name = name
@@ -73,10 +74,10 @@ class Institution:
 
     @classmethod
     def derive(cls, entropy: bytes) -> Institution:
-        """Return the nameless institution that follows from 32 bytes of entropy.
+        """Return a nameless institution whose key is derived from 32 bytes of entropy.
 
-        Only for runs that must repeat bit for bit: an institution otherwise generates
-        its key once and stores it.
+        Only for runs that must be reproducible bit for bit: otherwise an institution
+            generates its key once, and stores it.
         """
         return cls("", derive_key(entropy, "coterie/identity/1"))
 
@@ -96,7 +97,7 @@ class Institution:
 
     @cached_property
     def key(self) -> str:
-        """Return the public key, as hex."""
+        """Return the public key in hex."""
         return self._private.public_key().public_bytes_raw().hex()
 
     @property
@@ -117,7 +118,7 @@ class Institution:
 
 
 def check_signature(key: str, content: bytes, signature: str) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the holder of a key signed these bytes."""
+    """Raise :class:`KeyNotAuthentic` unless the holder of the key signed these bytes."""
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         public.verify(bytes.fromhex(signature), content)
@@ -128,7 +129,7 @@ def check_signature(key: str, content: bytes, signature: str) -> None:
 
 
 def fingerprint(key: str) -> str:
-    """Return a public key for people to compare: 16 groups of four hex digits."""
+    """Format a public key for comparison by people: 16 groups of four hex digits."""
     return " ".join(key[i : i + _GROUP] for i in range(0, len(key), _GROUP))
 
 

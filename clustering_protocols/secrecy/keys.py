@@ -1,9 +1,10 @@
-"""A party's keys for one session, and their authentication.
+"""A party's keys for one session, and how other parties know that they are authentic.
 
-An X25519 and an Ed25519 key pair are drawn from the party's entropy. The public halves
-travel through the analyst, who could swap them; so each party's institution signs them,
-with the sizes of its data (:mod:`.identities`), and the party marks them with an HMAC
-under the *session secret*, which the invitations carry and the analyst never sees.
+An X25519 and an Ed25519 key pair are derived from the party's entropy. The public keys
+pass through the analyst, who could exchange them. So each party's institution signs
+them, together with the sizes of its data (:mod:`.identities`), and the party
+authenticates them by an HMAC under the *session secret*, which the invitations contain
+and the analyst never sees.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _HEX_KEY = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class PublicKeys(BaseModel):
-    """The public halves of both key pairs (32 bytes each, lower-case hex)."""
+    """The public keys of both key pairs (32 bytes each, lower-case hex)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,17 +43,17 @@ class PublicKeys(BaseModel):
 
     @property
     def sealing_key(self) -> X25519PublicKey:
-        """Return the key to which envelopes are sealed."""
+        """Return the key with which others seal envelopes to this party."""
         return X25519PublicKey.from_public_bytes(bytes.fromhex(self.x25519))
 
     @property
     def verifying_key(self) -> Ed25519PublicKey:
-        """Return the key that checks this party's signatures."""
+        """Return the key with which others check this party's signatures."""
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.ed25519))
 
 
 class PartyKeys:
-    """The private halves, drawn from 32 bytes of entropy for one session and slot."""
+    """The private keys, derived from 32 bytes of entropy for one session and slot."""
 
     def __init__(self, entropy: bytes, session: str, slot: str) -> None:
         key = derive_key(entropy, "coterie/keys/1", session, slot)
@@ -63,7 +64,7 @@ class PartyKeys:
 
     @cached_property
     def public(self) -> PublicKeys:
-        """Return the public halves."""
+        """Return the public keys."""
         return PublicKeys(
             x25519=self.opening.public_key().public_bytes_raw().hex(),
             ed25519=self.signing.public_key().public_bytes_raw().hex(),
@@ -72,7 +73,7 @@ class PartyKeys:
     def exchange(self, peer: PublicKeys) -> bytes:
         """Return the 32-byte X25519 secret that this party shares with a peer.
 
-        Raises :class:`KeyNotAuthentic` if the peer's key is of small order.
+        Raises :class:`KeyNotAuthentic` if the peer's key is a point of small order.
         """
         if peer.x25519 not in self._exchanged:
             try:
@@ -86,31 +87,33 @@ class PartyKeys:
         return "<PartyKeys>"
 
 
-@lru_cache(maxsize=512)  # a simulation needs the keys of all its parties
+@lru_cache(
+    maxsize=512
+)  # cached for simulations, which need the keys of all their parties
 def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
     """Return a party's keys, which are the same in every round."""
     return PartyKeys(entropy, session, slot)
 
 
-def mark(session_secret: bytes, line: bytes) -> str:
-    """Return the HMAC-SHA256 (hex) that ties a party's roster line to a session."""
+def compute_mark(session_secret: bytes, line: bytes) -> str:
+    """Return the HMAC-SHA256 (hex) that authenticates a party's roster line."""
     content = length_prefixed("coterie/mark/2", line)
     return hmac.new(session_secret, content, sha256).hexdigest()
 
 
 def check_mark(session_secret: bytes, slot: str, line: bytes, received: str) -> None:
-    """Raise :class:`KeyNotAuthentic` unless this secret made a roster line's mark."""
-    expected = mark(session_secret, line)
+    """Raise :class:`KeyNotAuthentic` unless the mark of a roster line is correct."""
+    expected = compute_mark(session_secret, line)
     if not hmac.compare_digest(expected.encode(), received.encode()):
         raise KeyNotAuthentic(f"The line of slot {slot!r} carries a foreign mark.")
 
 
 def safety_number(agreement: bytes) -> str:
-    """Return 60 digits (12 groups of five, 199 bits) over the bytes of an agreement.
+    """Return 60 digits (12 groups of five, 199 bits) computed from an agreement.
 
-    The members compare them by telephone: equal digits mean equal terms, names,
-    identities, session keys and sizes. Each program computes them from an agreement that
-    it has checked, and never takes them from the analyst.
+    The members compare them by telephone. Equal digits mean equal terms, names,
+    identities, session keys and sizes. Each program computes them from an agreement
+    that it has checked, and never takes them from the analyst.
     """
     digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()
     groups = [int.from_bytes(digest[5 * i : 5 * i + 5], "big") for i in range(12)]

@@ -1,6 +1,6 @@
 """Masks that hide each party's numbers and cancel in the sum over all parties.
 
-The two members of every pair draw the same stream; the earlier slot adds it, the later
+The two members of every pair draw the same stream. The earlier slot adds it, and the later
 one subtracts it, modulo 2^64 (pairwise masks after Bonawitz et al., "Practical secure
 aggregation for privacy-preserving machine learning", 2017, without its key exchange and
 dropout rounds).
@@ -17,11 +17,13 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.prime import P
 
-_CHUNK_WORDS: Final = 1 << 15  # few enough to stay in the cache between draw and sum
+_CHUNK_WORDS: Final = (
+    1 << 15
+)  # words at a time; few enough to stay in the cache between drawing and adding
 
 
 def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
-    """Add a stream to an array of any shape, in place, modulo 2^64.
+    """Add a stream to an array of any shape in place, modulo 2^64.
 
     words: uint64 array; contiguous.
     sign: 1 to add, -1 to subtract.
@@ -36,7 +38,7 @@ def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
 
 
 def add_tagged_shares(parts: Iterable[WordArray]) -> WordArray:
-    """Return the sum of shares: ring elements modulo 2^64, the tag at the end modulo p."""
+    """Return the sum of shares: ring elements modulo 2^64, and the last one modulo p."""
     shares = list(parts)
     total = add_all(shares)
     total[-1] = sum(int(share[-1]) for share in shares) % P
@@ -44,7 +46,7 @@ def add_tagged_shares(parts: Iterable[WordArray]) -> WordArray:
 
 
 def add_all(parts: Iterable[WordArray]) -> WordArray:
-    """Return the sum of equally shaped arrays modulo 2^64, in a new array."""
+    """Return the sum of arrays of equal shape modulo 2^64, as a new array."""
     first, *further = parts
     total = np.array(first, dtype=np.uint64)
     for part in further:

@@ -1,4 +1,4 @@
-"""The prime of the field and of tags, for modules that need no field arithmetic."""
+"""The prime modulus of the field and of tags, without the field arithmetic."""
 
 from typing import Final
 

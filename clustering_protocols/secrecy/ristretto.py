@@ -1,19 +1,20 @@
-"""A keyed function of ids that its key holder evaluates without seeing them.
+"""A keyed function of ids, which the key holder evaluates without seeing the ids.
 
-One party holds a key k. An asker blinds its ids with random factors, has them evaluated
-and removes the factors again: it learns the function's values at these ids and at no
-others, the key holder learns nothing, and nobody without the key can compute a value. Two
-parties have an id in common if they have a value in common.
+One party, the key holder, has a key k. Another, the asker, blinds its ids with random
+factors, has them evaluated by the key holder, and removes the factors again. The asker
+learns the values of the function for these ids and for no others, the key holder learns
+nothing, and nobody without the key can compute a value. Two parties have an id in
+common if they have a value in common.
 
-The function is id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
-H maps a hash to a point of unknown logarithm; a blinded id is r · H(id), uniform among
-the points whatever the id is. Bytes that do not encode a point are refused, and there
-is no point of small order. An asker cannot see whether all answers use the same key: a
-key holder that changes its key loses matches and gains nothing.
+The function is id ↦ k · H(id) on ristretto255 (RFC 9496), computed by libsodium. H maps
+a hash to a point of unknown logarithm. A blinded id r · H(id) is uniformly distributed
+over the points, whatever the id. Bytes that do not encode a point are refused, and
+there is no point of small order. An asker cannot detect whether all answers use the
+same key, but a key holder that changes its key only loses matches.
 
 A joint mask multiplies points by the scalars of several parties, one after the other. A
-value that all parties have masked is k_1 · … · k_m · H(value): the same whichever party
-came first, and computable only with all scalars.
+value that all parties have masked is k_1 · … · k_m · H(value). It does not depend on
+the order of the parties, and cannot be computed without all scalars.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import ByteArray
 
 N_BYTES: Final = 32
-_WIDE: Final = 64  # bytes reduced to a scalar, so that its bias is about 2^-256
-_BLOCK: Final = 256  # points that a joint mask multiplies in one thread
+_WIDE: Final = (
+    64  # bytes that are reduced to a scalar, so that its bias is about 2^-256
+)
+_BLOCK: Final = 256  # number of points that one thread multiplies at a time
 
 
-def sodium() -> Any:
-    """Return the binding of libsodium; raise :class:`GuardRefused` where it is missing."""
+def load_sodium() -> Any:
+    """Return the binding of libsodium; raise :class:`GuardRefused` if it is missing."""
     try:
         return import_module("rbcl")
     except ImportError:
@@ -48,13 +51,13 @@ def sodium() -> Any:
 
 
 class RistrettoKey:
-    """A key holder, whose scalar is drawn from a stream.
+    """The key holder, whose scalar comes from a stream.
 
-    context: the purpose; each context has a function of its own.
+    context: the purpose of the function; different contexts give unrelated values.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:
-        self._sodium = sodium()
+        self._sodium = load_sodium()
         self._key = _scalar(self._sodium, stream)
         self._context = context
 
@@ -77,14 +80,14 @@ class RistrettoKey:
 
 
 class RistrettoAsker:
-    """A party that has its ids evaluated, in the context of the key holder."""
+    """A party that has its ids evaluated, in the same context as the key holder."""
 
     def __init__(self, context: bytes) -> None:
-        self._sodium = sodium()
+        self._sodium = load_sodium()
         self._context = context
 
     def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
-        """Return r · H(id), uint8 (n, 32), with a new factor r from the stream per id."""
+        """Return r · H(id), uint8 (n, 32); each id has its own factor r from the stream."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
         points = _hash_points(self._sodium, ids, self._context)
         return _as_rows(multiply(_scalar(self._sodium, stream), p) for p in points)
@@ -92,7 +95,7 @@ class RistrettoAsker:
     def values(
         self, ids: Sequence[bytes], answers: ByteArray, stream: KeyedStream
     ) -> list[bytes]:
-        """Return r^-1 · answer for each id, given the stream that blinded them.
+        """Return r^-1 · answer for each id, given the stream that blinded the ids.
 
         Raises ProtocolFailed if an answer does not encode a point.
         """
@@ -114,13 +117,15 @@ def _scalar(library: Any, stream: KeyedStream) -> bytes:
 
 def _hash_points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
     prefix = sha512(length_prefixed("coterie/ristretto/1", context))
-    return map(library.crypto_core_ristretto255_from_hash, hash_each(prefix, ids))
+    return map(
+        library.crypto_core_ristretto255_from_hash, hash_with_prefix(prefix, ids)
+    )
 
 
-def hash_each(prefix: Any, texts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the digest of each text.
+def hash_with_prefix(prefix: Any, texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the digest of each text, prepended with the prefix.
 
-    prefix: a hash object of hashlib that has read what precedes every text.
+    prefix: a hash object of hashlib that has already consumed the prefix.
     """
     for text in texts:
         text_hash = prefix.copy()
@@ -135,24 +140,27 @@ def _as_rows(elements: Iterable[bytes]) -> ByteArray:
 class JointMask:
     """One party's factor of a joint mask, drawn from its stream.
 
-    engine: multiplies blocks of points, several at once if it has threads.
+    engine: multiplies blocks of points, several at a time if it has threads.
     """
 
     def __init__(self, stream: KeyedStream, engine: Engine) -> None:
-        self._sodium, self._engine = sodium(), engine
+        self._sodium, self._engine = load_sodium(), engine
         self._key = _scalar(self._sodium, stream)
 
     def begin(
         self, values: Sequence[bytes | None], purpose: bytes, filler: KeyedStream
     ) -> ByteArray:
-        """Return k · H(value) for each value (n, 32); None gets a random point.
+        """Return k · H(value) for each value (n, 32), and a random point for None.
 
-        purpose: of the values; equal values get different points for each purpose.
-        filler: draws the random points.
+        purpose: what the values are; equal values give different points for each
+            purpose.
+        filler: the stream from which random points are drawn.
         """
         prefix = sha512(length_prefixed("coterie/joint-mask/1", purpose))
         hashes = [
-            filler.take(_WIDE) if value is None else next(hash_each(prefix, [value]))
+            filler.take(_WIDE)
+            if value is None
+            else next(hash_with_prefix(prefix, [value]))
             for value in values
         ]
         blocks = (hashes[block] for block in slices(len(hashes), _BLOCK))

@@ -123,7 +123,9 @@ class CheckedSum:
         members, label = masked_sum.members, masked_sum.label
         check_members(context, members, self.minimum_members)
         masked = np.array(words)
-        tag = tags.tag(masked, group_stream(context, self.scope, f"tag/{label}"))
+        tag = tags.compute_tag(
+            masked, group_stream(context, self.scope, f"tag/{label}")
+        )
         if members[0] == context.slot.name:
             add_stream(masked, group_stream(context, self.scope, f"blind/{label}"))
             stream = group_stream(context, self.scope, f"blind-tag/{label}")
@@ -157,7 +159,7 @@ class CheckedSum:
         tag = tags.shift_residue(int(total[-1]), stream, -1)
         # a tag exists only for elements below 2^60
         small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
-        expected = tags.tag(
+        expected = tags.compute_tag(
             words if small else np.zeros_like(words),
             group_stream(context, self.scope, f"tag/{label}"),
         )

@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 from clustering_protocols.common.errors import AgreementMismatch, KeyNotAuthentic
 from clustering_protocols.numerics.randomness import derive_key, length_prefixed
 from clustering_protocols.secrecy.identities import Institution, check_signature
-from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
+from clustering_protocols.secrecy.keys import PartyKeys, check_mark, compute_mark
 from clustering_protocols.terms.agreements import (
     Agreement,
     Member,
@@ -72,7 +72,7 @@ def enrol(
     signed_bytes = _build_entry_bytes(session, digest(terms), line)
     return Member(
         **line.model_dump(),
-        mark=mark(secret, signed_bytes),
+        mark=compute_mark(secret, signed_bytes),
         signature=institution.sign(signed_bytes),
     )
 

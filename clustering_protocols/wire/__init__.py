@@ -1,1 +1,1 @@
-"""The vocabulary of service and SDK: what one writes in an answer and the other reads."""
+"""What the service and the SDK share: the formats that one writes and the other reads."""

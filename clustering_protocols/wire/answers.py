@@ -1,4 +1,4 @@
-"""The analyst's answers as JSON; fields that a newer analyst adds are ignored."""
+"""The analyst's answers as JSON models. Fields that a newer analyst adds are ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clustering_protocols.wire.states import OVER, SessionState, SlotState, Stop
 
 
 class SlotStatus(BaseModel):
-    """One slot: its party, and whether the session waits for it."""
+    """One slot: its party, and whether the session is waiting for it."""
 
     name: str
     row: int
@@ -34,7 +34,7 @@ class SlotStatus(BaseModel):
 
 
 class RunLine(BaseModel):
-    """One of a session's runs: its number of clusters, its figures and sizes."""
+    """One of a session's runs: number of clusters, quality figures and cluster sizes."""
 
     n_clusters: int
     figures: dict[str, float | int | bool | None]
@@ -88,22 +88,22 @@ class SessionStatus(BaseModel):
 
     @property
     def awaited_slots(self) -> list[str]:
-        """Return the names of the slots for which the session waits."""
+        """Return the names of the slots that the session is waiting for."""
         return [slot.name for slot in self.slots if slot.awaited]
 
     @property
     def all_joined(self) -> bool:
-        """Return whether every slot is taken, so that there is an agreement."""
+        """Return whether every slot is taken, so that an agreement exists."""
         return all(slot.joined_at for slot in self.slots)
 
     @property
     def is_over(self) -> bool:
-        """Return whether the session has ended, well or not."""
+        """Return whether the session has ended, with or without a result."""
         return self.state in OVER
 
 
 class SessionLine(BaseModel):
-    """A session in a list."""
+    """One session in a list of sessions."""
 
     id: str
     title: str
@@ -127,14 +127,14 @@ class SessionLine(BaseModel):
 
 
 class SessionPage(BaseModel):
-    """A page of sessions."""
+    """One page of a list of sessions."""
 
     sessions: list[SessionLine]
     next: str | None = Field(description="Pass as ?after= for the next page.")
 
 
 class AuditPage(BaseModel):
-    """A page of a session's audit."""
+    """One page of a session's audit."""
 
     lines: list[str] = Field(
         description="JSON texts. Each names the SHA-256 of the exact text before it as "
@@ -157,13 +157,13 @@ class AnalystIdentity(BaseModel):
 
 
 class Codes(BaseModel):
-    """One-time codes, shown only here."""
+    """One-time codes, which the analyst shows only in this answer."""
 
     codes: dict[str, str]
 
 
 class Preview(BaseModel):
-    """The session and slot of an invitation; reading it does not use it up."""
+    """The session and slot of an invitation; a preview does not use up the invitation."""
 
     session: str
     slot: str
@@ -178,7 +178,7 @@ class Preview(BaseModel):
 
 
 class Joined(BaseModel):
-    """The credentials of a party that has joined."""
+    """The credentials of a party that has just joined."""
 
     session: str
     slot: str
@@ -186,7 +186,7 @@ class Joined(BaseModel):
 
 
 class Receipt(BaseModel):
-    """The analyst's receipt of a stored upload; the same for every repeat."""
+    """The analyst's receipt for a stored upload; repeated uploads get the same receipt."""
 
     session: str
     slot: str
@@ -212,7 +212,7 @@ MAX_ADDRESS: Final = 320  # characters
 
 
 class Failure(StrEnum):
-    """The reason why a notice did not arrive."""
+    """Why a notice could not be delivered."""
 
     NOT_TAKEN = "not-taken"
     MAIL_SERVER = "mail-server"
@@ -234,7 +234,7 @@ class ReceiverAdded(BaseModel):
 
 
 class ReceiverLine(BaseModel):
-    """A receiver of the caller, and the delivery of its notices."""
+    """One of the caller's receivers, and whether its notices were delivered."""
 
     id: str
     address: str
@@ -246,9 +246,9 @@ class ReceiverLine(BaseModel):
 
 
 class Receivers(BaseModel):
-    """The caller's receivers of a session.
+    """The caller's receivers of notices about a session.
 
-    offered: whether the analyst sends mail.
+    offered: whether the analyst sends mail at all.
     """
 
     offered: bool
@@ -262,14 +262,14 @@ _COUNT_LIMIT: Final = 2**31
 
 
 def name_run_stage(stage: str, run: int) -> str:
-    """Return the name of a stage in one of several runs; runs count from 0."""
+    """Return the name of a stage in one of several runs; runs are counted from 0."""
     return f"{stage}-{run + 1}"
 
 
 def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
-    """Return the number of the current run, for a session's progress.
+    """Return the number of the current run, for the progress of a session.
 
-    stage: the name of a stage; the mapping is empty if it belongs to no run.
+    stage: the name of a stage; if it belongs to no run, the mapping is empty.
     """
     match = _RUN.fullmatch(stage or "")
     if n_runs < 2 or match is None or int(match[1]) > n_runs:
@@ -278,40 +278,43 @@ def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
 
 
 def updates_done(status: SessionStatus) -> tuple[int, int]:
-    """Return the number of finished updates of the stage, and their largest number.
+    """Return how many updates of the stage are finished, and how many there can be.
 
-    Both are 0 if the progress has no updates, or is that of an earlier stage.
+    Both are 0 if the progress has no updates, or if it is that of an earlier stage.
     """
     if status.progress.get("stage", status.stage) != status.stage:
         return 0, 0
-    n_updates = _count(status, "updates")
-    return n_updates, max(n_updates, _count(status, "of_at_most"))
+    n_updates = _read_count(status, "updates")
+    return n_updates, max(n_updates, _read_count(status, "of_at_most"))
 
 
 def describe_pace(status: SessionStatus) -> str:
     """Return the run and the time left, e.g. ``run 2 of 6, about 3 minutes left``.
 
-    Empty if neither is known.
+    Returns "" if neither is known.
     """
     if status.is_over or status.state is SessionState.CHOOSING:
         return ""
-    run, n_runs = _count(status, "run"), _count(status, "of_runs")
+    run, n_runs = _read_count(status, "run"), _read_count(status, "of_runs")
     position = f"run {run} of {n_runs}" if run and n_runs else ""
     return ", ".join(filter(None, [position, _describe_time_left(status)]))
 
 
 def _describe_time_left(status: SessionStatus) -> str:
-    """Return the time left in words; empty where it cannot be estimated.
+    """Return the time left in words, or "" if it cannot be estimated.
 
-    The time since all joined is divided by the finished runs and half of the current one.
-    In the first run, every update that the terms still allow is taken to need the mean
-    time of those before it.
+    The time since all parties joined is divided by the number of finished runs plus
+    half of the current one. In the first run, each update that the terms still allow is
+    assumed to take the mean time of the previous ones.
     """
     join_times = [slot.joined_at for slot in status.slots if slot.joined_at]
     if not join_times or len(join_times) < len(status.slots):
         return ""
     elapsed = (status.waiting_since - max(join_times)).total_seconds()
-    run, n_runs = max(1, _count(status, "run")), max(1, _count(status, "of_runs"))
+    run, n_runs = (
+        max(1, _read_count(status, "run")),
+        max(1, _read_count(status, "of_runs")),
+    )
     if elapsed < _LEAST_SECONDS or run > n_runs:
         return ""
     if run > 1:
@@ -324,8 +327,8 @@ def _describe_time_left(status: SessionStatus) -> str:
     return f"at most {_format_duration(seconds)} left"
 
 
-def _count(status: SessionStatus, name: str) -> int:
-    """Return a count in the progress; 0 if the analyst wrote anything but a count."""
+def _read_count(status: SessionStatus, name: str) -> int:
+    """Return a count in the progress, or 0 if the analyst sent anything but a count."""
     value = status.progress.get(name)
     return value if type(value) is int and 0 < value < _COUNT_LIMIT else 0
 

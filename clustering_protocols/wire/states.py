@@ -1,4 +1,4 @@
-"""The states of a session; every move that is not in the table is illegal."""
+"""The states of a session; all transitions that are not in the table are illegal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SlotState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a party stopped, as others read it. A party on hold may continue."""
+    """Why a party stopped, as the others read it. A party on hold may continue."""
 
     HELD = "held"
     LEFT = "left"
@@ -94,8 +94,8 @@ OVER: Final = frozenset(
 )
 
 
-def after(state: SessionState, event: Event) -> SessionState:
-    """Return the state that follows; raise :class:`ValueError` for an illegal move."""
+def next_state(state: SessionState, event: Event) -> SessionState:
+    """Return the state after an event; raise :class:`ValueError` if it is illegal."""
     try:
         return LEGAL[state, event]
     except KeyError:
@@ -116,12 +116,12 @@ _SENTENCES: Final[Mapping[StopReason, str]] = MappingProxyType(
 
 
 def describe_stop(slot: str, reason: StopReason) -> str:
-    """Return the sentence about a stopped party, for other participants."""
+    """Return a sentence about a stopped party, for the other participants."""
     return f"Slot {slot!r} stopped for good ({reason}): {_SENTENCES[reason]}."
 
 
 def summarise_stop(reason: StopReason | None) -> str:
-    """Return the note beside a slot whose party stopped; empty if it has not."""
+    """Return the note beside a slot whose party stopped, or "" if it has not."""
     if reason is None:
         return ""
     if reason is StopReason.HELD:

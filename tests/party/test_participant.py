@@ -35,7 +35,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
+from clustering_protocols.secrecy.keys import PartyKeys, compute_mark, safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
@@ -332,7 +332,7 @@ def sit_in(slot: str, secret: bytes) -> Callable[[Any], None]:
         line["keys"] = PartyKeys(bytes(32), session, slot).public.model_dump()
         line["identity"] = who.key
         signed = written(agreed, line)
-        line |= {"mark": mark(secret, signed), "signature": who.sign(signed)}
+        line |= {"mark": compute_mark(secret, signed), "signature": who.sign(signed)}
 
     return change
 

@@ -40,7 +40,7 @@ def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
 
 def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
     """Hashes of an id to the group, and their tokens without a key."""
-    sodium = ristretto.sodium()
+    sodium = ristretto.load_sodium()
     for context in known:
         (point,) = ristretto._hash_points(sodium, [text], context)
         yield point

@@ -63,7 +63,7 @@ class ReadSession(Session):
     def collecting(self) -> Iterator[None]:
         """Keep, meanwhile, the numbers that masked words and shares become."""
         fits, decode = FixedPoint.fits, FixedPoint.decode
-        to_real, seal = field.to_real, envelopes.seal
+        write_as_real, seal = field.write_as_real, envelopes.seal
 
         def fit(encoding: FixedPoint, words: WordArray) -> bool:
             readable = fits(encoding, words)
@@ -77,7 +77,7 @@ class ReadSession(Session):
             return array
 
         def real(total: WordArray, unit: float, out: FloatArray) -> None:
-            to_real(total, unit, out)
+            write_as_real(total, unit, out)
             self._add(self._role, ADDED_UP, "shares", out)
 
         def sealed(content: bytes, binding: envelopes.Binding, *keys: Any) -> bytes:
@@ -88,7 +88,7 @@ class ReadSession(Session):
         with (
             patch.object(FixedPoint, "fits", fit),
             patch.object(FixedPoint, "decode", decoded),
-            patch.object(field, "to_real", real),
+            patch.object(field, "write_as_real", real),
             patch.object(envelopes, "seal", sealed),
         ):
             yield

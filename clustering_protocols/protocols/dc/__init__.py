@@ -1,4 +1,4 @@
-"""Data collaboration clustering (Kawamata et al., "A new type of federated clustering")."""
+"""Data collaboration clustering: Kawamata et al., "A new type of federated clustering"."""
 
 from .params import Anchor, DataCollaboration
 from .protocol import PROTOCOL

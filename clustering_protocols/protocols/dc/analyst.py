@@ -1,4 +1,4 @@
-"""The analyst role: collaboration maps from the anchors, clustering in a common space."""
+"""The analyst's role: fit the collaboration maps, and cluster in the common space."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .params import DataCollaboration, DcSession
 
 
 class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
-    """One round: projections in, labels per row group out."""
+    """Receives all projections in one round, and returns labels for each row group."""
 
     def start(self, session: DcSession) -> Ask | Finish:
-        """Ask everybody for projections."""
+        """Ask all parties for their projections."""
         r = anchors.n_anchors_of(session)
         return Ask.everybody(
             session,
@@ -45,7 +45,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         state: Record,
         contributions: Mapping[str, messages.Projections],
     ) -> Ask | Finish:
-        """Return the labels of all row groups."""
+        """Cluster the projections in the common space, and return all labels."""
         for slot, projections in contributions.items():
             _check_projections(session, slot, projections)
         layout = session.layout
@@ -53,12 +53,12 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             {layout.slot(slot).column: contributions[slot] for slot in group}
             for group in layout.row_groups
         ]
-        # one thread, because the last bits depend on how BLAS divides work among threads
+        # One thread: the last bits would depend on how BLAS divides the work among threads.
         with threadpool_limits(1, "blas"):
             widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
-        if session.params.algorithm == "kmeans":  # k-means makes many passes
+        if session.params.algorithm == "kmeans":  # k-means reads the rows many times
             X_hat = row_blocks.load_if_small(X_hat)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
@@ -84,9 +84,9 @@ def _run(
     representatives: Representatives | None,
     maps: Sequence[CollaborationMap],
 ) -> Run:
-    """Return the run of one number of clusters in the common space X̂ (n, m̂).
+    """Cluster the common space X̂ (n, m̂) into one of the agreed numbers of clusters.
 
-    representatives: clustered instead of the rows; None if all rows are clustered.
+    representatives: if given, these are clustered instead of all rows.
     """
     Z: RowBlocks = X_hat
     if params.algorithm == "spectral":
@@ -110,10 +110,10 @@ def fit_maps(
     widths: Sequence[int],
     engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
-    """Return the map g_i of each row group.
+    """Return the collaboration map g_i of each row group.
 
-    row_groups: the projections of each row group, which may lack column groups.
-    widths: m_j, the number of columns of each column group.
+    row_groups: for each row group, its projections; some column groups may be absent.
+    widths: for each column group, its number of columns m_j.
     """
     affine = params.map == "affine"
     if params.target == "orthonormal":
@@ -136,9 +136,10 @@ def fit_maps(
 def _check_projections(
     session: DcSession, slot: str, projections: messages.Projections
 ) -> None:
-    """Raise InvalidArray for projections with no columns, or more columns than features.
+    """Raise InvalidArray unless projections have one column at least, and few enough.
 
-    The record does not fix the number of columns, because each party chooses it.
+    A party may send as many columns as it has features. The record does not fix the
+    number, because each party chooses it.
     """
     width, n_features = projections.rows.shape[1], session.member(slot).n_columns
     if width == 0:

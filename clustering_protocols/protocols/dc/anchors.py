@@ -1,4 +1,4 @@
-"""Anchor data X^anc of a column group, which all its parties and nobody else hold."""
+"""Anchor data X^anc: made-up rows that only the parties of a column group know."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ LEAST_WIDTH = 2
 
 
 def n_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return r, the number of anchors; n_features counts all column groups."""
+    """Return the number r of anchors; n_features counts all column groups."""
     return params.anchor.n_rows or max(500, minimum_anchors(params, n_features))
 
 
 def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return the fewest anchors that determine the collaboration maps.
+    """Return the smallest number of anchors that determines the collaboration maps.
 
-    Anchors whose columns are orthogonal, also to the column of ones of an affine map,
-    determine the maps as well as infinitely many independent ones would. Columns of
-    independent anchors, and of several column groups in one fit, are correlated by
-    chance: maps fitted to few of them fit the anchors but not the data.
+    If the columns of the anchors are orthogonal to each other, and to the column of
+    ones of an affine map, few anchors determine the maps as well as infinitely many
+    independent ones. Independent anchors have columns that correlate by chance, as do
+    several column groups in one fit: maps fitted to few such anchors fit the anchors
+    but not the data.
     """
     are_orthogonal = params.anchor.kind == "gaussian" and params.target == "isometric"
     return n_features + 1 if are_orthogonal else 2 * n_features
@@ -55,17 +56,19 @@ def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
 def draw(
     params: DataCollaboration, n_rows: int, moments: PooledMoments, stream: KeyedStream
 ) -> FloatArray:
-    """Return X^anc (n_rows, m) in the units of the data, from pooled moments.
+    """Draw anchors X^anc (n_rows, m) in the units of the data, from pooled moments.
 
     gaussian: normal numbers, made orthogonal, so that columns have exactly the pooled
-    mean and no correlation (n_rows > m). Every rotation of them has the same
-    distribution, so that a blind source separation of their projections gains nothing.
-    rotated: standardised uniform numbers times a secret Haar-random rotation, so that
-    features are not the independent components.
+        mean and no correlation (this needs n_rows > m). Every rotation of them has the
+        same distribution, so a blind source separation of their projections gains
+        nothing.
+    rotated: standardised uniform numbers multiplied by a secret Haar-random rotation,
+        so that features are not the independent components.
 
-    All columns have equal spreads in the units in which the private maps see them. If
-    each had its feature's spread under maps that only centre, the covariance of the
-    projections would show the direction of every feature.
+    All columns have equal standard deviations in the units in which the private maps
+    see them. If each column kept its feature's standard deviation, and the maps only
+    centred, the covariance of the projections would reveal the direction of every
+    feature.
     """
     m = len(moments.mean)
     if params.anchor.kind == "rotated":
@@ -80,18 +83,18 @@ def draw(
 
 
 def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Return X^anc (n_rows, m) within the range of each feature: the paper's choice."""
+    """Draw anchors (n_rows, m) uniformly within the range of each feature (the paper)."""
     span = ranges.high - ranges.low
     return ranges.low + span * stream.uniform(n_rows, len(span))
 
 
 def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Return draws (n_rows, m) from a low-rank Gaussian model of X (n, m).
+    """Draw anchors (n_rows, m) from a low-rank Gaussian model of X (n, m).
 
-    Half of the principal directions keep their variance, and each of the others gets the
-    mean of their variances: probabilistic principal components (Tipping and Bishop,
-    1999). If that mean is 0, they get the smallest variance of the first half, so that
-    anchors span all features.
+    Half of the principal directions keep their variance, and each of the others gets
+        the mean of the remaining variances: probabilistic principal components (Tipping
+        and Bishop, 1999). If that mean is 0, they get the smallest variance of the
+        first half instead, so that the anchors span all features.
     """
     mean = X.mean(axis=0)
     m = X.shape[1]
@@ -106,10 +109,11 @@ def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
 
 
 def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Return points (n_rows, m), each between a row of X (n, m) and a near neighbour.
+    """Draw points (n_rows, m) between rows of X (n, m) and their neighbours.
 
-    N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002: rows are
-    drawn at random, and neighbours among the five nearest in standardised units.
+    N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002: rows
+    are drawn at random, and each neighbour from the row's five nearest in standardised
+    units.
     """
     from scipy.spatial import cKDTree  # slow: declaring stages imports this module
 
@@ -125,9 +129,9 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
 
 
 def n_anchors_of(session: DcSession) -> int:
-    """Return r, the number of anchors of a session.
+    """Return the number r of anchors of a session.
 
-    Raises ProtocolFailed if they are too few for the features.
+    Raises ProtocolFailed if this is too few for the number of features.
     """
     n_features = sum(session.column_widths)
     r = n_anchors(session.params, n_features)
@@ -146,19 +150,19 @@ _WARNING = (
 
 
 class MakeAnchors(Record):
-    """Task: the leader of each column group synthesises anchors."""
+    """Task: the leader of each column group makes the anchors."""
 
     kind = "make-anchors"
 
 
 class AnchorsMade(Record):
-    """Contribution, empty: the leader has sent the anchors in envelopes."""
+    """Contribution, empty: the leader has sent the anchors to other members."""
 
     kind = "anchors-made"
 
 
 class AnchorRows(Record):
-    """Envelope and memory: X^anc of the column group."""
+    """Envelope, and memory of the receiver: the anchors X^anc of the column group."""
 
     kind = "anchor-rows"
     meaning = "Synthetic rows near to yours, for the parties of your column group."
@@ -167,10 +171,10 @@ class AnchorRows(Record):
 
 
 class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
-    """Synthesises anchors if it leads its column group."""
+    """Makes the anchors if its party leads the column group; else receives them."""
 
     def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
-        """As the leader, make anchors from this party's rows, for other members too."""
+        """If this party is the leader, make the anchors and seal them to members."""
         leader, *members = group_of(context.session.layout, context.slot, "column")
         if context.slot.name != leader:
             return Reply(contribution=AnchorsMade())
@@ -178,7 +182,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
             low_rank if context.session.params.anchor.kind == "low_rank" else smote
         )
         n_rows = n_anchors_of(context.session)
-        # New anchors in a repeated attempt would disclose more about the same rows.
+        # Fresh anchors in a repeated attempt would disclose more about the same rows.
         stream = context.lasting_stream("anchors")
         rows = AnchorRows(rows=synthesise(matrix(data), n_rows, stream))
         return Reply(
@@ -191,7 +195,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
     def receive(
         self, context: DcContext, envelopes: Sequence[PeerMessage[AnchorRows]]
     ) -> Sequence[Record]:
-        """Keep the anchors that the leader made."""
+        """Store the anchors that the leader made."""
         leader = group_of(context.session.layout, context.slot, "column")[0]
         rows = content_of(leader, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
@@ -201,7 +205,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
 
 
 def anchor_stage() -> Stage:
-    """Return the stage in which leaders synthesise anchors."""
+    """Return the stage in which the leaders of column groups make the anchors."""
     return Stage(
         name="anchors",
         analyst=lambda: Relay(MakeAnchors()),

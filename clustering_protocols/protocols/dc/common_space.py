@@ -4,8 +4,8 @@ Notation of the paper (Kawamata et al., "A new type of federated clustering"):
 X̃^anc_ij (r × m̃_ij) the anchor projections of party (i, j); G_i the map of row group i;
 m̂ the dimensions of the common space.
 
-The parties' rows are held as they were sent. With many rows, each pass computes the blocks
-of X̂ again where they are used, which is faster than writing X̂ and reading it.
+The parties' rows are stored as they were sent. If there are many, X̂ is never stored: each
+pass over it computes its blocks again, which is faster than writing and reading X̂.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .maths import add_products
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollaborationMap:
-    """g: x̃ -> x̃ G + g.
+    """The affine map g: x̃ -> x̃ G + g of a row group.
 
     G: float64 (width, m̂).
     g: float64 (m̂,); zero for a linear map.
@@ -44,21 +44,23 @@ def isometric_maps(
     affine: bool,
     engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
-    """Return the maps of one column group to T = U_1 Σ_1 of its anchor projections.
+    """Return the maps of one column group onto T = U_1 Σ_1 of its anchor projections.
 
-    blocks: sequence of float64 arrays (r, m̃_ij); one for each row group that has this
-        column group.
-    n_features: m_j, the largest dimension that this column group's anchors can span.
-    affine: whether the maps may shift.
+    blocks: float64 arrays (r, m̃_ij), one for each row group that has this column
+        group.
+    n_features: m_j, the largest number of dimensions that the anchors of this column
+        group can span.
+    affine: whether the maps may add an offset.
 
-    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' weights the c_j images of an anchor
-    as one, so that distances in T = W V_1 are those between anchors. With W = Q R, the
-    target is Q (R V_1) and the blocks are Q R_i: U and T are never formed, and each G_ij
-    solves a least-squares problem with the rows of R.
+    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' gives all c_j images of an anchor
+    together the weight of one, so that distances in T = W V_1 are those between
+    anchors. With W = Q R, the target is Q (R V_1) and the blocks are Q R_i: U and T are
+    never formed, and each G_ij solves a least-squares problem with the rows of R.
 
-    Column groups are aligned separately: their anchors are independent, so a fit to
-    several at once would relate them only by chance. If a row group lacks a column
-    group, its rows get the anchors' mean in that group's part of the common space.
+    Each column group is aligned separately: the anchors of different groups are
+        independent, so a joint fit would relate them only by chance. If a row group
+        lacks a column group, the anchors' mean stands for that group's part of the
+        common space.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
@@ -101,9 +103,10 @@ def orthonormal_maps(
 def combine_maps(
     maps: Mapping[int, CollaborationMap], dims: Sequence[int]
 ) -> CollaborationMap:
-    """Return the block-diagonal map of a row group from the maps of its column groups.
+    """Combine the maps of a row group's column groups into one block-diagonal map.
 
-    dims: for every column group, how many dimensions its part of the common space has.
+    dims: for every column group, the number of dimensions of its part of the common
+        space.
     """
     edges = np.concatenate([[0], np.cumsum(dims)])
     G = np.zeros((sum(len(m.G) for m in maps.values()), edges[-1]))
@@ -119,10 +122,10 @@ def combine_maps(
 
 
 def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
-    """Return R V_1 = U_1 Σ_1 of at most n_features directions above rounding.
+    """Return R V_1 = U_1 Σ_1: at most n_features directions above rounding errors.
 
-    The singular value decomposition takes a triangular factor of R' instead, which has
-    the same U and Σ and no more columns than R has rows.
+    The singular value decomposition is computed from a triangular factor of R', which
+    has the same U and Σ, and no more columns than R has rows.
     """
     U, values, _ = np.linalg.svd(maths.qr_r(R.T).T, full_matrices=False)
     threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
@@ -136,11 +139,14 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
 def _fit_map(
     part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
 ) -> CollaborationMap:
-    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q; without the ones if not affine."""
+    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q.
+
+    The column of ones is left out if the map is not affine.
+    """
     if affine:
         G = maths.least_squares(part, target)
         return CollaborationMap(G=G, g=-mean @ G)
-    # projections that are not centred have one more coordinate, along the ones
+    # uncentred projections have one more coordinate, along the vector of ones
     A = np.vstack([part, np.sqrt(r) * mean])
     T = np.vstack([target, np.zeros(target.shape[1])])
     return CollaborationMap(G=maths.least_squares(A, T), g=np.zeros(target.shape[1]))
@@ -152,12 +158,12 @@ Cells = Mapping[int, messages.Projections]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowPiece:
-    """Rows of one row group, and the map to their images.
+    """Some rows of one row group, with the map to their images in the common space.
 
     rows: for each column group a view, float64 (b, width).
-    parts: for each column group the map, float64 (width, m), without columns of zeros on
-        either side, and the number of the first column of X̂ to which it adds.
-    shift: float64 (m̂,).
+    parts: for each column group, the map, float64 (width, m), without its columns of
+        zeros, and the number of the first column of X̂ to which it contributes.
+    shift: float64 (m̂,); the constant part of the map.
     """
 
     rows: tuple[FloatArray, ...] = field(repr=False)
@@ -165,13 +171,13 @@ class RowPiece:
     shift: FloatArray = field(repr=False)
 
     def write(self, image: FloatArray) -> None:
-        """Write the images (b, m̂)."""
+        """Write the images (b, m̂) of the rows into an array."""
         image[:] = self.shift
         for rows, (G, first) in zip(self.rows, self.parts, strict=True):
             add_products(rows, G, first, image)
 
     def take(self, numbers: slice | IntArray) -> RowPiece:
-        """Return the rows with these numbers."""
+        """Return a piece with only the given rows."""
         return RowPiece(
             rows=tuple(rows[numbers] for rows in self.rows),
             parts=self.parts,
@@ -184,18 +190,18 @@ class RowPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageBlock:
-    """Consecutive rows of X̂, of one or several row groups."""
+    """Consecutive rows of X̂, which may belong to several row groups."""
 
     first: int
     pieces: tuple[RowPiece, ...] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows in the block."""
         return sum(map(len, self.pieces))
 
     def load(self) -> FloatArray:
-        """Return the images (n_rows, m̂)."""
+        """Compute the images (n_rows, m̂)."""
         image = np.empty((self.n_rows, len(self.pieces[0].shift)))
         begin = 0
         for piece in self.pieces:
@@ -207,7 +213,7 @@ class ImageBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonSpace:
-    """X̂: the rows of all row groups, one below the other."""
+    """The common space X̂: the images of all row groups, stacked in order."""
 
     pieces: tuple[RowPiece, ...] = field(repr=False)
 
@@ -215,7 +221,7 @@ class CommonSpace:
     def of(
         cls, row_groups: Sequence[Cells], maps: Sequence[CollaborationMap]
     ) -> CommonSpace:
-        """Return the common space of row groups, each with its map."""
+        """Build the common space from the row groups and their maps."""
         pieces = []
         for cells, mapping in zip(row_groups, maps, strict=True):
             rows = tuple(cells[column].rows for column in sorted(cells))
@@ -231,11 +237,11 @@ class CommonSpace:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return n and m̂."""
+        """Return the shape (n, m̂) of X̂."""
         return sum(map(len, self.pieces)), len(self.pieces[0].shift)
 
     def blocks(self) -> Iterator[ImageBlock]:
-        """Yield all rows in their order; small row groups share a block."""
+        """Yield all rows in order, in blocks; small row groups share a block."""
         block_rows = row_blocks.rows_of_a_block(self.shape[1])
         first, filled = 0, 0
         pieces: list[RowPiece] = []
@@ -252,7 +258,7 @@ class CommonSpace:
             yield ImageBlock(first=first, pieces=tuple(pieces))
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows (s, m̂) by their numbers (s,)."""
+        """Return the images (s, m̂) of the rows with the given numbers (s,)."""
         image = np.empty((len(numbers), self.shape[1]))
         ends = accumulate(map(len, self.pieces))
         for piece, end in zip(self.pieces, ends, strict=True):

@@ -5,15 +5,16 @@ Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 
 ``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
 :mod:`.common_space`; eq. 12 :mod:`.analyst`.
 
-X (n, m) are one party's rows. Rows are read in batches; the reduced rows
-are the only array of n rows.
+X (n, m) denotes the rows of one party. They are read in batches, so that the reduced rows
+are the only array with n rows in memory.
 
-The triangular factor R of a QR decomposition is combined from the factors of blocks, in
-order. It has the singular values and right singular vectors of all rows; a Gram matrix
-would square the condition number and lose the rank of nearly dependent columns.
+The triangular factor R of X is accumulated from the QR factors of blocks of rows, in order.
+R has the same singular values and right singular vectors as X. A Gram matrix would square
+the condition number, and lose the rank of nearly dependent columns.
 
-Images of rows are not computed by matrix products, whose last bits depend on the number of
-rows and the machine: a row's image has the same bits in every block.
+Images of rows are not computed by matrix products, because the last bits of these depend
+on the number of rows and on the machine. Here a row's image has the same bits in every
+block.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def qr_r(matrix: FloatArray) -> FloatArray:
 
 
 def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return the G of least norm that minimises the Frobenius norm of A G - B.
+    """Return the matrix G of least norm that minimises the Frobenius norm of A G - B.
 
-    G comes from one QR of [A, B], or from the singular value decomposition of A if its
-    columns are nearly dependent.
+    G is computed from one QR decomposition of [A, B] or, if the columns of A are nearly
+    dependent, from the singular value decomposition of A.
     """
     width = A.shape[1]
     R: FloatArray = np.asarray(np.linalg.qr(np.hstack([A, B]), mode="r"))
@@ -61,7 +62,7 @@ def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
-    """Return R of all rows from the factors (r_b, m) of one or more blocks of rows."""
+    """Combine the factors R (r_b, m) of blocks of rows into that of all rows."""
     remaining = iter(factors)
     R = next(remaining)
     for factor in remaining:
@@ -74,13 +75,14 @@ def factor_columns(
     engine: Engine,
     means: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
-    """Return R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
+    """Return the factor R of [A_1 - mean_1, A_2 - mean_2, …] for arrays A_i (r, m_i).
 
-    Rows are factored in blocks, so that the whole matrix is never formed. A block has many
-    more rows than columns, because its factor has as many rows as columns; its size depends
-    only on the width, so that every engine gives the same bits.
+    Rows are factored in blocks, so that the whole matrix is never formed. A block has
+    many more rows than columns, since otherwise its factor would be no smaller than the
+    block. The size of blocks depends only on the number of columns, so that every
+    engine gives the same bits.
 
-    means: for each array, float64 (m_i,); zeros if None.
+    means: for each array, float64 (m_i,); None stands for zeros.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
@@ -107,12 +109,13 @@ _EPOCHS = 500
 
 
 def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
-    """Return the axes (m, width) that keep neighbouring rows near each other.
+    """Return axes (m, width) whose projections keep neighbouring rows close.
 
     X. He and P. Niyogi, "Locality preserving projections", 2003: the eigenvectors of
-    Z'LZ a = λ Z'DZ a with the smallest λ, with D the degrees and L the Laplacian of the
-    graph of nearest neighbours (weight 1). Directions in which the data do not vary are
-    left out first, because both sides are zero there.
+    Z'LZ a = λ Z'DZ a with the smallest λ, where L is the Laplacian of the graph of
+    nearest neighbours (with weights 1), and D its diagonal matrix of degrees.
+    Directions in which the data do not vary are removed first, because both sides are
+    zero there.
 
     Z: float64 (n, m); centred rows.
     width: at most the rank of Z.
@@ -136,11 +139,11 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
 
 
 def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
-    """Return the encoder of a network that is trained to reproduce its input.
+    """Train a network to reproduce its input, and return its encoder.
 
-    It has a hidden layer on either side of a layer of ``width`` units, with hyperbolic
-    tangents, and is trained by Adam (scikit-learn's MLPRegressor) on one thread, so that
-    a seed gives the same network again.
+    The network has a hidden layer on either side of a layer of ``width`` units, and
+    hyperbolic tangents as activation functions. Adam (scikit-learn's MLPRegressor)
+    trains it on one thread, so that the same seed always gives the same network.
 
     Z: float64 (n, m); scaled rows.
     """
@@ -156,7 +159,9 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
     )
     target = Z / spread
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are limited
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # training stops after a fixed number of epochs
         network.fit(Z / spread, target.ravel() if target.shape[1] == 1 else target)
     (W1, W2), (b1, b2) = network.coefs_[:2], network.intercepts_[:2]
 
@@ -168,7 +173,7 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
 
 
 def map_rows(function: RowFunction, data: DataSource) -> FloatArray:
-    """Return the images (n, width) of all rows of a source."""
+    """Return the images (n, width) of all rows of a data source."""
     return np.concatenate([function(batch) for batch in data.batches()])
 
 
@@ -183,12 +188,14 @@ def triangular_factor(
 def principal_axes(
     R: FloatArray, n_rows: int, shift: float = 0.0
 ) -> tuple[FloatArray, int]:
-    """Return the right singular vectors (m, m) by descending singular value, and the rank.
+    """Return the right singular vectors (m, m), by descending value, and the rank.
 
     R: float64 (m, m); a triangular factor of the centred data.
-    n_rows: rows of the data, for the threshold below which a singular value is zero.
-    shift: norm of the mean, because x - mean is rounded relative to x. Without it a
-        dimension of rounding errors would count, and would be the one that is left out.
+    n_rows: number of rows of the data; it enters the threshold below which a singular
+        value counts as zero.
+    shift: norm of the mean, since the rounding error of x - mean is relative to x.
+        Without it, a dimension that consists of rounding errors would count, and would
+        be the one that is left out.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)
@@ -198,20 +205,21 @@ def principal_axes(
 
 
 def reduced_width(rank: int, n_rows: int) -> int:
-    """Return m̃: one dimension less than the rank of the data, at least one.
+    """Return m̃, the number of dimensions to send: the rank minus one, at least one.
 
-    One less than the number of columns would leave nothing out if a column is constant.
+    Subtracting one from the number of columns instead would leave nothing out if a
+    column is constant.
     """
     return max(1, min(rank, n_rows) - 1)
 
 
 @in_c("image")
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
-    """Add X G to the columns of ``image`` from ``first`` on.
+    """Add the product X G to columns of ``image``, starting at column ``first``.
 
     X: float64 (n, width).
     G: float64 (width, m), C-contiguous.
-    image: float64 (n, m̂), C-contiguous, added to.
+    image: float64 (n, m̂), C-contiguous; modified in place.
     """
     whole = X.shape[1] - X.shape[1] % 4
     added = np.zeros((len(X), G.shape[1]))

@@ -9,15 +9,15 @@ from clustering_protocols.records.record import Record
 
 
 class Project(Record):
-    """Task: project your rows and the anchors, whose number follows from the roster."""
+    """Task: project your rows and the anchors. The roster fixes the number of anchors."""
 
     kind = "project"
 
 
 class Projections(Record):
-    """Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij.
+    """Contribution: the reduced rows X̃_ij and the reduced anchors X̃^anc_ij.
 
-    width: at most the number of the party's features, which is in the roster.
+    width: at most the party's number of features, which the roster lists.
     """
 
     kind = "projections"
@@ -31,7 +31,7 @@ class Projections(Record):
 
 
 class Reduction(Record):
-    """Memory: width and rank of f_ij, for the party's operator."""
+    """Memory: width and rank of the private map f_ij, shown to the party's operator."""
 
     kind = "reduction"
 
@@ -40,9 +40,9 @@ class Reduction(Record):
 
 
 class KeptMap(Record):
-    """The map f_ij: x -> ((x - offset) / scale) axes.
+    """The private map f_ij: x -> ((x - offset) / scale) axes.
 
-    A memory if the terms let parties label new rows.
+    The party stores it as a memory if the terms let it label new rows.
     """
 
     kind = "kept-map"
@@ -57,7 +57,7 @@ class KeptMap(Record):
 
 
 class RowGroupLabels(Record):
-    """Result for the parties of one row group, in the order in which rows travelled."""
+    """Result for the parties of a row group: labels, in the order of the sent rows."""
 
     kind = "row-group-labels"
 
@@ -66,7 +66,7 @@ class RowGroupLabels(Record):
 
 
 class RowGroupModel(RowGroupLabels):
-    """Result if the terms disclose more than labels; fields they withhold are empty.
+    """Result if the terms disclose more than labels. Withheld fields are empty.
 
     coordinates: Z_i, the rows of the row group in the space that was clustered.
     centroids: θ, in the same space.
@@ -84,8 +84,10 @@ class RowGroupModel(RowGroupLabels):
 class Summary(Record):
     """The coordinator's summary.
 
-    starts: row numbers in the stacked row groups, in the order in which rows travelled.
-        Anyone who holds pooled data in that order can start k-means from the same rows.
+    starts: for each start of k-means, the numbers of the rows that were its initial
+        centroids. Rows are numbered through all row groups in turn, in the order in
+        which they were sent. Anyone who holds the pooled data in that order can start
+        k-means from the same rows.
     """
 
     kind = "summary"

@@ -34,7 +34,7 @@ COST: Final = (
 
 
 class Anchor(Params):
-    """The anchor data X^anc, shared by a column group and unknown to the analyst."""
+    """The anchor data X^anc, which a column group shares and the analyst does not know."""
 
     kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
         default="gaussian",
@@ -67,7 +67,7 @@ class Anchor(Params):
 
 
 class DataCollaboration(AlignedParams):
-    """Parameters of `dc`; the defaults keep distances as they are."""
+    """Parameters of `dc`; with the defaults, the upload preserves distances."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k.")
     scaling: Literal["shared", "center", "local", "none"] = Field(
@@ -129,27 +129,27 @@ class DataCollaboration(AlignedParams):
     )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse a scaling that does not suit prepared columns."""
+        """Raise if the scaling does not suit columns that are already prepared."""
         if self.scaling != "shared":
             raise InvalidParameters("preparation needs scaling 'shared'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if anchors need them."""
+        """Raise if fields lack the ranges from which anchors are drawn."""
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether rows are so many that only representatives are clustered."""
+        """Return whether there are too many rows to cluster each of them."""
         return self.algorithm == "spectral" and graph_rows(n_rows) < n_rows
 
     @property
     def leaves_one_out(self) -> bool:
-        """Return whether parties send one dimension less than the rank of their rows."""
+        """Return whether parties send one dimension fewer than the rank of their rows."""
         return self.dimensions == "all_but_one"
 
     @property
     def synthesises_anchors(self) -> bool:
-        """Return whether a leader derives the anchors from its rows."""
+        """Return whether the leader makes the anchors from its own rows."""
         return self.anchor.kind in {"low_rank", "smote"}
 
 

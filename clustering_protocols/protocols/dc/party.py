@@ -1,9 +1,9 @@
-"""A party: its private map f_ij (equations 5 and 6), the self-check, and its upload.
+"""A party's role: its private map f_ij (equations 5, 6), the self-check, the upload.
 
-The self-check is the known-anchor attack: a colluding party of the column group gives its
-anchors to the analyst, who then regresses inputs of f_ij on its outputs
-and applies the regression to the reduced rows. Each party runs the attack on its own upload
-before it sends it.
+The self-check is the known-anchor attack. In this attack, a colluding party of the
+column group gives its anchors to the analyst, who regresses the inputs of f_ij on its
+outputs and applies the regression to the reduced rows. Each party runs the attack on
+its own upload before it sends anything.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from .params import DataCollaboration, DcContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedMap:
-    """A private map f_ij.
+    """A private map f_ij, fitted to the party's rows.
 
-    function: from rows (n, m) to images (n, width).
-    width: dimensions that are sent.
-    rank: dimensions of the data.
-    scale: float64 (m,); divisors of the columns before they are reduced.
+    function: maps rows (n, m) to images (n, width).
+    width: number of dimensions that are sent.
+    rank: number of dimensions of the data.
+    scale: float64 (m,); each column is divided by its entry before the reduction.
     left_out: share of the variance in dimensions that are not sent; None if the map is
         not linear.
     """
@@ -57,10 +57,10 @@ class FittedMap:
 
 
 def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
-    """Return the private map f_ij, fitted to a party's rows.
+    """Fit the private map f_ij to a party's rows.
 
-    Raises GuardRefused if a dimension must be left out and the data have only one, or if
-        the party's own transformer leaves none out or adds some.
+    Raises GuardRefused if a dimension must be left out but the data have only one, or
+    if the party's own transformer returns as many dimensions as the data have, or more.
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
@@ -106,7 +106,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     axes = axes[:, :width]
     linear = messages.KeptMap(offset=offset, scale=scale, axes=axes @ rotation)
     if params.reduction == "lpp":
-        axes, _ = np.linalg.qr(axes)  # the only axes that are not orthonormal
+        axes, _ = np.linalg.qr(axes)  # all other axes are orthonormal
     total = np.square(centred).sum() or 1.0
     explained = np.square(centred @ axes).sum()
     left_out = max(0.0, 1.0 - float(explained / total))
@@ -164,14 +164,14 @@ _CLOSE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildScore:
-    """How well the attack rebuilds rows.
+    """How well the attack reconstructs a party's rows.
 
-    largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
-        features that vary.
+    largest_r2, median_r2: share of a feature's variance that is reconstructed: the
+        largest and the median over the features that vary.
     close_rows: share of rows whose error is at most a tenth of their distance from the
         mean, in standardised units.
     close_values: share of rows whose error in one feature is at most a tenth of that
-        feature's spread, for the feature with the largest such share.
+        feature's standard deviation, for the feature with the largest such share.
     """
 
     largest_r2: float
@@ -181,19 +181,19 @@ class RebuildScore:
 
     @property
     def worst(self) -> float:
-        """Return the larger share of rows or values: one feature may be the secret."""
+        """Return the larger share: of rows, or of values of one feature."""
         return max(self.close_rows, self.close_values)
 
     @property
     def wording(self) -> str:
-        """Return the shares of rows and of values, worded for a sentence."""
+        """Return close_rows and close_values as part of a sentence."""
         return (
             f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
             f"{self.close_values:.1%}"
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return the figures with their titles, for the operator."""
+        """Return the figures with their titles, to be shown to the operator."""
         return {
             "self-check": "what an analyst with one party of your column group rebuilds",
             "  features, largest R²": self.largest_r2,
@@ -204,10 +204,10 @@ class RebuildScore:
 
 
 def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the attack's guess (n, m) of rows from their images (n, width).
+    """Run the attack: return a guess (n, m) of rows, given their images (n, width).
 
     anchors: float64 (r, m).
-    images: float64 (r, width); of the anchors, under the private map.
+    images: float64 (r, width); images of the anchors under the private map.
     rows: float64 (n, width); images of the rows.
     """
     image_mean, anchor_mean = images.mean(axis=0), anchors.mean(axis=0)
@@ -217,7 +217,7 @@ def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatA
 
 
 def score(X: FloatArray, guess: FloatArray) -> RebuildScore:
-    """Return how closely a guess (n, m) matches the rows X (n, m)."""
+    """Measure how closely a guess (n, m) matches the rows X (n, m)."""
     spread = X.std(axis=0)
     varies = spread > 0
     Z = (X - X.mean(axis=0))[:, varies] / spread[varies]
@@ -232,7 +232,9 @@ def score(X: FloatArray, guess: FloatArray) -> RebuildScore:
     )
 
 
-_LIMIT: Final = 0.5  # share above which the operator must confirm dimensions 'all'
+_LIMIT: Final = (
+    0.5  # above this share, the operator must confirm an upload with dimensions 'all'
+)
 
 
 def compare(
@@ -244,20 +246,21 @@ def compare(
 ) -> tuple[dict[str, str], str]:
     """Compare this upload with one under the other setting of ``dimensions``.
 
-    Return notes for the operator, and a question to answer before the upload, or "".
+    Returns notes for the operator, and a question that the operator must answer before
+    the upload; the question is empty if there is nothing to ask.
 
     X_anc: float64 (r, m); the anchors.
-    upload, rebuilt: the map of this upload, and the result of the attack on it.
+    upload, rebuilt: the map used for this upload, and the score of the attack on it.
     """
     params = context.session.params
     if "transformer" in context.choices:
-        return {}, ""  # the setting does not apply to the party's own transformer
+        return {}, ""  # ``dimensions`` has no effect on the party's own transformer
     attack = (
         f"an analyst with one party of your column group rebuilds {rebuilt.wording}"
     )
     if params.leaves_one_out:
         if upload.width >= upload.rank:
-            return {}, ""  # data of one dimension, whose upload the party has allowed
+            return {}, ""  # one-dimensional data, whose upload the operator has allowed
         share, linear = upload.left_out, params.reduction != "autoencoder"
         left_out = (
             "" if share is None else f", {share:.1%} of the variance of your rows"
@@ -284,7 +287,7 @@ def compare(
 def _rebuild_with_one_dimension_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> RebuildScore | None:
-    """Attack an upload with one dimension less; return None if no dimension remains."""
+    """Attack an upload with one fewer dimension; return None if none remains."""
     if len(data.columns) < anchors.LEAST_WIDTH:
         return None
     all_but_one = {"dimensions": "all_but_one"}
@@ -300,18 +303,19 @@ def _rebuild_with_one_dimension_less(
 class Projector(
     PartyRole[DataCollaboration, messages.Project, Record, messages.RowGroupLabels]
 ):
-    """One round: X̃_ij and X̃^anc_ij out, labels back.
+    """Sends the projections X̃_ij and X̃^anc_ij in a single round, and receives labels.
 
-    The operator's choices are ``transformer`` (the party's own fitted scikit-learn
-    transformer), ``allow_full_width`` and ``rebuild_limit``: the largest share of rows
-    that the self-check may rebuild within 10 %, whole or in one feature. Without a limit
-    and with ``dimensions: all``, the operator must confirm a share above one half.
+    The operator's choices are ``transformer`` (a fitted scikit-learn transformer of the
+    party's own), ``allow_full_width`` and ``rebuild_limit``. The last is the largest
+    acceptable share of rows that the self-check reconstructs to within 10 %, either
+    whole or in one feature. If no limit is set and ``dimensions`` is ``all``, the
+    operator must confirm a share above one half.
     """
 
     def reply(
         self, context: DcContext, task: messages.Project, data: DataSource
     ) -> Reply:
-        """Return the projections, rows in the row group's secret order."""
+        """Return the projections; rows are in the row group's secret order."""
         if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
@@ -356,7 +360,7 @@ class Projector(
         result: messages.RowGroupLabels,
         data: DataSource | None,
     ) -> Outcome:
-        """Return the labels in the order of the party's own rows."""
+        """Return the labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
         report = _report(context)
@@ -384,11 +388,11 @@ class Projector(
 def _label_new_rows(
     f_ij: messages.KeptMap, model: messages.RowGroupModel, data: DataSource
 ) -> Placement:
-    """Label new rows at the party: f_ij, then g_i, then distances to the centroids."""
+    """Label new rows locally: apply f_ij and g_i, and choose the nearest centroid."""
     check_width(data, len(f_ij.offset))
     Z = maths.map_rows(f_ij, data) @ model.map_matrix + model.map_offset
     squares = squared_distances(Z, model.centroids)
-    # ties go to the centroid of the lowest number, as in the session
+    # a tie goes to the lower-numbered centroid, as in the session
     return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
@@ -417,7 +421,7 @@ def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
 
 
 def _check_nearest(model: messages.RowGroupModel) -> None:
-    """Raise ProtocolFailed if a label is not that of the nearest centroid."""
+    """Raise ProtocolFailed if a row does not have the label of its nearest centroid."""
     labels = nearest(model.coordinates, model.centroids)
     for row in np.flatnonzero(labels != model.labels):
         differences = model.coordinates[row] - model.centroids

@@ -1,4 +1,4 @@
-"""Data collaboration clustering: what a session needs, shows and risks."""
+"""Data collaboration clustering: what a session requires, discloses and risks."""
 
 from __future__ import annotations
 
@@ -126,12 +126,13 @@ _GRAPH = 120  # words per row: ten neighbours, symmetrised and scaled; Lanczos v
 
 
 class DcSizes(Sizes[DataCollaboration]):
-    """Limits and costs of data collaboration."""
+    """Estimates how much a session of data collaboration uploads and holds in memory."""
 
     def upload_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the bytes of a party's projected rows and anchors.
+        """Return the size in bytes of a party's projected rows and anchors.
 
-        A leader also sends synthesised anchors to the other parties of its column group.
+        The leader of a column group also sends synthesised anchors to the other parties
+        of the group.
         """
         from . import anchors
 
@@ -143,7 +144,7 @@ class DcSizes(Sizes[DataCollaboration]):
         return WORD * words
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the bytes of the common space, the maps, and the graph if needed."""
+        """Return the bytes of the common space, the maps and any graph."""
         from . import anchors
 
         n, row_words = extent.rows, _SPACE_COPIES * extent.features
@@ -189,7 +190,7 @@ _role = roles_of(__package__)
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
-    """Parties upload projected rows and anchors once, to be clustered in a common space."""
+    """Parties upload projected rows and anchors once, to be clustered together."""
 
     title = "Data collaboration clustering"
     version = 2
@@ -227,7 +228,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     methods: ClassVar = METHODS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
-        """Refuse an alignment that does not fit, and a predictor that cannot work."""
+        """Raise if the alignment does not suit the layout, or a predictor cannot work."""
         alignment.check(params, layout)
         if not params.predictor:
             return
@@ -245,14 +246,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             raise InvalidParameters("predictor needs a linear reduction.")
 
     def may_label_new_rows(self, params: DataCollaboration) -> bool:
-        """Return whether parties receive the map that places new rows."""
+        """Return whether parties receive the map with which they label new rows."""
         return params.predictor
 
     def check_roster(self, session: DcSession) -> None:
-        """Refuse parties with one column, too few anchors, and too many clusters.
+        """Raise for a party with one column, too few anchors, or too many clusters.
 
-        Every map of one column is that column up to shift and scale. With dimensions
-        'all' a risk code says so; otherwise nobody has accepted that risk.
+        Every map of a single column is that column up to an offset and a factor. With
+        dimensions 'all' a risk code says so; otherwise nobody has accepted that risk.
         """
         from .anchors import LEAST_WIDTH, n_anchors_of
 
@@ -273,7 +274,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def cautions(
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """State how much leaving a dimension out costs parties with few columns."""
+        """Warn that leaving out a dimension costs accuracy if parties have few columns."""
         narrow = sorted({width for width in widths if 2 <= width < WIDE})
         if not narrow or not params.leaves_one_out:
             return ()
@@ -286,7 +287,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return (sentence,)
 
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the risk codes that follow from the parameters and the layout."""
         codes = ["by-design", "collusion"]
         if not params.leaves_one_out:
             codes.append("all-dimensions-are-sent")
@@ -310,20 +311,22 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ]
 
     def personal_data(self, layout: Layout) -> str:
-        """State that the upload has a line for each person."""
+        """State that the upload has one line per person."""
         return (
             "One line for each person is sent, reduced and rotated: data of single "
             "people, without names or ids."
         )
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a rigid motion for outsiders, pooled moments for parties."""
+        """Disclose rows up to a rigid motion to outsiders, moments to parties."""
         disclosures = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-        if not params.leaves_one_out:  # rounded values then show single features
+        if not params.leaves_one_out:  # then rounded values reveal single features
             disclosures |= to(Reader.OUTSIDE, Kind.VALUES)
         disclosures |= to(Reader.GROUP, Kind.LABELS)
         disclosures |= statistics.shows(layout, **_pooled_statistics(params))
-        if params.synthesises_anchors:  # from rows of the group's first party
+        if (
+            params.synthesises_anchors
+        ):  # they are made from rows of the group's first party
             disclosures |= to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
             disclosures |= to(Reader.ALL, Kind.PLACES)
@@ -332,7 +335,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return disclosures
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, statistics or anchors if needed, the upload."""
+        """Return the stages, with statistics and anchors only where needed."""
         from clustering_protocols.shared_stages import secrets
 
         from . import anchors, messages
@@ -358,7 +361,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
 
     def sizing(self) -> Sizes[DataCollaboration]:
-        """Return the limits and costs of a session."""
+        """Return the estimates of upload and memory."""
         return DcSizes()
 
 

@@ -1,6 +1,6 @@
-"""Examples of `dc`, and the same clustering of pooled rows as a reference.
+"""Pooled clustering with which sessions of `dc` are compared, and example sessions.
 
-Examples are synthetic data: three groups of rows.
+The examples use synthetic data with three groups of rows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from .params import Anchor, DataCollaboration, DcSession
 def cluster_pooled(
     params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
-    """Return labels of the session's algorithm on X, with its scaling and starts."""
+    """Cluster X with the session's algorithm, scaling and starts; return labels."""
     Z, representatives = scale(params, X), None
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = None if summary is None else summary.starts
-    if params.samples_rows(len(X)):  # starts of a trace are not among these rows
+    if params.samples_rows(
+        len(X)
+    ):  # the representatives differ from the session's, so its starts do not apply
         rng = generator(0, "dc", "pooled", "representatives")
         representatives = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
         Z, starts = representatives.V, None
@@ -56,8 +58,8 @@ def cluster_pooled(
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    'none' and 'center' return X, because centring changes no distance. 'local' takes the
-    pooled standard deviations instead of each party's own.
+    Scaling 'none' and 'center' returns X unchanged, because centring changes no
+    distance. Scaling 'local' is approximated by the pooled standard deviations.
     """
     if params.scaling in {"none", "center"}:
         return X
@@ -72,7 +74,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Return the inertia of k-means, with and without dimensions that parties leave out."""
+    """Return the inertia of k-means, with and without the dimensions left out."""
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)
@@ -83,7 +85,7 @@ def objectives(
 
 
 def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
-    """Return rows (n, m) without each party's direction of least variance."""
+    """Return rows (n, m) without the direction of least variance of each party's part."""
     begin, reduced = 0, np.empty_like(Z)
     for group in session.layout.row_groups:
         end, first = begin + session.n_rows(group[0]), 0
@@ -103,7 +105,7 @@ _WIDTH = 6
 
 
 def examples() -> Sequence[Example[DataCollaboration]]:
-    """Return examples: defaults, the paper's text, each alternative at least once."""
+    """Return the defaults, the paper's settings, and each alternative at least once."""
     lattice = Layout.lattice
     without_corner = Layout(slots=lattice(3, 2).slots[:-1])
     uniform = Anchor(kind="uniform")
@@ -149,7 +151,7 @@ def _example(
     sections: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Example[DataCollaboration]:
-    """Return an example of three clusters, with a dictionary if ranges are declared."""
+    """Return an example with three clusters, and with a dictionary if ranges are needed."""
     params = DataCollaboration(n_clusters=3, **values)
     sections = dict(sections or {})
     if params.anchor.ranges == "declared":

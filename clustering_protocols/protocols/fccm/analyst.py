@@ -25,12 +25,12 @@ Contributions = Mapping[str, Record]
 
 
 class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
-    """Runs iterations whose numbers it cannot read; the sites decide when they end."""
+    """Adds up shares that it cannot read; the sites decide when the iteration ends."""
 
     state = messages.SumsState
 
     def start(self, session: FccmSession) -> Ask | Finish:
-        """Ask for the first sums."""
+        """Ask all sites for their shares of the first sums."""
         lanes = list(range(session.params.n_init))
         state = messages.SumsState(
             number=1, lanes=lanes, telling=False, tolerances=np.empty(0)
@@ -45,7 +45,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         state: messages.SumsState,
         contributions: Contributions,
     ) -> Ask | Finish:
-        """Return the task for the next sums or for sizes, or the result."""
+        """Return the task for the next sums or for the cluster sizes, or the result."""
         if state.telling:
             return _finish_session(session, state, contributions)
         shares = all_of(messages.SiteShare, contributions)

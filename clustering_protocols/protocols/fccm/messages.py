@@ -18,12 +18,13 @@ Lanes = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100)]
 
 
 class Add(Record):
-    """Task: add your share of the next sums, given the total of the round before.
+    """Task: send your share of the next sums. Includes the total of the previous round.
 
-    lanes: lanes that the leader says are still under way; the sums are of these.
-    overflowed: lanes whose share some site could not encode in the round before; if there
-        are any, the total is empty.
-    total: of the lanes that were under way in the round before.
+    lanes: the starts that, according to the leader, have not converged; the next sums
+        are of these.
+    overflowed: lanes for which some site could not encode its share in the previous
+        round; if there are any, the total is empty.
+    total: of the lanes that were under way in the previous round.
     """
 
     kind = "add"
@@ -36,15 +37,16 @@ class Add(Record):
 
 
 class SiteShare(Record):
-    """Contribution: a site's masked share; the leader adds how far the starts have come.
+    """Contribution: a site's masked share. The leader adds how far each start has come.
 
-    overflows: lanes whose share is too large for this site to encode; if there are any,
-        its words are noise.
-    n_iterations: from the leader; number of complete iterations.
-    moved: from the leader; the largest change of an object membership in the last
+    overflows: lanes for which this site's share is too large to encode; if there are
+        any, its words are noise.
+    n_iterations: from the leader; number of completed iterations.
+    moved: from the leader; the largest change of an object's membership in the last
         iteration, over all lanes that took part in it, to two digits.
-    under_way: from the leader; lanes that have not converged. The next sums are of these
-        alone. If empty, the last complete iteration was the final one.
+    under_way: from the leader; the lanes that have not converged. The next sums cover
+        only these. If the list is empty, the last completed iteration was the final
+        one.
     """
 
     kind = "share"
@@ -60,11 +62,12 @@ class SiteShare(Record):
 
 
 class SumsState(Record):
-    """The analyst's state.
+    """The analyst's state between rounds.
 
-    number: of the sums that were asked for last; 0 once sizes are asked for.
-    lanes: lanes of these sums.
-    telling: whether sizes are asked for.
+    number: number of the latest sums that the sites were asked for; 0 once they are
+        asked for sizes.
+    lanes: the lanes of these sums.
+    telling: whether the sites are asked for sizes.
     tolerances: how far memberships moved in each iteration.
     """
 
@@ -80,18 +83,20 @@ class SumsState(Record):
 class ReportSizes(Add):
     """Task: report the sizes of the clusters.
 
-    The total is only checked: if it is noise, some site received a different total before.
+    A site only checks the total. It is noise if another site received a different total
+    in the previous round.
     """
 
     kind = "tell"
 
 
 class PublishedResult(Record):
-    """The part of a result that analyst and coordinator may read.
+    """The part of a result that the analyst and the coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to publish.
-    sizes: number of objects whose largest membership is in each of these clusters.
-    n_iterations: iterations of the best start.
+    clusters: numbers of the clusters that are large enough to be published.
+    sizes: for each of these clusters, the number of objects that have their largest
+        membership in it.
+    n_iterations: number of iterations of the best start.
     """
 
     kind = "published"
@@ -102,11 +107,11 @@ class PublishedResult(Record):
 
 
 class SizeReport(PublishedResult):
-    """Contribution: a digest of the best start and the sizes of all its clusters.
+    """Contribution: a digest of the best start, and the sizes of all its clusters.
 
-    Only the leader fills the published part, and the figures to six digits.
+    Only the leader fills in the published part, and the quality figures to six digits.
 
-    digest: HMAC-SHA256 under the row group's secret; equal at all sites.
+    digest: HMAC-SHA256 under the row group's secret; it is equal at all sites.
     """
 
     kind = "told"
@@ -118,19 +123,21 @@ class SizeReport(PublishedResult):
 
 
 class Memberships(Record):
-    """Memory: the state of a site between its share of a sum and the total.
+    """Memory: a site's state between its share of a sum and the total of that sum.
 
-    number, transcript: of this sum.
-    lanes: the A lanes, of L in all, in this sum; the others have converged.
-    repeats: how often this iteration's sum was asked for again.
-    n_iterations, moved: number of each lane's complete iterations, and how far
-        memberships moved in the last of them.
-    criteria: of each lane that may have converged (equation 1), else 0.
-    objects: U (n, L·C) after these iterations, in the order in which rows travel.
-    items: W (m, L·C), of this site.
-    weights: e_cj = exp(exponent - shift) (m, A·C), which the sum adds up.
-    shifts: (A·C,), the same at all sites; with ``site`` the logarithms of this site's own
-        normalisers, so that ``weights`` are W.
+    number, transcript: identify this sum.
+    lanes: the A lanes of this sum, out of L; the others have converged.
+    repeats: how many times the sum of this iteration was asked for again.
+    n_iterations, moved: for each lane, the number of completed iterations, and how far
+        memberships moved in the last one.
+    criteria: for each lane that may have converged, the criterion (equation 1);
+        otherwise 0.
+    objects: U (n, L·C) after these iterations; rows are in the order in which they are
+        sent.
+    items: W (m, L·C) of this site.
+    weights: e_cj = exp(exponent - shift) (m, A·C), from which the sum is computed.
+    shifts: (A·C,), the same at all sites. With normalisation ``site`` they are the
+        logarithms of this site's own normalisers, so that ``weights`` equal W.
     """
 
     kind = "memberships"
@@ -158,7 +165,7 @@ class Done(Record):
 class Summary(PublishedResult):
     """The coordinator's summary.
 
-    tolerances: how far memberships moved in each iteration, in the start in which they
+    tolerances: how far memberships moved in each iteration, for the start in which they
         moved farthest.
     """
 

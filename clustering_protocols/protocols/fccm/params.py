@@ -1,8 +1,8 @@
 """Parameters of collaborative fuzzy co-clustering, and a bound on the number of rounds.
 
-After subtracting its own share, a site reads n_init·C totals for each object in each of
-T + 1 rounds. An item of the others may be one bit, and a total has as many bits as a ring
-element, so equations and unknowns are counted in bits.
+In each of T + 1 rounds, a site that subtracts its own share learns n_init·C sums over the
+other sites' items for each object. An item of another site may be a single bit, and a sum
+has as many bits as a ring element, so equations and unknowns are counted in bits.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class CoClustering(AlignedParams):
     )
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
-        """Return which rows take part; refuse co-occurrences outside [0, r_max].
+        """Return which rows take part, and check that co-occurrences lie in [0, r_max].
 
-        Raises InvalidData for such values, and InvalidData or GuardRefused as in
-            :class:`AlignedParams`.
+        Raises InvalidData for values outside this range, and InvalidData or
+        GuardRefused as in :class:`AlignedParams`.
         """
         R = sparse_matrix(data)
         negative, large = R.data < 0, R.data > self.r_max
@@ -117,7 +117,7 @@ class CoClustering(AlignedParams):
         return super().select_rows(data, shared=shared)
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse more rounds than the number of items allows."""
+        """Raise if there are too few items for the number of rounds."""
         widths = [len(schema.names) for schema in dictionary]
         excess = explain_excess_rounds(self, self.n_clusters, widths) if widths else ""
         if excess:
@@ -139,7 +139,7 @@ FccmContext = PartyContext[CoClustering]
 
 
 def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -> str:
-    """Return why the totals of all rounds could be solved for the items; "" if not.
+    """Return why the totals of all rounds would determine the items; "" if they do not.
 
     k: number of clusters of all runs together.
     widths: number of items of each site.
@@ -161,11 +161,13 @@ def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -
 
 
 def check_weights(context: FccmContext, weights: FloatArray) -> None:
-    """Raise GuardRefused if weights (m, columns) are concentrated on few of the items."""
+    """Raise GuardRefused if the weights (m, columns) concentrate on a few items."""
     if context.session.params.small_cohorts == "allow":
         return
     shares = weights / weights.max(axis=0)
-    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)  # effective items
+    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(
+        axis=0
+    )  # effective number of items
     if spread.min(initial=np.inf) < 2 * RING_BITS:
         raise GuardRefused(
             f"A total would depend on effectively {int(spread.min())} items of this site, "

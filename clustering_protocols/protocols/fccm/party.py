@@ -1,4 +1,4 @@
-"""The party role: a site adds to the sums, and computes memberships from the totals."""
+"""A site's role: send shares of the sums, and compute memberships from the totals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .params import CoClustering, FccmContext, check_weights
 class FccmParty(
     PartyRole[CoClustering, messages.Add | messages.ReportSizes, Record, messages.Done]
 ):
-    """Adds its share of the sums, and computes memberships from the totals."""
+    """Sends shares of the sums, and computes memberships from the totals."""
 
     def reply(
         self,
@@ -33,7 +33,7 @@ class FccmParty(
         task: messages.Add | messages.ReportSizes,
         data: DataSource,
     ) -> Reply:
-        """Return the next share, or at the end the report of the clusters."""
+        """Return the share of the next sums or, at the end, the report of the clusters."""
         if isinstance(task, messages.ReportSizes):
             return _report_sizes(context, task)
         R = csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
@@ -45,10 +45,10 @@ class FccmParty(
             state = site_state.start(context, R)
         else:
             state = site_state.follow_total(context, task, R)
-        return Reply(contribution=_share(context, state, R), remember=[state])
+        return Reply(contribution=_build_share(context, state, R), remember=[state])
 
     def early_outcome(self, context: FccmContext) -> Outcome | None:
-        """Return labels and memberships once this site has reported the run's figures."""
+        """Return labels and memberships once this site has reported its final sizes."""
         if context.memory.get(Figures) is None:
             return None
         return self.conclude(context, messages.Done(), None)
@@ -56,13 +56,13 @@ class FccmParty(
     def conclude(
         self, context: FccmContext, result: messages.Done, data: DataSource | None
     ) -> Outcome:
-        """Return labels, memberships of objects and of this site's items."""
+        """Return labels, and memberships of objects and of this site's items."""
         state, params = context.recall(Memberships), context.session.params
         best = site_state.best_lane(state)
         U = site_state.lane_part(state.objects, [best], params.n_clusters)
         W = site_state.lane_part(state.items, [best], params.n_clusters)
         U = context.recall(RowOrder).restore(U)
-        sizes = _sizes(U)
+        sizes = _count_sizes(U)
         large = np.flatnonzero(sizes >= params.min_cluster_rows)
         return Outcome(
             labels=strongest(U, maths.TIE),
@@ -84,11 +84,11 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
     state, params = context.recall(Memberships), context.session.params
     if task.lanes:
         raise ProtocolFailed("The analyst asks for sizes while starts are under way.")
-    # this total is noise if another site received a different total before
+    # noise if another site received a different total in the previous round
     site_state.check_total(context, task, state)
     best = site_state.best_lane(state)
     U = site_state.lane_part(state.objects, [best], params.n_clusters)
-    sizes = _sizes(U)
+    sizes = _count_sizes(U)
     figures = Figures(
         n_clusters=int(np.count_nonzero(sizes)),
         criterion=float(state.criteria[best]),
@@ -111,11 +111,11 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
     return Reply(contribution=report, remember=[figures])
 
 
-def _sizes(U: FloatArray) -> IntArray:
+def _count_sizes(U: FloatArray) -> IntArray:
     return np.bincount(strongest(U, maths.TIE), minlength=U.shape[1])
 
 
-def _share(
+def _build_share(
     context: FccmContext, state: Memberships, R: csr_array
 ) -> messages.SiteShare:
     check_weights(context, state.weights)
@@ -126,7 +126,7 @@ def _share(
     sums = sum_encoding.encode(maths.aggregation(R, weights).reshape(-1))
     if params.is_global:
         normalisers = weights.sum(axis=0)
-    else:  # logarithms of this site's own normalisers
+    else:  # shifts are the logarithms of this site's own normalisers
         normalisers = state.shifts.reshape(-1, params.n_clusters).sum(axis=1)
     words = np.concatenate([sums, encoding.encode(normalisers)])
     masked_sum = site_state.masked_sum(context, state)

@@ -1,4 +1,4 @@
-"""Fuzzy co-clustering: what a session needs, shows and risks."""
+"""Fuzzy co-clustering: what a session requires, discloses and risks."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ _TOTALS = 6  # arrays as large as a total: the total, shares to add, and both as
 
 
 class CoClusteringSizes(Sizes[CoClustering]):
-    """Limits and costs of fuzzy co-clustering."""
+    """Estimates how much a session of fuzzy co-clustering uploads and holds in memory."""
 
     def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
-        """Return the bytes of all updates if no start converges before the last one."""
+        """Return the bytes of all updates, assuming that no start converges early."""
         from . import site_state
 
         words = site_state.n_words(params, extent.rows, params.n_init)
         return WORD * words * (params.max_iter + 1)
 
     def memory_bytes(self, params: CoClustering, extent: Extent) -> int:
-        """Return the bytes of a total and of the shares that are added up."""
+        """Return the bytes of one total, and of the shares from which it is summed."""
         from . import site_state
 
         return WORD * _TOTALS * site_state.n_words(params, extent.rows, params.n_init)
@@ -101,7 +101,7 @@ _role = roles_of(__package__)
 
 
 class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
-    """For split columns: masked sums per iteration give the pooled result of each start."""
+    """Sites with split columns compute the pooled result of each start by masked sums."""
 
     title = "Collaborative fuzzy co-clustering"
     version = 2
@@ -127,7 +127,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
 
     def check(self, params: CoClustering, layout: Layout) -> None:
-        """Refuse split rows, and fewer than three sites."""
+        """Raise if the layout splits rows, or has fewer than three sites."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
                 "fccm takes split columns: sites that hold different items of the same "
@@ -141,7 +141,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         alignment.check(params, layout)
 
     def check_roster(self, session: FccmSession) -> None:
-        """Refuse more rounds than the number of items allows."""
+        """Raise if there are too few items for the number of rounds."""
         k = sum(run.n_clusters for run in session.runs)
         widths = [session.member(slot).n_columns for slot in session.slots]
         excess = explain_excess_rounds(session.params, k, widths)
@@ -149,11 +149,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             raise ProtocolFailed(excess)
 
     def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
-        """Return the figures that need no centroids."""
+        """Return the names of the quality figures that need no centroids."""
         return frozenset({"criterion", "partition_coefficient"})
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the risk codes that follow from the parameters and the layout."""
         solvable = params.small_cohorts == "allow"
         return [
             "by-design",
@@ -175,21 +175,21 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         }
 
     def personal_data(self, layout: Layout) -> str:
-        """State that masked sums for each person are sent."""
+        """State that sites send masked sums for each person."""
         return (
             "Masked sums over your variables leave for each person; parties read "
             "the totals over all sites."
         )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums over items; without a bound on rounds they show the columns too."""
+        """Disclose sums over items; columns too, if nothing bounds the rounds."""
         disclosures = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":
             disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
         return disclosures
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, the iterations."""
+        """Return the stages: secrets, alignment, and the iterations."""
         from clustering_protocols.shared_stages import secrets
 
         from . import messages, site_state
@@ -214,7 +214,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
 
     def sizing(self) -> Sizes[CoClustering]:
-        """Return the limits and costs of a session."""
+        """Return the estimates of upload and memory."""
         return CoClusteringSizes()
 
 

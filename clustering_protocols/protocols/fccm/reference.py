@@ -1,6 +1,6 @@
-"""Examples of `fccm`, and the same clustering of the pooled matrix as a reference.
+"""Pooled co-clustering with which sessions of `fccm` are compared, and examples.
 
-Examples are synthetic data: three blocks of objects and items, with noise.
+The examples use synthetic data: three blocks of objects and items, with noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _N_INIT: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledCoclustering:
-    """The result of a pooled run: U (n, C), W (m, C), and the criterion of equation 1."""
+    """The result of a pooled run: U (n, C), W (m, C), and the criterion (equation 1)."""
 
     objects: FloatArray = field(repr=False)
     items: FloatArray = field(repr=False)
@@ -50,9 +50,10 @@ def cluster_pooled(
 def run(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> PooledCoclustering:
-    """Run FCCM (equations 2 and 3) on X (n, m), in the order in which rows travelled.
+    """Run FCCM (equations 2 and 3) on X (n, m); rows are in the session's order.
 
-    Returns the result from the start with the largest criterion, the first of equals.
+    Returns the result of the start with the largest criterion, or the first of several
+    such starts.
     """
     R = csr_array(X)
     runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
@@ -97,10 +98,10 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[CoClustering],
 ) -> Objectives | None:
-    """Compare the criterion of the session with that of the best of ten other starts.
+    """Compare the session's criterion with that of the best of ten other starts.
 
-    The criterion is maximised and above 0, so ``own`` and ``pooled`` are exchanged: a
-    ratio above 1 means a worse session here too.
+    The criterion is positive and to be maximised, so ``own`` and ``pooled`` are
+    exchanged: a ratio above 1 means a worse session here too.
     """
     state = trace.memories[trace.session.slots[0]].get(messages.Memberships)
     if state is None or not params.is_global:
@@ -153,7 +154,7 @@ def _example(
 
 
 def _draw_degrees(rng: np.random.Generator, width: int) -> FloatArray:
-    """Return degrees of co-occurrence (60, width), all different, so that rows differ."""
+    """Draw degrees of co-occurrence (60, width), all different, so that rows differ."""
     objects, items = rng.integers(3, size=60), rng.integers(3, size=width)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)
     occurs = rng.random((60, width)) < likely

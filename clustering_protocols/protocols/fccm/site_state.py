@@ -1,17 +1,17 @@
-"""The state of a site between totals: memberships, shifts, and weights of the next sums.
+"""A site's state between totals: memberships, shifts, and weights of the next sums.
 
-Σ_j exp(exponent) over all sites is the normaliser of equation 3; it may be as large as
-e^1000. So all sites subtract the same shift B_c from the exponents of a cluster, chosen so
+Σ_j exp(exponent) over all sites is the normaliser of equation 3, and may be as large as
+e^1000. So all sites subtract the same shift B_c from the exponents of a cluster, such
 that the sum neither overflows nor has too few bits. All sites know U and the totals, so
-they choose the same shifts; only lanes in which a site's own share would overflow are
-announced.
+they compute the same shifts. A site only announces the lanes in which its own share
+would overflow.
 
-Lanes are starts that share rounds and one masked vector, in which each has a block of C
-columns. Lanes under way iterate together, and a sum is repeated for all of them, with
-new shifts only for lanes that need them. A lane that has converged keeps its memberships,
-and takes no part in the next sums. The leader announces which lanes have converged,
-since exp may differ in the last digit at other sites; each site checks the announcement
-within a margin.
+A *lane* is one of several starts that share rounds and one masked vector; each lane has
+a block of C columns in it. Lanes that are under way iterate together. If a sum must be
+repeated, it is repeated for all of them, but only the lanes that need it get new
+shifts. A lane that has converged keeps its memberships, and takes no part in later
+sums. The leader announces which lanes have converged, because exp may differ in the
+last digit at other sites; each site checks the announcement, with a margin.
 """
 
 from __future__ import annotations
@@ -45,18 +45,20 @@ MAX_REPEATS: Final = 64
 
 
 def n_items(session: FccmSession) -> int:
-    """Return the number of items of all sites."""
+    """Return the number of items of all sites together."""
     return sum(session.member(slot).n_columns for slot in session.slots)
 
 
 def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
     """Return the encodings of the sums over items, and of the normalisers.
 
-    With normalisation 'site', the second encodes logarithms of normalisers, added up over
-    the clusters of a lane.
+    With normalisation 'site', the second one encodes logarithms of normalisers, which
+    are summed over the clusters of a lane.
     """
     params = session.params
-    if not params.is_global:  # weights of a site sum to 1, and no exponent is below 0
+    if (
+        not params.is_global
+    ):  # the weights of a site sum to 1, and no exponent is below 0
         sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
         exponents = session.n_rows(session.slots[0]) / params.lambda_w
         widths = np.array([session.member(slot).n_columns for slot in session.slots])
@@ -67,19 +69,19 @@ def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
 
 
 def largest_normaliser(session: FccmSession) -> float:
-    """Return the bound on Σ exp over all sites."""
+    """Return the upper bound of Σ exp over all sites."""
     return max(float(n_items(session)), HEADROOM)
 
 
 def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
-    """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci / λ_w."""
+    """Return the shifts Σ_i u_ci / λ_w (C,), with which no exponent exceeds 0."""
     params = session.params
     bound: FloatArray = U.sum(axis=0) / params.lambda_w
-    return bound * (1.0 + 1e-9)  # sites round U differently
+    return bound * (1.0 + 1e-9)  # a margin, because sites round U differently
 
 
 def coarse_lanes(session: FccmSession, Z: FloatArray) -> Mask:
-    """Return the lanes (A,) whose normalisers (A·C,) have too few bits in some cluster."""
+    """Return the lanes (A,) that have a normaliser with too few bits."""
     params = session.params
     unit = float(encodings(session)[1].unit)
     # bits for memberships within 1e-6, since sums are divided by lambda_u
@@ -90,7 +92,7 @@ def coarse_lanes(session: FccmSession, Z: FloatArray) -> Mask:
 
 
 def next_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return shifts that bring Σ exp to at most 1, from a total Z of too few bits.
+    """Return shifts that bring Σ exp to at most 1, given a total Z with too few bits.
 
     Rounding may have lost half a unit for each item and site.
     """
@@ -103,14 +105,14 @@ A = TypeVar("A", FloatArray, IntArray)
 
 
 class ItemTotals(NamedTuple):
-    """Sums over items (n, A·C), and normalisers (A·C,) or, with 'site', logarithms (A,)."""
+    """Sums over items (n, A·C), and normalisers (A·C,) or, with 'site', logs (A,)."""
 
     sums: FloatArray
     normalisers: FloatArray
 
 
 def masked_sum(context: FccmContext, state: Memberships) -> MaskedSum:
-    """Return what identifies a site's last sum, to which its masks are bound."""
+    """Describe a site's latest sum; its masks are bound to this description."""
     return MaskedSum(
         members=context.session.slots,
         name=f"sums-{state.number}",
@@ -123,7 +125,7 @@ SUMS: Final = CheckedSum(scope="row")
 
 
 def start(context: FccmContext, R: csr_array) -> Memberships:
-    """Return U(0) of every start, with the weights of the first sums."""
+    """Return the state with U(0) of every start, and the weights of the first sums."""
     session, params = context.session, context.session.params
     n_rows, width = R.shape
     lanes, k = list(range(params.n_init)), params.n_clusters
@@ -166,7 +168,7 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
         Z = total.normalisers
         repeat = coarse_lanes(session, Z) if params.is_global else np.zeros(1, bool)
         if not repeat.any():
-            # with global normalisers, Σ exp is 1 after this shift if nothing moves
+            # with global normalisers, this shift makes Σ exp equal to 1 if nothing moves
             shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
             state = _iterate(context, state, total)
             return _prepare_sums(context, state, R, shifts, repeats=0)
@@ -179,10 +181,11 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
 def check_total(
     context: FccmContext, task: messages.Add, state: Memberships
 ) -> ItemTotals | None:
-    """Return the total in a task; None if a share overflowed.
+    """Return the total that a task contains, or None if a share overflowed.
 
-    Raises ProtocolFailed if the task names lanes that are not under way, hides that a
-        share of this site overflowed, or has a total that is not the sum of shares.
+    Raises ProtocolFailed if the task names lanes that are not under way, conceals that
+    a share of this site overflowed, or contains a total that is not the sum of the
+    shares.
     """
     check_lanes(context, state, task.lanes)
     own = np.asarray(state.lanes)[overflows(context.session, state)]
@@ -195,10 +198,10 @@ def check_total(
 
 
 def overflows(session: FccmSession, state: Memberships) -> Mask:
-    """Return the lanes (A,) in which this site's own share cannot be encoded.
+    """Return the lanes (A,) in which this site's own share is too large to encode.
 
-    Each site has a part of the bound that is proportional to its items. It suffices for
-    the safe shifts, with which no weight is above 1.
+    Each site may use a part of the bound that is proportional to its number of items.
+    This suffices for the safe shifts, with which no weight exceeds 1.
     """
     if not session.params.is_global:  # weights sum to 1
         return np.zeros(len(state.lanes), dtype=bool)
@@ -292,12 +295,14 @@ def _prepare_sums(
     *,
     repeats: int,
 ) -> Memberships:
-    """Return the state with the weights from which the next sums come."""
+    """Return the state with the weights from which the next sums are computed."""
     params = context.session.params
     U = lane_part(state.objects, state.lanes, params.n_clusters)
     exponents = maths.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
-        with np.errstate(over="ignore"):  # an overflow is announced with the share
+        with np.errstate(
+            over="ignore"
+        ):  # an overflow is announced together with the share
             weights = np.exp(exponents - shifts)
         weights = np.minimum(weights, 1e300)
     else:
@@ -327,26 +332,27 @@ _ROUNDING_MARGIN: Final = 1e-9
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
-    """Return the size of a share: its ring elements, and a tag.
+    """Return the number of words of a share: ring elements and a tag.
 
-    It has a sum for each object and cluster. With normalisation 'global' a normaliser of
-    each cluster follows, with 'site' one number for each lane, which the criterion needs.
+    There is one sum for each object and cluster. Then come the normalisers, which the
+    criterion requires: one for each cluster or, with normalisation 'site', one number
+    for each lane.
     """
     n_normalisers = params.n_clusters if params.is_global else 1
     return n_lanes * (n_rows * params.n_clusters + n_normalisers) + 1
 
 
 def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
-    """Return the columns of lanes, in their order."""
+    """Return the column numbers of the given lanes, lane by lane."""
     first = np.asarray(lanes, dtype=np.int64)[:, None] * n_clusters
     return (first + np.arange(n_clusters)).reshape(-1)
 
 
 def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
-    """Return the columns of some lanes of an array (..., L·C), or the array for all lanes.
+    """Return the columns of some lanes of an array (..., L·C).
 
-    The result is in row-major order, so that sums over it have the same bits whichever
-    other lanes are under way.
+    For all lanes, this is the array itself. The result is in row-major order, so that
+    sums over it have the same bits whichever other lanes are under way.
     """
     if len(lanes) * n_clusters == array.shape[-1]:
         return array
@@ -360,9 +366,10 @@ def lanes_under_way(context: FccmContext, state: Memberships) -> list[int]:
 
 
 def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) -> None:
-    """Raise ProtocolFailed unless these are the lanes that are still under way.
+    """Raise ProtocolFailed unless the given lanes are those that have not converged.
 
-    The leader accepts only its own list; other sites allow for different rounding.
+    The leader accepts only its own list. Other sites tolerate differences that are due
+    to rounding.
     """
     params = context.session.params
     leads = context.session.slots[0] == context.slot.name
@@ -387,7 +394,10 @@ def have_converged(
     moved: FloatArray,
     margin: float = _ROUNDING_MARGIN,
 ) -> Mask:
-    """Return which lanes (A,) have converged, up to a margin for other sites' rounding."""
+    """Return which lanes (A,) have converged.
+
+    margin: tolerance for differences that are due to other sites' rounding.
+    """
     last = (n_iterations >= params.max_iter) | (moved <= params.tol + margin)
     return last & (n_iterations > 0)
 
@@ -395,14 +405,14 @@ def have_converged(
 def _resting_lanes(
     params: CoClustering, state: Memberships, margin: float = 0.0
 ) -> Mask:
-    """Return which lanes (A,) of the last sum have converged.
+    """Return which lanes (A,) of the latest sum have converged.
 
-    No lane has while a sum is repeated: only a complete iteration can end a lane.
+    While a sum is repeated none has, because only a completed iteration can end a lane.
     """
     n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
     return have_converged(params, n_iterations, moved, margin) & (state.repeats == 0)
 
 
 def best_lane(state: Memberships) -> int:
-    """Return the lane with the largest criterion; ties go to the lowest."""
+    """Return the lane with the largest criterion, or the lowest-numbered of several."""
     return int(strongest(state.criteria[None], maths.TIE)[0])

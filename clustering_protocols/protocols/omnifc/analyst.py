@@ -1,4 +1,4 @@
-"""The analyst: decodes distances from answers, block by block, and clusters the rows."""
+"""The analyst's role: decode distances block by block, and cluster the rows."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Answers = Mapping[str, WordArray]
 
 
 class DistanceDecoder:
-    """Decodes squared distances from answers, one slice of pairs at a time.
+    """Decodes the squared distances of rows from the parties' answers.
 
     slots: all slots, in the order of their share points.
-    answers: mapping of slot to uint64 (pairs,); of all slots with ``hide_segments``,
-        else of at least 2 l + 2 t - 1.
+    answers: uint64 (pairs,) for each slot; of all slots with ``hide_segments``,
+        otherwise of at least 2 l + 2 t - 1.
     bits: q.
 
     Raises ProtocolFailed if there are too few answers.
@@ -61,13 +61,15 @@ class DistanceDecoder:
         self, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
     ) -> None:
         self.params, self.slots, self.answers, self.bits = params, slots, answers, bits
-        self._weights, self._checks, self._order = _weights(params, slots, answers)
+        self._weights, self._checks, self._order = _prepare_decoding(
+            params, slots, answers
+        )
 
     def read(self, pairs: slice) -> FloatArray:
-        """Return the squared distances of a slice of pairs, 2^{-2q} D̃ (eq. 6).
+        """Return the squared distances 2^{-2q} D̃ (eq. 6) of a slice of pairs.
 
-        Raises ProtocolFailed if there are more answers than needed and they contradict
-            each other here.
+        Raises ProtocolFailed if there are more answers than needed, and they contradict
+        each other in this slice.
         """
         parts = [self.answers[slot][pairs] for slot in self._order]
         squared = np.empty(len(parts[0]))
@@ -77,17 +79,17 @@ class DistanceDecoder:
             pieces = [part[rows] for part in parts]
             total = scratch[: len(pieces[0])]
             if not _are_consistent(self._checks, pieces, total):
-                raise _contradiction(self.params, self.slots, self.answers)
+                raise _build_contradiction(self.params, self.slots, self.answers)
             total.fill(0)
             maths.add_combination(total, self._weights, pieces[: len(self._weights)])
-            field_words.to_real(total, 2.0 ** (-2 * self.bits), squared[rows])
+            field_words.write_as_real(total, 2.0 ** (-2 * self.bits), squared[rows])
         return squared
 
 
 def _are_consistent(
     checks: maths.Matrix, pieces: Sequence[WordArray], total: WordArray
 ) -> bool:
-    """Return whether all checks give zero; total is overwritten."""
+    """Return whether all checks give zero; the contents of total are overwritten."""
     for weights in checks:
         total.fill(0)
         maths.add_combination(total, weights, pieces)
@@ -97,12 +99,12 @@ def _are_consistent(
     return True
 
 
-def _weights(
+def _prepare_decoding(
     params: OmniFC, slots: Sequence[str], answers: Answers
 ) -> tuple[list[int], maths.Matrix, list[str]]:
-    """Return the decoding weights, the consistency checks, and the slots in order."""
+    """Return the weights for decoding, the consistency checks, and the ordered slots."""
     order = [slot for slot in slots if slot in answers]
-    if params.hide_segments:  # the parties have weighted their answers
+    if params.hide_segments:  # the parties have already weighted their answers
         return [1] * len(order), [], order
     n_values = maths.count_needed_values(params.segments, params.noise)
     if len(order) < n_values:
@@ -113,12 +115,13 @@ def _weights(
     return weights, maths.build_checks(points, n_values), order
 
 
-def _contradiction(
+def _build_contradiction(
     params: OmniFC, slots: Sequence[str], answers: Answers
 ) -> ProtocolFailed:
-    """Return the error, which names a party if its answer alone contradicts the others.
+    """Return the error for contradictory answers, naming the wrong party if possible.
 
-    This takes two answers more than decoding does.
+    A party is named if its answer alone contradicts all others, which takes two more
+    answers than decoding does.
     """
     n_values = maths.count_needed_values(params.segments, params.noise)
     text = "The answers contradict each other: at least one is corrupt."
@@ -136,7 +139,7 @@ def _agree_without(
     params: OmniFC, slots: Sequence[str], answers: Answers, suspect: str
 ) -> bool:
     answers = {slot: words for slot, words in answers.items() if slot != suspect}
-    _, checks, order = _weights(params, slots, answers)
+    _, checks, order = _prepare_decoding(params, slots, answers)
     parts = [answers[slot] for slot in order]
     scratch: WordArray = np.empty(len(parts[0]), dtype=np.uint64)
     return all(
@@ -146,10 +149,10 @@ def _agree_without(
 
 
 class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
-    """One round: answers in, labels out."""
+    """Receives answers in a single round, and returns labels."""
 
     def start(self, session: OmniSession) -> Ask | Finish:
-        """Ask everybody for the distances between its shares."""
+        """Ask all parties for the distances between the shares that they hold."""
         params = session.params
         n, d = limits.n_rows(session), limits.n_features(session)
         pairs, quorum = limits.answer_pairs(params, n, d), None
@@ -168,7 +171,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         state: Record,
         contributions: Mapping[str, messages.EncodedDistances],
     ) -> Ask | Finish:
-        """Return the labels of all parties' rows."""
+        """Decode and cluster; return the labels of all parties' rows."""
         params = session.params
         numbers = {answer.bits for answer in contributions.values()}
         if len(numbers) != 1:
@@ -190,7 +193,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         generators = partial(session.generator, "omnifc")
         runs = []
         for params in session.runs:
-            result = clusters(
+            result = compute_clusters(
                 params, clustering_input, generators, engine=session.engine
             )
             figures = figures_of(X, result, silhouette=silhouette)
@@ -203,7 +206,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
 def figures_of(
     X: FloatArray, result: ClusterLabels, *, silhouette: bool = True
 ) -> Figures | None:
-    """Return the figures of clusters of rows X (n, width); None if all rows are noise."""
+    """Return quality figures of clusters of X (n, width); None if all rows are noise."""
     if not (result.labels >= 0).any():
         return None
     return figures_of_rows(
@@ -263,13 +266,15 @@ Generators = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterLabels:
-    """Labels (n,) of an algorithm, and its other results.
+    """The labels (n,) that an algorithm returns, and its other results.
 
-    starts: int64 (n_init, n_clusters); row numbers; empty if the algorithm has no starts.
-    memberships: float64 (n, n_clusters); of fuzzy_cmeans.
-    n_coinciding: clusters of fuzzy_cmeans that equal a lower-numbered one, else 0.
-    eps: of dbscan, else 0.
-    n_iter, converged: of kmeans.
+    starts: int64 (n_init, n_clusters); row numbers; empty if the algorithm has no
+        starts.
+    memberships: float64 (n, n_clusters); only of fuzzy_cmeans.
+    n_coinciding: number of clusters of fuzzy_cmeans that equal a lower-numbered one,
+        else 0.
+    eps: the value that dbscan used, else 0.
+    n_iter, converged: only of kmeans.
     """
 
     labels: IntArray = field(repr=False)
@@ -285,7 +290,7 @@ class ClusterLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
-    """The input of an algorithm for any number of clusters: either rows or distances.
+    """What an algorithm takes for any number of clusters: either rows or distances.
 
     rows: float64 (n, width).
     distances: float64 (n (n - 1) / 2,); condensed.
@@ -298,10 +303,11 @@ class ClusteringInput:
 def build_clustering_input(
     params: OmniFC, squared: FloatArray | None, X: FloatArray
 ) -> ClusteringInput:
-    """Return the input of an algorithm.
+    """Return the rows or distances that the algorithm takes.
 
-    squared: float64 (n (n - 1) / 2,); condensed squared distances, which are overwritten
-        if the input is distances. If None, they are computed from X when needed.
+    squared: float64 (n (n - 1) / 2,); condensed squared distances. They are overwritten
+        if the algorithm takes distances. If None, distances are computed from X where
+        needed.
     X: float64 (n, width); rows with these distances.
     """
     takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
@@ -321,17 +327,17 @@ def build_clustering_input(
     return ClusteringInput(distances=distances)
 
 
-def clusters(
+def compute_clusters(
     params: OmniFC,
     clustering_input: ClusteringInput,
     generators: Generators,
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
 ) -> ClusterLabels:
-    """Cluster rows, or points given by their distances; return the labels.
+    """Cluster rows, or points that are given by their distances.
 
-    starts: int64 (n_init, n_clusters); row numbers; drawn if None.
-    engine: works on blocks of rows if there are many.
+    starts: int64 (n_init, n_clusters); row numbers; drawn at random if None.
+    engine: computes on blocks of rows if there are many.
     """
     X, distances = clustering_input.rows, clustering_input.distances
     if X is not None:
@@ -366,13 +372,15 @@ def clusters_of_rows(
     starts: IntArray | None,
     engine: Engine = ONE_THREAD,
 ) -> ClusterLabels:
-    """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
+    """Cluster rows X (n, width) by kmeans, fuzzy_cmeans, spectral or nmf.
 
-    nmf is k-means on the rows of W, where X ≈ W H. If there are many rows,
-    spectral clusters representatives of them.
+    nmf is k-means on the rows of W, where X ≈ W H. If there are many rows, spectral
+    clusters representatives of them.
     """
     representatives = None
-    if params.samples_rows(len(X)):  # given starts need not be representatives
+    if params.samples_rows(
+        len(X)
+    ):  # the given starts may not be among the representatives
         rows, rng = ArrayRows(X), generators("representatives")
         representatives = Representatives.draw(rows, graph_rows(len(X)), rng, engine)
         X, starts = representatives.V, None
@@ -402,7 +410,7 @@ def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
         labels = hdbscan(X, params.min_cluster_size, params.min_samples)
         return ClusterLabels(labels=labels)
     eps = params.eps or knee_of_rows(X, params.min_samples)
-    # scikit-learn takes two words of the remaining memory per pair of neighbours
+    # scikit-learn needs two words of memory for each pair of neighbours
     memory = max(0, params.memory_limit - limits.analyst_bytes(params, *X.shape))
     most_pairs = memory // (2 * WORD)
     labels = dbscan_of_rows(X, eps * _EPS_SLACK, params.min_samples, most_pairs)

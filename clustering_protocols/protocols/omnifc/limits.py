@@ -1,7 +1,7 @@
-"""Upload and memory of a session, which is refused if it exceeds the limits.
+"""How much a session uploads and holds in memory; too large sessions are refused.
 
-Numbers of parties, segments and noise come from the terms, numbers of rows and features
-from the roster.
+The numbers of parties, segments and noise segments come from the terms, and the numbers
+of rows and features from the roster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .params import OmniFC, OmniSession
 
 
 def n_rows(session: OmniSession) -> int:
-    """Return n, the number of rows of all parties."""
+    """Return n, the number of rows of all parties together."""
     return sum(session.row_counts)
 
 
@@ -27,7 +27,7 @@ def n_features(session: OmniSession) -> int:
 
 
 def width(session: OmniSession) -> int:
-    """Return the number of features of a segment, ⌈d / l⌉."""
+    """Return the number of features per segment, ⌈d / l⌉."""
     return -(-n_features(session) // session.params.segments)
 
 
@@ -40,7 +40,10 @@ PARTY_LIMIT = 3 << 30
 
 
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
-    """Return how many distances an answer has: one per pair, or about n L to landmarks."""
+    """Return the number of distances in an answer.
+
+    There is one for each pair of rows or, with landmarks, about L for each row.
+    """
     if params.distances == "all":
         return n_pairs(n)
     count = n_landmarks(n_features)
@@ -48,23 +51,24 @@ def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def upload_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return the bytes of one party's answer.
+    """Return the size in bytes of one party's answer.
 
-    For 10,000 rows of 16 features, all distances take 400 MB, those to landmarks 1.4 MB.
+    For 10,000 rows of 16 features, all distances take 400 MB, and those to landmarks
+    1.4 MB.
     """
     return WORD * answer_pairs(params, n, n_features)
 
 
 def measures_silhouette(params: OmniFC) -> bool:
-    """Return whether figures include the silhouette, whose time grows with n²."""
+    """Return whether the silhouette is computed, which takes time in proportion to n²."""
     return params.distances == "all" or params.max_rows <= _SILHOUETTE_ROWS
 
 
 def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return an upper bound on the bytes of the analyst's step, without mapped files.
+    """Return an upper bound on the memory in bytes of the analyst's step.
 
-    Distances are decoded block by block from mapped uploads, so that nothing grows with
-    the number of parties.
+    Memory-mapped files do not count. Distances are decoded block by block from mapped
+    uploads, so that nothing grows with the number of parties.
     """
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
     graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
@@ -74,7 +78,7 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def _count_condensed_arrays(params: OmniFC) -> int:
-    """Return how many condensed arrays are held beside the decoded distances.
+    """Return how many condensed arrays are in memory besides the decoded distances.
 
     A square array counts as two.
     """
@@ -84,7 +88,7 @@ def _count_condensed_arrays(params: OmniFC) -> int:
     if params.features == "distance_rows":
         count += 2  # the square matrix of distances
     if params.algorithm == "nmf":
-        count += 4  # W H, and X - W H for scikit-learn's error
+        count += 4  # W H, and X - W H, from which scikit-learn computes the error
     elif params.features == "distance_rows":
         count += 1  # distances between the rows of that matrix
     if params.algorithm == "hierarchical":
@@ -93,7 +97,7 @@ def _count_condensed_arrays(params: OmniFC) -> int:
 
 
 def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return the bytes of a party's round: its answer, twice, and its shares."""
+    """Return the memory in bytes of a party's round: its answer, twice, and its shares."""
     width = -(-n_features // params.segments)
     answer = upload_bytes(params, n, n_features)
     stripes = _STRIPES * n if params.distances == "landmarks" else 0
@@ -101,19 +105,19 @@ def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
-    """Return the largest n whose ``bytes_of(n)``, which grows with n, is within a limit."""
+    """Return the largest n with bytes_of(n) ≤ limit; bytes_of must increase with n."""
     return max(bisect_right(range(1 << 24), limit, key=bytes_of) - 1, 0)
 
 
 def rows_that_fit(params: OmniFC, n_features: int) -> int:
-    """Return the most rows for which the analyst's step stays within memory_limit."""
+    """Return the most rows that the analyst can cluster within memory_limit."""
     return most_rows(
         lambda n: analyst_bytes(params, n, n_features), params.memory_limit
     )
 
 
 class OmniFcSizes(Sizes[OmniFC]):
-    """Limits and costs of OmniFC."""
+    """Estimates how much a session of OmniFC uploads and holds in memory."""
 
     def upload_bytes(self, params: OmniFC, extent: Extent) -> int:
         """Return the bytes of a party's shares for all others, and of its answer."""
@@ -126,11 +130,11 @@ class OmniFcSizes(Sizes[OmniFC]):
         return analyst_bytes(params, extent.rows, extent.features)
 
     def most_rows(self, params: OmniFC, n_features: int) -> int:
-        """Return max_rows, or fewer if the analyst's step exceeds memory_limit."""
+        """Return max_rows, or fewer if the analyst would exceed memory_limit."""
         return min(params.max_rows, rows_that_fit(params, n_features))
 
     def beyond(self, params: OmniFC) -> str:
-        """Return how to cluster more rows: landmarks, max_rows or memory_limit."""
+        """Return a sentence on how more rows can be clustered."""
         if params.distances == "all":
             return (
                 "Distances between all rows grow with the square of their number: take "

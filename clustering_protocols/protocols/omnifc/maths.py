@@ -48,27 +48,27 @@ def n_pairs(n: int) -> int:
 
 
 def n_landmarks(n_features: int) -> int:
-    """Return L = d + 1, the fewest landmarks that span d dimensions."""
+    """Return L = d + 1, the smallest number of landmarks that span d dimensions."""
     return n_features + 1
 
 
 def quantise(rows: FloatArray, bits: int) -> WordArray:
-    """Return x̃ = round(2^q x) of non-negative rows (n, d) (eq. 1)."""
+    """Return x̃ = round(2^q x) (eq. 1) for non-negative rows x (n, d)."""
     return np.rint(rows * 2.0**bits).astype(np.uint64)
 
 
 def count_needed_values(segments: int, noise: int) -> int:
-    """Return R = 2l + 2t - 1: the values that determine a pair's polynomial."""
+    """Return R = 2l + 2t - 1, the number of values that determine a pair's polynomial."""
     return 2 * segments + 2 * noise - 1
 
 
 def data_points(count: int) -> list[int]:
-    """Return the points of segments and noise: odd numbers."""
+    """Return the points of the segments and the noise: odd numbers."""
     return [2 * index + 1 for index in range(count)]
 
 
 def share_points(count: int) -> list[int]:
-    """Return the points of the parties, in slot order: even numbers."""
+    """Return the points of the parties' shares, in the order of slots: even numbers."""
     return [2 * index for index in range(count)]
 
 
@@ -85,27 +85,29 @@ def basis(nodes: Sequence[int], point: int, p: int = P) -> list[int]:
 def build_encoding_matrix(
     segments: int, noise: int, parties: int, p: int = P
 ) -> Matrix:
-    """Return the matrix (parties × (l + t)) from segments to shares (eq. 2)."""
+    """Return the matrix (parties × (l + t)) that maps segments to shares (eq. 2)."""
     nodes = data_points(segments + noise)
     return [basis(nodes, point, p) for point in share_points(parties)]
 
 
 def build_decoding_weights(segments: int, points: Sequence[int]) -> list[int]:
-    """Return w_j = Σ_{o ≤ l} L_j(α_o), the weight of each share point's answer (eq. 5).
+    """Return the weight w_j = Σ_{o ≤ l} L_j(α_o) of each share point's answer (eq. 5).
 
-    A pair's answers are the values of a polynomial of degree 2(l + t - 1) whose values
-    at the first l data points add up to the squared distance (the paper's Theorem 1).
+    The answers for a pair are the values of a polynomial of degree 2(l + t - 1). Its
+    values at the first l data points sum to the squared distance (the paper's Theorem
+    1).
     """
     values = [basis(points, point) for point in data_points(segments)]
     return [sum(column) % P for column in zip(*values, strict=True)]
 
 
 def build_checks(points: Sequence[int], n_values: int) -> Matrix:
-    """Return rows of weights with which consistent answers add up to zero.
+    """Return rows of weights for which consistent answers sum to zero.
 
-    They are rows of the dual of the Reed-Solomon code of length N and dimension R: v_j
-    and, with two more answers than needed, v_j β_j, where v_j = 1 / Π_{k ≠ j} (β_j - β_k).
-    If only answer j is wrong, by e, they give e v_j and e v_j β_j, with the ratio β_j.
+    They are rows of the parity-check matrix of the Reed-Solomon code of length N and
+    dimension R: v_j and, with two more answers than needed, v_j β_j, where v_j = 1 /
+    Π_{k ≠ j} (β_j - β_k). If only answer j is wrong, by e, the two sums are e v_j and e
+    v_j β_j, with the ratio β_j.
     """
     v = [pow(prod(x - y for y in points if y != x), -1, P) for x in points]
     rows = min(len(points) - n_values, 2)
@@ -115,11 +117,11 @@ def build_checks(points: Sequence[int], n_values: int) -> Matrix:
     ]
 
 
-_TERMS: Final = 4  # parts that `field.add_multiples` adds in one call
+_TERMS: Final = 4  # number of parts that `field.add_multiples` adds in one call
 
 
 def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
-    """Return Σ_k weights_k parts_k mod p (size,) of parts of equal length."""
+    """Return Σ_k weights_k parts_k mod p (size,) for parts of equal length."""
     total: WordArray = np.zeros(len(parts[0]), dtype=np.uint64)
     for rows, block in blocks(total):
         add_combination(block, weights, [part[rows] for part in parts])
@@ -128,7 +130,7 @@ def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
 
 
 def blocks(total: WordArray) -> Iterator[tuple[slice, WordArray]]:
-    """Yield pieces of an array that stay in the cache while parts are added to them."""
+    """Yield pieces of an array that fit the cache while parts are added to them."""
     for begin in range(0, len(total), field.BLOCK):
         rows = slice(begin, begin + field.BLOCK)
         yield rows, total[rows]
@@ -137,7 +139,7 @@ def blocks(total: WordArray) -> Iterator[tuple[slice, WordArray]]:
 def add_combination(
     total: WordArray, weights: Sequence[int], parts: Sequence[WordArray]
 ) -> None:
-    """Add Σ_k weights_k parts_k to total, in place, without reducing it to [0, p)."""
+    """Add Σ_k weights_k parts_k to total in place, without reduction to [0, p)."""
     if all(weight == 1 for weight in weights):
         for part in parts:
             field.add(total, part)
@@ -146,12 +148,14 @@ def add_combination(
         terms = list(parts[begin : begin + _TERMS])
         padded = np.zeros(_TERMS, dtype=np.uint64)
         padded[: len(terms)] = weights[begin : begin + _TERMS]
-        terms += terms[:1] * (_TERMS - len(terms))  # padding of weight 0, in the cache
+        terms += terms[:1] * (
+            _TERMS - len(terms)
+        )  # padding with weight 0, which is in the cache
         field.add_multiples(total, padded, *terms)
 
 
-def cut(rows: WordArray, segments: int) -> list[WordArray]:
-    """Return l segments (n · width,) of rows (n, d); the last is padded with zeros."""
+def cut_into_segments(rows: WordArray, segments: int) -> list[WordArray]:
+    """Cut rows (n, d) into l segments (n · width,); zeros pad the last one."""
     n, d = rows.shape
     width = -(-d // segments)
     padded: WordArray = np.zeros((n, segments * width), dtype=np.uint64)
@@ -165,10 +169,10 @@ def cut(rows: WordArray, segments: int) -> list[WordArray]:
 def encode(
     matrix: Sequence[Sequence[int]], parts: Sequence[WordArray]
 ) -> list[WordArray]:
-    """Return each party's share z_j = f(β_j) (n · width,) of segments and noise (eq. 3).
+    """Return the shares z_j = f(β_j) (n · width,) of all parties (eq. 3).
 
     matrix: (parties × (l + t)) integers; see :func:`build_encoding_matrix`.
-    parts: the l segments and t arrays of noise, each uint64 (n · width,).
+    parts: the l segments and the t arrays of noise, each uint64 (n · width,).
     """
     return [combine(weights, parts) for weights in matrix]
 
@@ -183,21 +187,22 @@ ReadPairs = Callable[[slice], FloatArray]
 
 
 def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordArray:
-    """Return d + 1 landmarks in the units of quantised rows, as residues.
+    """Draw d + 1 landmarks, in the units of quantised rows, as residues.
 
-    They lie .45 diagonals from the middle of the box of ranges, so that no row and no
-    other landmark is farther from a landmark than the diagonal: with the precision that
-    keeps distances of rows below p, distances to landmarks stay below p too. The
-    remaining twentieth of the diagonal covers rounding. In a box of a few units the
-    landmarks lie farther away, so that rounding does not make them span fewer
-    dimensions; all distances are far below p then.
+    The landmarks lie .45 diagonals from the middle of the box of ranges, so that no row
+    and no other landmark is farther from a landmark than the diagonal. The precision
+    that keeps distances between rows below p therefore also keeps distances to
+    landmarks below p. The remaining twentieth of the diagonal leaves room for rounding.
+    In a box of only a few units the landmarks lie farther away, since otherwise
+    rounding could make them span fewer dimensions; all distances are far below p in
+    this case.
 
     ranges: float64 (d,); R_f of the scaled features.
     bits: q.
     stream: the same at all parties.
 
     Returns uint64 (d + 1, d), with the same bits on every machine: numbers are added in
-        a fixed order, and no function is used that libraries round differently.
+    a fixed order, and functions that libraries round differently are avoided.
     """
     steps = ranges * 2.0**bits
     diagonal = sqrt(_sum_in_order(np.square(steps)))
@@ -209,15 +214,16 @@ def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordAr
 
 
 def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:
-    """Return rows (n_rows, n_features) whose distances are those of the parties' rows.
+    """Return rows (n_rows, n_features) with the same distances as the parties' rows.
 
-    Distances are read in blocks of rows, so that memory never holds all of them.
+    Distances are read in blocks of rows, so that they are never all in memory.
 
-    read: returns the squared distances of a slice of pairs. The pairs are the first ones
-        in the condensed distances of landmarks followed by rows: of two landmarks, or of
-        a landmark and a row.
+    read: returns the squared distances of a slice of pairs. Pairs are numbered as the
+        first ones in the condensed distances of landmarks followed by rows: each is of
+        two landmarks, or of a landmark and a row.
 
-    Raises ProtocolFailed if the landmarks are not a regular simplex: an answer is corrupt.
+    Raises ProtocolFailed if the landmarks do not form a regular simplex, which means
+    that an answer is corrupt.
     """
     delta, begins = _read_landmark_distances(read, n_landmarks(n_features), n_rows)
     mean = delta.mean(axis=0)
@@ -235,7 +241,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
         end = min(begin + _BLOCK, n_rows)
         distances = [read(slice(first + begin, first + end)) for first in begins]
         differences = np.array(distances) - mean[:, None]
-        # not a matrix product, so that equal rows get equal bits
+        # a matrix product could give equal rows different bits
         np.einsum("ln,ld->nd", differences, inverse, out=X[begin:end])
     return X
 
@@ -243,7 +249,7 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 def _read_landmark_distances(
     read: ReadPairs, count: int, n_rows: int
 ) -> tuple[FloatArray, list[int]]:
-    """Return squared distances of landmarks (L, L), and where pairs with rows begin."""
+    """Return squared distances of landmarks (L, L), and where the pairs with rows begin."""
     delta, begins, begin = np.zeros((count, count)), [], 0
     for landmark in range(count):
         middle = begin + count - landmark - 1
@@ -254,7 +260,7 @@ def _read_landmark_distances(
 
 
 def _simplex(d: int) -> FloatArray:
-    """Return the corners (d + 1, d) of a regular simplex, at distance 1 from 0."""
+    """Return the d + 1 corners (d + 1, d) of a regular simplex, at distance 1 from 0."""
     corners = np.empty((d + 1, d))
     corners[0] = 1 / sqrt(d)
     corners[1:] = -(sqrt(d + 1) + 1) / (d * sqrt(d))
@@ -263,11 +269,11 @@ def _simplex(d: int) -> FloatArray:
 
 
 def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
-    """Return points (n, d) after a random orthogonal map.
+    """Apply a random orthogonal map to points (n, d), and return their images.
 
     The map is a product of reflections in 1, 2, … d dimensions, each of which takes the
-    first axis to a random direction x (G. W. Stewart, "The efficient generation of random
-    orthogonal matrices", 1980; Mezzadri, arXiv:math-ph/0609050, for the signs).
+    first axis to a random direction x (G. W. Stewart, "The efficient generation of
+    random orthogonal matrices", 1980; Mezzadri, arXiv:math-ph/0609050, for the signs).
     """
     points = points.copy()
     for size in range(1, points.shape[1] + 1):
@@ -284,27 +290,28 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
 def _nearly_normal_numbers(size: int, stream: KeyedStream) -> FloatArray:
     """Return numbers (size,) of mean 0: exact sums of twelve uniform 32-bit numbers."""
     words = stream.words(_SUMMANDS * size).reshape(_SUMMANDS, size) >> np.uint64(32)
-    # w + 1/2, doubled to be an integer: its mean is exactly 2^32
+    # w + 1/2, doubled to get an integer; the mean is exactly 2^32
     whole: IntArray = (2 * words + np.uint64(1)).sum(axis=0).astype(np.int64)
     return (whole - _SUMMANDS * 2**32).astype(np.float64) * 2.0**-33
 
 
 def _sum_in_order(values: FloatArray) -> Any:
-    """Return sums over the last axis, added in order, so that the bits are fixed."""
+    """Sum over the last axis in a fixed order, so that the bits are reproducible."""
     return np.cumsum(values, axis=-1)[..., -1]
 
 
 def field_distances(
     Z: WordArray, engine: Engine = ONE_THREAD, first: int | None = None
 ) -> WordArray:
-    """Return Σ_f (Z_if - Z_i'f)² mod p of pairs i < i', all or of the first rows (eq. 4).
+    """Return Σ_f (Z_if - Z_i'f)² mod p for pairs of rows i < i' (eq. 4).
 
     Z: uint64 (n, width); residues in [0, p).
-    engine: works on stripes of rows with nearly equal numbers of pairs.
-    first: i is among this many first rows; by default among all rows.
+    engine: computes on stripes of rows, which have nearly equal numbers of pairs.
+    first: only pairs whose first row i is among this many first rows; by default all
+        pairs.
 
-    Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the order
-        of :func:`scipy.spatial.distance.pdist`.
+    Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the
+    order of :func:`scipy.spatial.distance.pdist`.
     """
     n, width = Z.shape
     last = n if first is None else first
@@ -319,7 +326,7 @@ def field_distances(
 
 
 def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of stripes of whole tiles, each of about `_PAIRS` pairs."""
+    """Yield the bounds of stripes of whole tiles, each with about `_PAIRS` pairs."""
     top = 0
     while top < last:
         tiles = max(1, _PAIRS // (_ROWS * (n - top)))
@@ -329,7 +336,7 @@ def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def _stripe_distances(columns: WordArray, rows: tuple[int, int]) -> WordArray:
-    """Return the distances of pairs whose first row is in a stripe."""
+    """Return the distances of pairs whose first row lies in a stripe."""
     n, (top, bottom) = columns.shape[1], rows
     size = n_pairs(n - top) - n_pairs(n - bottom)
     distances: WordArray = np.empty(size, dtype=np.uint64)

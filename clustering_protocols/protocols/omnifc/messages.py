@@ -14,7 +14,7 @@ from .units import MAX_BITS
 
 
 class EncodeRows(Record):
-    """Task of round 1: encode your rows and send each party its shares."""
+    """Task of round 1: encode your rows, and send each party its shares."""
 
     kind = "share"
 
@@ -26,7 +26,7 @@ class SharesSent(Record):
 
 
 class RowShares(Record):
-    """Envelope: f_x(β_j) of each row x of the sender, for the party at β_j."""
+    """Envelope: shares f_x(β_j) of the sender's rows x, for the party with point β_j."""
 
     kind = "row-shares"
     reach = "hidden"
@@ -36,7 +36,7 @@ class RowShares(Record):
 
 
 class OwnShares(RowShares):
-    """Memory: the party's shares of its own rows; and q."""
+    """Memory: q, and the party's own shares of its rows."""
 
     kind = "own-shares"
 
@@ -44,7 +44,7 @@ class OwnShares(RowShares):
 
 
 class HeldShares(RowShares):
-    """Memory: the party's shares of all rows, in slot order; and q."""
+    """Memory: q, and the party's shares of all rows, in the order of slots."""
 
     kind = "held-shares"
 
@@ -60,11 +60,11 @@ class Compare(Record):
 class EncodedDistances(Record):
     """Contribution of round 2: ‖z_x - z_y‖² mod p of a party's shares, condensed.
 
-    With ``hide_segments`` they are weighted and masked, so that only the sum over all
-    parties is readable: the distances of rows. With landmarks, which precede the rows,
-    only pairs with a landmark are sent.
+    With ``hide_segments``, they are weighted and masked, so that only the sum over all
+    parties can be read: the distances of the rows. With landmarks, which precede the
+    rows, only pairs with a landmark are sent.
 
-    bits: q, equal at all parties.
+    bits: q, which is equal at all parties.
     """
 
     kind = "answer"
@@ -80,7 +80,7 @@ class EncodedDistances(Record):
 
 
 class RowGroupLabels(Record):
-    """Result for one party, in the order in which its rows travelled; -1 is noise."""
+    """Result for one party: labels in the order of its sent rows; -1 is noise."""
 
     kind = "row-group-labels"
 
@@ -89,7 +89,7 @@ class RowGroupLabels(Record):
 
 
 class RowGroupMemberships(RowGroupLabels):
-    """Result of fuzzy_cmeans: also memberships, and how many clusters coincide."""
+    """Result of fuzzy_cmeans: labels, memberships, and how many clusters coincide."""
 
     kind = "row-group-memberships"
 
@@ -101,10 +101,10 @@ class RowGroupMemberships(RowGroupLabels):
 class Summary(Record):
     """The coordinator's summary.
 
-    starts: row numbers in the stacked rows of all parties, in the order in which they
-        travelled; empty if the algorithm has no starts.
-    eps: of dbscan, else 0.
-    n_coinciding: clusters of fuzzy_cmeans that equal a lower-numbered one.
+    starts: for each start, row numbers. Rows are numbered through all parties in turn,
+        in the order in which they were sent; empty if the algorithm has no starts.
+    eps: the value that dbscan used, else 0.
+    n_coinciding: number of clusters of fuzzy_cmeans that equal a lower-numbered one.
     """
 
     kind = "summary"

@@ -178,20 +178,20 @@ class OmniFC(Params):
         return self
 
     def samples_rows(self, n_rows: int) -> bool:
-        """Return whether rows are so many that only representatives are clustered.
+        """Return whether there are too many rows to cluster each of them.
 
-        With distances 'all', memory limits the number of rows anyway.
+        With distances 'all', memory limits the number of rows before that.
         """
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
         return of_rows and graph_rows(n_rows) < n_rows
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse a scaling that does not suit prepared columns."""
+        """Raise if the scaling does not suit columns that are already prepared."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """With ranges 'declared', refuse fields without ranges, and too many bits."""
+        """With ranges 'declared', raise if fields lack ranges, or q does not fit them."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
             scale = units.build_declared_scale(self.scaling, Ranges.of(dictionary[0]))
@@ -199,20 +199,20 @@ class OmniFC(Params):
 
     @property
     def k(self) -> int:
-        """Return the number of clusters; raise ValueError for algorithms without one."""
+        """Return the number of clusters; raise ValueError if the algorithm chooses it."""
         if self.n_clusters is None:
             raise ValueError(f"{self.algorithm} has no number of clusters")
         return self.n_clusters
 
     @property
     def exponent(self) -> float:
-        """Return the exponent; call :meth:`resolve_sizes` first."""
+        """Return the exponent of fuzzy_cmeans; call :meth:`resolve_sizes` first."""
         if self.fuzziness == "auto":
             raise ValueError("call resolve_sizes before exponent")
         return self.fuzziness
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters with the exponent computed from the size of the data."""
+        """Return these parameters with the exponent that suits the size of the data."""
         if self.algorithm != "fuzzy_cmeans" or self.fuzziness != "auto":
             return self
         exponent = fuzziness.exponent_by_size(n_rows, n_columns)

@@ -1,4 +1,4 @@
-"""A party: shares of its rows to all others, then distances between the shares it holds.
+"""A party's role: share its rows, then compute distances between the shares it holds.
 
 The stage of shares:
 
@@ -6,9 +6,9 @@ The stage of shares:
 |---|---|---|
 | 1 | `share` → `shared` | `row-shares` to every other party |
 
-Answers are masked by μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): of each pair, one
-party adds the pair's stream and the other subtracts it. Anyone who sees all answers but
-knows no pair's key sees uniform residues with the right sum.
+Answers are masked by μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): for each pair of
+parties, one adds the stream that they share, and the other subtracts it. Anyone who
+sees all answers, but knows no pair's key, sees uniform residues with the correct sum.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from .params import OmniContext, OmniFC
 
 
 class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
-    """Scales, quantises and encodes its rows."""
+    """Scales, quantises and encodes its party's rows."""
 
     def reply(
         self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
-        """Send f_x(β_j) of each row x to party j in an envelope; keep this party's."""
+        """Send the shares f_x(β_j) of all rows x to each party j, and keep this party's."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
@@ -55,8 +55,8 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
         order = context.recall(RowOrder).order
         rows = scaled_rows(params, scale, data)[order]
         question = dominance.check(context, data.columns, lambda: [rows])
-        segments = maths.cut(maths.quantise(rows, bits), params.segments)
-        noise = _noise(context, segments)
+        segments = maths.cut_into_segments(maths.quantise(rows, bits), params.segments)
+        noise = _derive_noise(context, segments)
         matrix = maths.build_encoding_matrix(
             params.segments, params.noise, len(session.slots)
         )
@@ -80,7 +80,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     def receive(
         self, context: OmniContext, envelopes: Sequence[PeerMessage[messages.RowShares]]
     ) -> Sequence[Record]:
-        """Stack the shares of all rows in slot order."""
+        """Stack the shares of all parties' rows, in the order of slots."""
         session = context.session
         own = context.recall(messages.OwnShares)
         shares: dict[str, WordArray] = {context.slot.name: own.shares}
@@ -95,12 +95,14 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
         return [messages.HeldShares(shares=stacked, bits=own.bits)]
 
 
-def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
-    """Return t noise segments, which depend on the rows and not on the attempt.
+def _derive_noise(
+    context: OmniContext, segments: Sequence[WordArray]
+) -> list[WordArray]:
+    """Return t noise segments, which depend on the rows but not on the attempt.
 
-    All attempts send the same shares, so that several attempts disclose no more than one.
-    Different rows get independent noise, because shares with the same noise would differ
-    by the difference of the rows.
+    All attempts send the same shares, so that several attempts disclose no more than
+    one. Different rows get independent noise, because the shares of rows with equal
+    noise would reveal the difference of these rows.
     """
     rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
     stream = context.lasting_stream(f"noise/{rows}")
@@ -111,7 +113,7 @@ def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArra
 
 
 def _check_memory(context: OmniContext) -> None:
-    """Refuse, before shares are sent, a next round that would take too much memory."""
+    """Raise if the next round would take too much memory, before shares are sent."""
     params, session = context.session.params, context.session
     n, d = limits.n_rows(session), limits.n_features(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
@@ -129,8 +131,8 @@ def hide(
 ) -> None:
     """Replace values in [0, p) by weight · values + mask mod p, in place.
 
-    streams: for each other party, a sign (+1 if its slot is later, else -1) and the
-        stream that both parties share.
+    streams: for each other party, a sign (+1 if its slot is later, else -1), and the
+        stream that it shares with this party.
     """
     for _, block in blocks(values):
         own = block.copy()
@@ -143,14 +145,15 @@ def hide(
 
 
 class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):
-    """One round: sends w_j D^(j) + μ_j, or D^(j), and receives labels."""
+    """Sends w_j D^(j) + μ_j, or D^(j) unmasked, in a single round, and receives labels."""
 
     def reply(
         self, context: OmniContext, task: messages.Compare, data: DataSource
     ) -> Reply:
         """Return the condensed distances between this party's shares of all rows.
 
-        With landmarks, their shares come first, and only pairs with a landmark are sent.
+        With landmarks, the shares of landmarks come first, and only pairs with a
+        landmark are sent.
         """
         params = context.session.params
         memory = context.recall(messages.HeldShares)
@@ -161,7 +164,9 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         distances = maths.field_distances(shares, context.engine, first=n_first)
         if params.hide_segments:
             slots = context.session.slots
-            if len(slots) < MINIMUM_MEMBERS:  # each could subtract its own answer
+            if (
+                len(slots) < MINIMUM_MEMBERS
+            ):  # each of two parties could subtract its own answer
                 raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
             streams = context.pairwise_streams(slots, "coterie/field-mask/2")
             points = maths.share_points(len(slots))
@@ -180,7 +185,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         result: messages.RowGroupLabels,
         data: DataSource | None,
     ) -> Outcome:
-        """Return the labels in the order of the party's own rows."""
+        """Return the labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
         report: dict[str, Any] = {
@@ -208,7 +213,7 @@ def landmark_shares(context: OmniContext, bits: int) -> WordArray:
     landmarks = maths.draw_landmarks(
         ranges, bits, group_stream(context, "column", "landmarks")
     )
-    segments = maths.cut(landmarks, params.segments)
+    segments = maths.cut_into_segments(landmarks, params.segments)
     no_noise = [np.zeros_like(segments[0])] * params.noise
     matrix = maths.build_encoding_matrix(
         params.segments, params.noise, len(session.slots)
@@ -218,11 +223,11 @@ def landmark_shares(context: OmniContext, bits: int) -> WordArray:
 
 
 def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
-    """Return the scale, from the dictionary or from pooled statistics.
+    """Return the scale that follows from the dictionary or from pooled statistics.
 
-    With pooled moments, ranges are bounded by a power of two that no value's distance from
-    the mean reaches: they are at most four times too wide, which costs two binary digits
-    and discloses no value.
+    With pooled moments, each range is the smallest power of two that exceeds the
+    distance of every value from the mean. Ranges are then at most four times too wide,
+    which costs two binary digits but discloses no value.
     """
     n_features = context.session.member(context.slot.name).n_columns
     if params.scaling == "unit_norm":
@@ -250,9 +255,9 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
 def scaled_rows(params: OmniFC, scale: units.Scale, data: DataSource) -> FloatArray:
     """Return a party's scaled rows.
 
-    Raises InvalidData if a value is outside its range in the dictionary, because its
-        distances could wrap around the field, and ProtocolFailed if it is outside the
-        pooled range, which must include the values of all parties.
+    Raises InvalidData if a value lies outside the range in the dictionary, because its
+    distances could exceed the field, and ProtocolFailed if a value lies outside the
+    pooled range, which must include the values of all parties.
     """
     if params.ranges == "declared":
         Ranges(scale.minimum, scale.maximum).check(data)

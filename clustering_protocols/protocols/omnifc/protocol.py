@@ -1,4 +1,4 @@
-"""OmniFC: what a session shows and risks, and what it is good for."""
+"""OmniFC: what a session discloses and risks, and for which data it is suitable."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _role = roles_of(__package__)
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):
-    """Parties exchange shares of rows and send the analyst distances between shares."""
+    """Parties exchange shares of rows, and send the analyst distances between shares."""
 
     title = "OmniFC: distances by Lagrange coded computing"
     version = 2
@@ -130,7 +130,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
 
     def check(self, params: OmniFC, layout: Layout) -> None:
-        """Refuse numbers of parties, segments and rows that do not fit together."""
+        """Raise unless the numbers of parties, segments and rows fit together."""
         from . import limits, maths
 
         if layout.n_column_groups > 1:
@@ -160,7 +160,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             )
 
     def check_roster(self, session: OmniSession) -> None:
-        """Refuse more rows, features or clusters than the terms allow."""
+        """Raise if there are more rows, features or clusters than the terms allow."""
         from . import limits
 
         params = session.params
@@ -180,7 +180,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             raise ProtocolFailed(f"n_clusters is {k}; there are {n} rows.")
 
     def quorum(self, params: OmniFC, layout: Layout) -> int:
-        """Return how many answers suffice: all if segments are hidden."""
+        """Return how many answers suffice: all of them if segments are hidden."""
         from . import maths
 
         if params.hide_segments:
@@ -188,7 +188,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return maths.count_needed_values(params.segments, params.noise)
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the usual figures, more if fuzzy, and the silhouette if rows are few."""
+        """Return the usual figures, with fuzzy ones and the silhouette where computed."""
         from . import limits
 
         figures = set(USUAL_FIGURES)
@@ -199,7 +199,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return frozenset(figures)
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the risk codes that follow from the parameters and the layout."""
         codes = ["by-design", "collusion"]
         if not params.hide_segments:
             codes.append("analyst-learns-segments-distances")
@@ -207,14 +207,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return [*codes, session_risks.BY_DESIGN]
 
     def personal_data(self, layout: Layout) -> str:
-        """State that the analyst reads the distances between all people."""
+        """State that the analyst learns the distances between all people."""
         return (
             "The analyst reads the distances between all people: data of single "
             "people, without names or ids."
         )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a rigid motion, which show features if values are rounded."""
+        """Disclose rows up to a rigid motion; rounded values reveal features too."""
         return (
             to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
             | to(Reader.GROUP, Kind.LABELS)
@@ -222,7 +222,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, statistics if needed, shares, distances."""
+        """Return the stages: secrets, alignment, any statistics, shares, distances."""
         from clustering_protocols.shared_stages import secrets
         from clustering_protocols.shared_stages.alignment import digests
 
@@ -235,7 +235,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
-        minimum = 1 if params.hide_segments else 0  # else a late party may get no task
+        minimum = (
+            1 if params.hide_segments else 0
+        )  # otherwise a late party might get no task
         distances = Stage(
             name="distances",
             analyst=_role("analyst:Decoder"),
@@ -261,17 +263,17 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def sizing(self) -> Sizes[OmniFC]:
-        """Return the limits and costs of a session."""
+        """Return the estimates of upload and memory."""
         from .limits import OmniFcSizes
 
         return OmniFcSizes()
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
-    """Return which statistics parties pool; none if the dictionary declares the ranges.
+    """Return which statistics parties pool; none if the dictionary declares ranges.
 
-    Unscaled features need moments too, to bound their values. Only minmax pools ranges,
-    because the leader reads the ranges of each party.
+    Moments are pooled for unscaled features too, because they bound the values. Only
+    minmax pools ranges, because the leader then learns the range of each party.
     """
     pooled = params.ranges == "pooled"
     return {

@@ -1,6 +1,6 @@
-"""Examples of `omnifc`, and the same clustering of pooled rows as a reference.
+"""Pooled clustering with which sessions of `omnifc` are compared, and examples.
 
-Examples are synthetic data: three groups of rows.
+The examples use synthetic data with three groups of rows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .params import OmniFC, OmniSession
 def cluster_pooled(
     params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
 ) -> IntArray:
-    """Return labels of the session's algorithm on X, with its scaling and starts.
+    """Cluster X with the session's algorithm, scaling and starts; return labels.
 
-    Rows are clustered by their features even if ``features`` is 'distance_rows', so that
-    the comparison shows what that option loses.
+    Rows are clustered by their features even if ``features`` is 'distance_rows', so
+    that the comparison shows what this option costs.
     """
     Z = scale(params, X, None if trace is None else trace.session)
     params = params.resolve_sizes(*X.shape).model_copy(update={"features": "embedding"})
@@ -38,10 +38,10 @@ def cluster_pooled(
 
     generators = partial(generator, 0, "omnifc", "pooled")
     if params.algorithm == "nmf":
-        Z = Z - Z.min(axis=0)  # no negative numbers
+        Z = Z - Z.min(axis=0)  # nmf requires non-negative numbers
         return analyst.clusters_of_rows(params, Z, generators, starts).labels
     clustering_input = analyst.build_clustering_input(params, None, Z)
-    return analyst.clusters(params, clustering_input, generators, starts).labels
+    return analyst.compute_clusters(params, clustering_input, generators, starts).labels
 
 
 def scale(
@@ -49,7 +49,7 @@ def scale(
 ) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Without a session, the ranges of X replace the declared ones.
+    Without a session, the ranges of X stand for the declared ones.
     """
     if params.scaling == "unit_norm":
         return units.normalise_rows(X)
@@ -67,7 +67,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[OmniFC],
 ) -> Objectives | None:
-    """Return the objective of k-means, fuzzy c-means or k-medoids; else None."""
+    """Return the objective of k-means, fuzzy c-means or k-medoids, else None."""
     Z, (labels, U) = scale(params, X, trace.session), clustered
     if params.algorithm == "kmeans":
         return pooled_objectives.of_kmeans(Z, labels, params.k)
@@ -82,7 +82,7 @@ _WIDTH = 5
 
 
 def examples() -> Sequence[Example[OmniFC]]:
-    """Return examples: defaults, the paper's l = t = 2, each alternative at least once."""
+    """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
     return [
         _example(3, n_clusters=3),
         _example(7, n_clusters=3, segments=2, noise=2, algorithm="spectral"),

@@ -1,9 +1,9 @@
 """The scale that all parties share: a factor and a range of each feature, and q bits.
 
-x ≥ 0 becomes the integer x̃ = round(2^q x). A squared distance of such rows is at most
-Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one) and must stay below p, so that its
-residue is the integer itself. It is 2^{2q} times the real squared distance. (Equation 6 of
-the paper has 2^{-q}, which is right for distances that are not squared.)
+A number x ≥ 0 becomes the integer x̃ = round(2^q x). The squared distance of two such rows
+is at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one). It must stay below p, so
+that its residue is the integer itself, which is 2^{2q} times the real squared distance.
+(Equation 6 of the paper has 2^{-q}, which would be right for distances, not their squares.)
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from clustering_protocols.terms.preparation import Ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The factor and range of each feature, the same at every party.
+    """The factor and the range of each feature, which are the same at every party.
 
     factor: float64 (n_features,).
-    minimum, maximum: float64 (n_features,); of the features as given.
-    unit_norm: rows are divided by their length instead.
+    minimum, maximum: float64 (n_features,); in the original units of the features.
+    unit_norm: whether each row is divided by its length instead.
     """
 
     factor: FloatArray = field(repr=False)
@@ -40,24 +40,24 @@ class Scale:
         return (self.maximum - self.minimum) * self.factor
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Return scaled rows (n, n_features), shifted so that 0 is the least value."""
+        """Return the scaled rows (n, n_features), shifted so that the minimum is 0."""
         scaled = normalise_rows(X) if self.unit_norm else X
         return (scaled - self.minimum) * self.factor
 
 
 def normalise_rows(X: FloatArray) -> FloatArray:
-    """Return rows divided by their Euclidean length; rows of zeros stay."""
+    """Divide each row by its Euclidean length; rows of zeros are left as they are."""
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1.0)
 
 
 def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
-    """Return the factor of each feature; 1 for constant features.
+    """Return the factor of each feature, which is 1 for constant features.
 
     Features are not centred, because a shift changes no distance.
 
     spread: float64 (n_features,); standard deviations, or units of prepared columns.
-    ranges: float64 (n_features,); maximum less minimum.
+    ranges: float64 (n_features,); maximum minus minimum.
     """
     divisor = {"standard": spread, "minmax": ranges}.get(scaling)
     if divisor is None:
@@ -91,9 +91,9 @@ def largest_bits(ranges: FloatArray) -> int:
 
 
 def bits_for(bits: int | None, ranges: FloatArray) -> int:
-    """Return q: ``bits``, or the largest possible if None.
+    """Return q: the given ``bits``, or the largest q that is possible if None.
 
-    Raises InvalidParameters if q does not fit the ranges.
+    Raises InvalidParameters if q is too large for the ranges.
     """
     largest = largest_bits(ranges)
     if largest < 0:

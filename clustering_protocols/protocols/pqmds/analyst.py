@@ -1,4 +1,4 @@
-"""The analyst role: k-means on the codes of all parties, side by side."""
+"""The analyst's role: k-means on the codes of all parties, side by side."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .params import PqmdsSession, ProductQuantisation, n_codes_of
 
 
 class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
-    """One round: codes in, labels out."""
+    """Receives codes in a single round, and returns labels."""
 
     def start(self, session: PqmdsSession) -> Ask | Finish:
-        """Ask everybody for codes."""
+        """Ask all parties for the codes of their rows."""
         n_rows = session.n_rows(session.slots[0])
         return Ask.everybody(
             session,
@@ -39,7 +39,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
         state: Record,
         contributions: Mapping[str, messages.RowCodes],
     ) -> Ask | Finish:
-        """Return the labels of all rows, and for each party its part of the centres."""
+        """Cluster the codes; return labels, and to each party its part of the centres."""
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
         Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))

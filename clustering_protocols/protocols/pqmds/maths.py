@@ -1,23 +1,26 @@
-"""How a party computes its codes: scaling, a codebook per subspace, its coordinates.
+"""A party's codes: scaled features, codebooks of subspaces, coordinates of centres.
 
-Wang, Zhang, Chen number steps, not equations. Decomposition is
-:func:`.params.subspaces_of`; k-means of a subspace :func:`quantise`; one-dimensional MDS
-of its centres (the paper's Algorithm 2) :func:`coordinates`; their normalisation
-:func:`unit_range`; the codes :func:`encode`; the server's k-means :mod:`.analyst`.
+Wang, Zhang and Chen number steps instead of equations. :func:`.params.subspaces_of`
+decomposes the features, :func:`quantise` is k-means of a subspace, :func:`coordinates`
+is one-dimensional MDS of its centres (the paper's Algorithm 2), :func:`unit_range`
+normalises the coordinates, and :func:`encode` returns the codes. The server's k-means
+is in :mod:`.analyst`.
 
-Clusters of sorted values are intervals, so k-means of one feature is exact: the shortest
-path with k links from 0 to m, where the link (i, j) costs the sum of squared deviations of
-the values i … j-1 (by three prefix sums). These costs satisfy the quadrangle inequality:
+Clusters of sorted values are intervals, so k-means of a single feature can be solved
+exactly: it is the shortest path with k links from 0 to m, where the link (i, j) costs
+the sum of squared deviations of the values i … j-1 (computed from three prefix sums).
+These costs satisfy the quadrangle inequality:
 
-- with a penalty per link and the number of links left free, one pass with a queue of
-  candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
-  concave one-dimensional dynamic programming", 1990);
-- the least cost is convex in the number of links, so some penalty gives k links; if paths
-  with fewer and more links are equally short, they can be joined into one of k links
-  (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in graphs
-  with the concave Monge property", 1994).
+- If each link costs a penalty and the number of links is free, one pass with a queue of
+candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
+concave one-dimensional dynamic programming", 1990).
 
-A pass takes O(m log m), and a handful of penalties suffices.
+- The least cost is convex in the number of links, so some penalty gives k links. If
+paths with fewer and with more links are equally short, they can be joined into one with
+k links (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in
+graphs with the concave Monge property", 1994).
+
+A pass takes O(m log m) time, and a handful of penalties suffices.
 
 Several features are quantised by Lloyd's algorithm.
 """
@@ -41,7 +44,7 @@ _LANES: Final = 4  # features per pass in C, padded with zeros
 
 
 class QuantisedRows(NamedTuple):
-    """Centres (size, d), and the number (n,) of each row's centre."""
+    """Centres (size, d) of a codebook, and the number (n,) of each row's centre."""
 
     centres: FloatArray
     codes: IntArray
@@ -50,11 +53,13 @@ class QuantisedRows(NamedTuple):
 def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
     """Return a codebook of at most ``size`` centres, and the codes of the rows.
 
-    If there are at most ``size`` distinct rows, they are the centres. Otherwise, centres
-    come from k-means++ and at most :data:`MAX_ITERATIONS` iterations.
+    If there are at most ``size`` distinct rows, they are the centres. Otherwise, the
+    centres result from k-means++ and at most :data:`MAX_ITERATIONS` iterations of
+    Lloyd's algorithm.
 
     X: float64 (n, d).
-    draws: float64 (size,); uniform numbers in (0, 1), for the starts.
+    draws: float64 (size,); uniform numbers in (0, 1), which determine the initial
+        centres.
     """
     rows, weights, row_of = _distinct_rows(X)
     if len(rows) <= size:
@@ -77,8 +82,9 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
 def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return distinct rows, how often each occurs, and each row's number among them.
 
-    Rows are sorted by one combination of their features. If two different rows happen to
-    agree in it, equal rows may be counted separately, which changes no distance.
+    Rows are sorted by one linear combination of their features. If two different rows
+    happen to agree in it, equal rows may be counted separately, which changes no
+    distance.
     """
     key = X @ np.sqrt(2.0 + np.arange(X.shape[1]))
     order = np.argsort(key)
@@ -94,7 +100,7 @@ def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
 def _draw_starts(
     features: FloatArray, weights: FloatArray, draws: FloatArray, starts: IntArray
 ) -> None:
-    """Write row numbers drawn by k-means++, with one uniform number for each."""
+    """Write the numbers of rows that k-means++ draws, with one uniform number each."""
     near, share = np.full(len(weights), np.inf), weights
     for start, draw in enumerate(draws):
         cumulative = np.cumsum(share)
@@ -109,9 +115,9 @@ def _draw_starts(
 
 @in_c("codes")
 def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int:
-    """Write the number of each row's nearest centre; return whether one changed.
+    """Write the number of each row's nearest centre; return whether any has changed.
 
-    The nearest centre has the least ½|c|² - c·x.
+    The nearest centre minimises ½|c|² - c·x.
     """
     best, nearest = np.full(len(codes), np.inf), np.zeros_like(codes)
     for number, centre in enumerate(centres):
@@ -130,7 +136,7 @@ def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int
 def _move_centres(
     features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
 ) -> None:
-    """Move each centre to the mean of its rows; a centre without rows stays."""
+    """Move each centre to the mean of its rows; centres without rows stay in place."""
     counts = np.bincount(codes, weights, len(centres))
     filled = counts > 0
     for f, column in enumerate(features):
@@ -143,10 +149,10 @@ _NARROW: Final = 1 + 1e-12  # ratio of penalties that differ only by rounding
 
 
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return where the clusters with the least total inertia begin, followed by m.
+    """Return where the clusters with the least total inertia begin, and finally m.
 
     values: float64 (m,); ascending and distinct.
-    weights: float64 (m,); how often each occurs.
+    weights: float64 (m,); how often each value occurs.
     size: number of clusters; the result has ``min(size, m) + 1`` entries.
     """
     m = len(values)
@@ -179,7 +185,7 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
 
 
 def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the prefix sums (3, m + 1) of w, w x and w x², for centred values x."""
+    """Return prefix sums (3, m + 1) of w, w x and w x², where x are centred values."""
     centred = values - np.average(values, weights=weights)
     terms = weights * np.stack([np.ones_like(centred), centred, centred**2])
     return np.pad(np.cumsum(terms, axis=1), ((0, 0), (1, 0)))
@@ -187,12 +193,11 @@ def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 @in_c("path")
 def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
-    """Write the nodes of the shortest path from 0 to m with a penalty per link.
+    """Write the nodes of the shortest path from 0 to m; return its number of links.
 
-    ``candidates`` is a queue of predecessors. Each is the best for nodes from its entry of
-    ``begins`` up to the next entry: by the quadrangle inequality, a later one stays better.
-
-    Returns the number of links.
+    Each link costs ``penalty``. ``candidates`` is a queue of predecessors. Each is the
+    best one for the nodes from its entry of ``begins`` up to the next entry; by the
+    quadrangle inequality, a later candidate remains better once it is better.
     """
     m = sums.shape[1] - 1
     counts, totals, squares = sums.tolist()
@@ -246,10 +251,11 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
 
 
 def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
-    """Return a path of ``size`` links: the beginning of ``shorter``, the end of ``longer``.
+    """Join the start of one path and the end of another into one of ``size`` links.
 
-    At a link of ``longer`` that lies within a link of ``shorter``, the paths can exchange
-    their ends at no cost. At one such link, the numbers of links add up to ``size``.
+    At a link of ``longer`` that lies within a link of ``shorter``, the paths can
+    exchange their ends at no cost. At one such link, the numbers of links add up to
+    ``size``.
     """
     ahead = len(longer) - 1 - size
     shifted = longer[ahead : ahead + len(shorter)]
@@ -264,10 +270,11 @@ _ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 class EncodedRows:
     """The codes of a party's rows.
 
-    codes: float64 (n, s); the coordinates of each row's centres, subspace by subspace.
-    sizes: int64 (number of subspaces,); number of centres of each subspace.
-    bounds: float64 (s, 2); least and largest value of each coordinate among its
-        subspace's centres.
+    codes: float64 (n, s); the coordinates of the centre of each row, subspace by
+        subspace.
+    sizes: int64 (number of subspaces,); the number of centres of each subspace.
+    bounds: float64 (s, 2); minimum and maximum of each coordinate over the centres of
+        its subspace.
     """
 
     codes: FloatArray = field(repr=False)
@@ -293,10 +300,10 @@ class Codebook(NamedTuple):
 
     @property
     def bounds(self) -> FloatArray:
-        """Return least and largest value (c, 2) of each coordinate.
+        """Return the minimum and maximum (c, 2) of each coordinate.
 
-        A coordinate in which all centres are equal gets the bounds of the last one
-        before it in which they differ, so that noise hides it equally well.
+        If all centres are equal in a coordinate, it gets the bounds of the last
+        coordinate before it in which they differ, so that noise hides it equally well.
         """
         low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
         last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))
@@ -309,23 +316,24 @@ def encode(
     stream: KeyedStream,
     units: FloatArray | None = None,
 ) -> EncodedRows:
-    """Return the codes of rows X (n, m); starts of codebooks come from the stream.
+    """Return the codes of rows X (n, m).
 
-    units: float64 (m,); replace the features' standard deviations if the terms prepare
-        the columns.
+    stream: determines the initial centres of the codebooks.
+    units: float64 (m,); used instead of the standard deviations of the features if the
+        terms prepare the columns.
     """
     Z = scale_rows(params, X, units)
     books = [
-        codebook(params, Z[:, features], stream, width)
+        build_codebook(params, Z[:, features], stream, width)
         for features, width in subspaces_of(params, X.shape[1])
     ]
     return EncodedRows.of([book.coordinates[book.codes] for book in books], books)
 
 
-def codebook(
+def build_codebook(
     params: ProductQuantisation, rows: FloatArray, stream: KeyedStream, width: int
 ) -> Codebook:
-    """Return the codebook of scaled rows (n, d) of one subspace.
+    """Return the codebook for the scaled rows (n, d) of one subspace.
 
     width: number of coordinates that are sent.
     """
@@ -366,10 +374,10 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
     """Return the classical scaling (size, width) of centres (size, d).
 
     The principal coordinates √λ_i v_i of the doubly centred squared distances are the
-    projections of the centred centres on their right singular vectors, so that no matrix
-    of size × size is needed. Each vector's largest entry is made positive. Distances
-    between centres are preserved if the width is at least the rank; further coordinates
-    are zero.
+    projections of the centred centres on their right singular vectors, so that no
+    matrix of size × size is needed. Signs are chosen such that each vector's largest
+    entry is positive. Distances between centres are preserved if the width is at least
+    the rank; further coordinates are zero.
 
     weights: float64 (size,); a centre of weight w counts as w equal points.
     """
@@ -385,9 +393,10 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
 
 
 def unit_range(Z: FloatArray) -> FloatArray:
-    """Return coordinates (size, c) shifted and scaled to [0, 1].
+    """Return coordinates (size, c), shifted and scaled to [0, 1].
 
-    All coordinates of a subspace have one factor, by which the widest reaches 1.
+    All coordinates of a subspace are divided by the same factor, the range of the
+    widest.
     """
     shifted: FloatArray = Z - Z.min(axis=0)
     largest = shifted.max()

@@ -15,7 +15,7 @@ class Encode(Record):
 
 
 class RowCodes(Record):
-    """Contribution: for each row and subspace the coordinates of its centre."""
+    """Contribution: for each row and subspace, the coordinates of the nearest centre."""
 
     kind = "codes"
     meaning = (
@@ -35,9 +35,9 @@ class CodebookSizes(Record):
 
 
 class Clusters(Record):
-    """Result for one party, in the order in which rows travelled.
+    """Result for one party, in the order in which its rows were sent.
 
-    centroids: the clusters' centres, in this party's own codes.
+    centroids: centres of the clusters, restricted to this party's own codes.
     """
 
     kind = "clusters"
@@ -50,8 +50,9 @@ class Clusters(Record):
 class Summary(Record):
     """The coordinator's summary.
 
-    starts: row numbers, in the order in which rows travelled. Anyone who holds pooled
-        data in that order can start k-means from the same rows.
+    starts: for each start, the numbers of the rows that were its initial centroids, in
+        the order in which rows were sent. Anyone who holds the pooled data in that
+        order can start k-means from the same rows.
     """
 
     kind = "summary"

@@ -22,7 +22,7 @@ from clustering_protocols.terms.schema import Schema
 
 
 class Privacy(Params):
-    """Noise on the codes, and the budget of each person for the whole session."""
+    """The noise on the codes, and the privacy budget of each person for the session."""
 
     mechanism: Literal["none", "laplace", "gaussian"] = Field(
         default="none",
@@ -106,9 +106,9 @@ class ProductQuantisation(AlignedParams):
         return self
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other scalings, and imputed values if there is noise.
+        """Raise for any other scaling, and for imputed values if noise is added.
 
-        The noise does not protect the pooled figures that are imputed.
+        The noise does not protect the pooled statistics that are imputed.
         """
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
@@ -121,14 +121,14 @@ class ProductQuantisation(AlignedParams):
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if noise is added: ranges of rows show rows."""
+        """Raise if noise is added but fields lack ranges, which rows would have to show."""
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_bounded(dictionary, option, wide=True)
 
     @property
     def n_coordinates(self) -> int:
-        """Return how many coordinates of a subspace are sent."""
+        """Return how many coordinates are sent for each subspace."""
         default = 2 if self.privacy.mechanism == "none" else 1
         return self.coordinates or min(default, self.sub_dim)
 
@@ -145,15 +145,15 @@ PqmdsContext = PartyContext[ProductQuantisation]
 def subspaces_of(
     params: ProductQuantisation, n_features: int
 ) -> list[tuple[slice, int]]:
-    """Return the features of each subspace, in order, and how many coordinates it sends.
+    """Return the features of each subspace, in order, and its number of coordinates.
 
-    The last subspace may have fewer features, which the paper pads with zeros; but a
-    single remaining feature joins the subspace before, because its own codes would show
-    it. Such a subspace has one more coordinate if all are sent.
+    The last subspace may have fewer features; the paper pads it with zeros. A single
+    remaining feature joins the previous subspace instead, because codes of its own
+    would reveal it. This subspace has one more coordinate if all are sent.
 
-    The result follows only from the terms and the number of features, so that the analyst
-    knows it. If the centres of a subspace span fewer dimensions, the other coordinates
-    are zeros.
+    The result depends only on the terms and the number of features, so that the analyst
+    knows it too. If the centres of a subspace span fewer dimensions, the other
+    coordinates are zeros.
     """
     sub_dim, n_coordinates = params.sub_dim, params.n_coordinates
     begins = list(range(0, n_features, sub_dim))
@@ -171,7 +171,7 @@ def subspaces_of(
 
 
 def n_codes_of(session: PqmdsSession) -> dict[str, int]:
-    """Return how many codes each slot sends for a row."""
+    """Return the number of codes that each slot sends for one row."""
     return {
         slot: sum(
             width

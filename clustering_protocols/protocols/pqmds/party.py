@@ -1,12 +1,14 @@
-"""A party: quantises its rows, attacks its own codes, sends coordinates.
+"""A party's role: quantise its rows, attack its own codes, and send coordinates.
 
-With one coordinate the attacker knows how each feature is distributed, and matches
-frequencies: it sorts the codes of a subspace, and gives each the value at the same rank in
-a public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs the attack
-on its own upload with its own rows as the sample, which is the best sample possible.
+With one coordinate, the attacker knows how each feature is distributed, and matches
+    frequencies: it sorts the codes of a subspace, and assigns to each the value of the
+    same rank in a public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The
+    party runs the attack on its own upload, with its own rows as the best possible
+    sample.
 
-With several coordinates the attacker knows some rows, and regresses each feature on the
-codes of its subspace by least squares. The party fits the regression to all of its rows.
+With several coordinates, the attacker knows some rows, and regresses each feature on
+the codes of its subspace by least squares. The party fits the regression to all of its
+rows.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ _FEW_ROWS: Final = 20  # rows per centre; with fewer, cells hold a handful of pe
 def compute_recovery(
     X: FloatArray, codes: FloatArray, subspaces: Sequence[tuple[slice, int]]
 ) -> FloatArray:
-    """Return the attack's R² for each feature that varies.
+    """Return the R² of the attack for each feature that varies.
 
     X: float64 (n, m).
     codes: float64 (n, s).
-    subspaces: the features of each, and its number of columns of codes.
+    subspaces: for each subspace, its features and its number of columns of codes.
     """
     step = -(-len(X) // _SAMPLE)
     X, codes = X[::step], codes[::step]
@@ -66,7 +68,7 @@ def _linear_r2(values: FloatArray, codes: FloatArray) -> float:
 
 
 def _rank_r2(values: FloatArray, code: FloatArray) -> float:
-    """Return R² of values (n,) guessed from the ranks of codes (n,)."""
+    """Return R² of values (n,) that are guessed from the ranks of codes (n,)."""
     _, inverse, counts = np.unique(code, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(code)
     error = values - np.quantile(values, ranks)[inverse]
@@ -79,9 +81,9 @@ def notes(
     largest_codebook: int,
     n_rows: int,
 ) -> dict[str, Any]:
-    """Return the figures and warnings of the self-check for the operator.
+    """Return the figures and warnings of the self-check, for the operator.
 
-    recoveries: float64 (number of features that vary,); R² of each.
+    recoveries: float64 (number of features that vary,); R² of each feature.
     """
     several = params.n_coordinates > 1
     lines: dict[str, Any] = {
@@ -120,12 +122,12 @@ _NEW_ROWS = (
 class Encoder(
     PartyRole[ProductQuantisation, messages.Encode, Record, messages.Clusters]
 ):
-    """One round: sends codes, receives labels and the clusters' centres in its codes."""
+    """Sends codes in a single round; receives labels, and centres in its own codes."""
 
     def reply(
         self, context: PqmdsContext, task: messages.Encode, data: DataSource
     ) -> Reply:
-        """Return the codes, rows in the row group's secret order."""
+        """Return the codes; rows are in the row group's secret order."""
         if context.memory.get(messages.CodebookSizes) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
@@ -161,7 +163,7 @@ class Encoder(
     def conclude(
         self, context: PqmdsContext, result: messages.Clusters, data: DataSource | None
     ) -> Outcome:
-        """Return the labels in the order of the party's own rows."""
+        """Return the labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         sizes = context.recall(messages.CodebookSizes).sizes
         width = n_codes_of(context.session)[context.slot.name]
@@ -182,10 +184,11 @@ class Encoder(
 def _build_question(
     context: PqmdsContext, subspaces: Sequence[tuple[slice, int]]
 ) -> str:
-    """Return the question about subspaces with the columns of a single field, or "".
+    """Return a question about subspaces that consist of one field, or "".
 
-    Levels of a category are exposed: rows with the same code have the same level. No
-    question is needed with noise, or with sub_dim 1, whose terms list that risk.
+    The levels of a category are exposed in this case: rows with the same code have the
+        same level. Nothing is asked if there is noise, or if sub_dim is 1, because then
+        the terms list this risk.
     """
     params = context.session.params
     plan = context.session.terms.plan(context.slot.name)
@@ -206,9 +209,9 @@ def _build_question(
 def _encode_rows(
     context: PqmdsContext, X: FloatArray
 ) -> tuple[EncodedRows, FloatArray]:
-    """Return the encoded rows, and the codes (n, s) to send."""
+    """Return the encoded rows, and the codes (n, s) that are sent."""
     params = context.session.params
-    # the same codebook in every attempt: two would intersect in smaller cells
+    # the same codebook in every attempt: cells of two codebooks intersect in smaller ones
     stream = context.lasting_stream("codebooks")
     session, slot = context.session, context.slot.name
     if params.privacy.mechanism == "none":
@@ -216,13 +219,13 @@ def _encode_rows(
         encoded = maths.encode(params, X, stream, units)
         return encoded, encoded.codes
     ranges = session.bounds(slot)
-    units = session.units(slot, release.spread(ranges))
+    units = session.units(slot, release.uniform_spread(ranges))
     encoded = release.encode(params, ranges, X, stream, units)
     return encoded, release.release(context, encoded)
 
 
 def _privacy_notes(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
-    """Return the budget and this party's part of it, for the operator."""
+    """Return the privacy budget and this party's part of it, for the operator."""
     if privacy.mechanism == "none":
         return {}
     spent = release.own_share(context, privacy)

@@ -1,4 +1,4 @@
-"""Product quantisation: what a session needs, shows and risks."""
+"""Product quantisation: what a session requires, discloses and risks."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ _ROW_WORDS = 12
 
 
 class PqmdsSizes(Sizes[ProductQuantisation]):
-    """Limits and costs of product quantisation."""
+    """Estimates how much a session of product quantisation uploads and holds in memory."""
 
     def upload_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
-        """Return the bytes of the codes of all rows."""
+        """Return the size in bytes of the codes of all rows."""
         return WORD * extent.rows * _count_codes(params, extent)
 
     def memory_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
-        """Return the bytes of the codes of all parties side by side."""
+        """Return the bytes of the codes of all parties, side by side."""
         n, space = extent.rows, _count_codes(params, extent) * extent.parties
         return (
             WORD * n * (fit_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
@@ -123,7 +123,9 @@ METHODS = (
 )
 
 
-_LARGEST_DEVIATION = 0.5  # the most that numbers within a range of 1 can have
+_LARGEST_DEVIATION = (
+    0.5  # the largest standard deviation of numbers within a range of 1
+)
 
 _role = roles_of(__package__)
 
@@ -152,7 +154,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     methods: ClassVar = METHODS
 
     def check(self, params: ProductQuantisation, layout: Layout) -> None:
-        """Refuse split rows."""
+        """Raise if the layout splits rows."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
                 "pqmds takes split columns: the codes of two parties with different "
@@ -161,7 +163,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         alignment.check(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
-        """Refuse more clusters than rows."""
+        """Raise if there are more clusters than rows."""
         n_rows, k = session.n_rows(session.slots[0]), session.params.n_clusters
         if k > n_rows:
             raise ProtocolFailed(f"n_clusters is {k}; there are {n_rows} rows.")
@@ -169,7 +171,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def cautions(
         self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Warn if the noise deviates by more than half the range of the codes."""
+        """Warn if the noise's standard deviation exceeds half the range of the codes."""
         if params.privacy.mechanism == "none":
             return ()
         n_codes = sum(
@@ -188,7 +190,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         return (sentence,)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the risk codes that follow from the parameters and the layout."""
         codes = ["by-design"]
         if len(layout.slots) > 1:
             codes.append("collusion")
@@ -205,7 +207,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         ]
 
     def personal_data(self, layout: Layout) -> str:
-        """State that a few numbers are sent for each person."""
+        """State that a party sends a few numbers for each person."""
         return (
             "A few numbers for each person are sent, rounded to codes: data of single "
             "people, without names or ids."
@@ -214,14 +216,14 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def shows(
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
-        """Return codes for outsiders; several coordinates of a subspace show its rows."""
+        """Disclose codes to outsiders; several coordinates per subspace reveal rows."""
         disclosures = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
         if params.n_coordinates > 1:
             disclosures |= to(Reader.OUTSIDE, Kind.GEOMETRY)
         return disclosures | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, the upload."""
+        """Return the stages: secrets, alignment, and the upload."""
         from clustering_protocols.shared_stages import secrets
 
         from . import messages
@@ -240,7 +242,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         )
 
     def sizing(self) -> Sizes[ProductQuantisation]:
-        """Return the limits and costs of a session."""
+        """Return the estimates of upload and memory."""
         return PqmdsSizes()
 
 

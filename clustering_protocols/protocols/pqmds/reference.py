@@ -1,6 +1,7 @@
-"""Examples of `pqmds`, and k-means of pooled rows as a reference.
+"""K-means of pooled rows with which sessions of `pqmds` are compared, and examples.
 
-Examples are synthetic data: three groups of rows, features of different units.
+The examples use synthetic data: three groups of rows, and features with different
+    units.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .params import Privacy, ProductQuantisation
 def cluster_pooled(
     params: ProductQuantisation, X: FloatArray, trace: Trace[ProductQuantisation] | None
 ) -> IntArray:
-    """Return labels of k-means on X, in units of ``scaling``, from the session's starts.
+    """Run k-means on X, in units of ``scaling``, from the session's starts.
 
-    ``normalise`` is ignored: distances that `minmax` changes count as a loss.
+    ``normalise`` is ignored, so that changes of distances by `minmax` count as a loss.
     """
     Z = maths.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
@@ -59,7 +60,7 @@ _FARTHEST = 40.0
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
-    """Return examples: defaults, the paper's setting, each alternative at least once."""
+    """Return the defaults, the paper's setting, and each alternative at least once."""
     X = _draw_rows(np.random.default_rng(0))
     gaussian = Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5)
     return [
@@ -72,7 +73,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         _example(X, 6, privacy=Privacy(mechanism="laplace", epsilon=300.0)),
         _example(X, 1, privacy=gaussian),
         _example(X, 2, coordinates=2, codebook_size=16, normalise="minmax"),
-        # all coordinates, more than three centres span, also of a fifth feature
+        # all coordinates, also of a fifth feature; more than three centres can span
         _example(
             X,
             3,
@@ -107,7 +108,7 @@ def _example(
 
 
 def _prepared_example(X: FloatArray) -> Example[ProductQuantisation]:
-    """Return an example with noise on columns from levels, logarithms and weights."""
+    """Return an example with noise on columns made from levels, logarithms and weights."""
     fields = X[:, :3].copy()
     fields[:, 0] = np.searchsorted(np.quantile(X[:, 0], [1 / 3, 2 / 3]), X[:, 0])
     fields[:, 1] = np.abs(X[:, 1])

@@ -1,14 +1,15 @@
-"""Differential privacy of all that a party uploads of its rows.
+"""Differential privacy of everything that a party uploads about its rows.
 
-Two tables that differ in the row of one person, with the same ids, give uploads that
-cannot be told apart beyond the budget. Every code of a person spends a share: codes of
-all coordinates, subspaces and parties are about the same people and add up; those of
-different people do not.
+Two tables that have the same ids and differ in the row of one person give uploads that
+cannot be told apart beyond the budget. Every code of a person spends a share of the
+budget. The shares of all coordinates, subspaces and parties add up, because these codes
+are about the same people; codes of different people do not add up.
 
-A person's row may change only that person's codes. A codebook, a mean, a spread or a range
-computed from the rows would change everybody's. So features are clipped to the ranges of
-the data dictionary and scaled by these, and codebooks are computed from rows that the
-party's own stream draws uniformly from the ranges.
+A person's row may only change the codes of that person. A codebook, mean, standard
+deviation or range that was computed from the rows would change everybody's codes. So
+features are clipped to the ranges of the data dictionary and scaled by these, and
+codebooks are computed from rows that the party's own stream draws uniformly from the
+ranges.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.budget import (
     Mechanism,
     PrivacyCost,
-    noise,
+    draw_noise,
     noise_scale,
 )
 from clustering_protocols.terms.preparation import Ranges
@@ -32,10 +33,12 @@ from . import maths
 from .maths import EncodedRows
 from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
-_ROWS_PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
+_ROWS_PER_CENTRE: Final = (
+    16  # number of rows that are drawn for each centre of a codebook
+)
 
 
-def spread(ranges: Ranges) -> FloatArray:
+def uniform_spread(ranges: Ranges) -> FloatArray:
     """Return the standard deviations (m,) of uniform values within the ranges."""
     deviations: FloatArray = (ranges.high - ranges.low) / np.sqrt(12)
     return deviations
@@ -50,15 +53,16 @@ def encode(
 ) -> EncodedRows:
     """Return the codes of rows X (n, m), clipped to the ranges.
 
-    A row's codes depend on ranges, units, stream and that row; everything else in the
-    result depends on no row.
+    The codes of a row depend on the ranges, the units, the stream and that row.
+    Everything else in the result does not depend on any row.
 
-    units: float64 (m,); replace the spreads of the ranges if the terms prepare columns.
+    units: float64 (m,); used instead of the standard deviations within the ranges if
+        the terms prepare columns.
     """
     low, high, rows = ranges.low, ranges.high, np.clip(X, ranges.low, ranges.high)
     if params.scaling != "none":
         middle = (ranges.low + ranges.high) / 2
-        divisor = spread(ranges) if units is None else units
+        divisor = uniform_spread(ranges) if units is None else units
         low, high, rows = ((values - middle) / divisor for values in (low, high, rows))
     n_samples = _ROWS_PER_CENTRE * params.codebook_size
     books, codes = [], []
@@ -66,17 +70,19 @@ def encode(
         size = features.stop - features.start
         sample = stream.uniform(n_samples * size).reshape(n_samples, size)
         sample = low[features] + sample * (high[features] - low[features])
-        book = maths.codebook(params, sample, stream, width)
+        book = maths.build_codebook(params, sample, stream, width)
         books.append(book)
         codes.append(book.coordinates[nearest(rows[:, features], book.centres)])
     return EncodedRows.of(codes, books)
 
 
-_STEPS: Final = 1024  # steps in the range of a codebook, to which codes are rounded
+_STEPS: Final = (
+    1024  # number of steps per range of a codebook; codes are rounded to these
+)
 
 
 def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
-    """Return codes (n, s) with the noise of the terms."""
+    """Return the codes (n, s) with the noise that the terms require."""
     privacy = context.session.params.privacy
     n_codes = sum(n_codes_of(context.session).values())
     share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
@@ -88,14 +94,14 @@ def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     noisy = np.empty_like(encoded.codes)
     columns = zip(encoded.codes.T, encoded.bounds, strict=True)
     for number, (column, (low, high)) in enumerate(columns):
-        steps = noise(mechanism, stream, scale, len(column))
+        steps = draw_noise(mechanism, stream, scale, len(column))
         step = (high - low) / _STEPS
         noisy[:, number] = low + step * (np.rint((column - low) / step) + steps)
     return noisy
 
 
 def own_share(context: PqmdsContext, privacy: Privacy) -> PrivacyCost:
-    """Return the share of this party's codes in the budget of a session."""
+    """Return the part of the session's budget that this party's codes spend."""
     n_codes = n_codes_of(context.session)
     share = n_codes[context.slot.name] / sum(n_codes.values())
     return PrivacyCost(privacy.epsilon * share, privacy.delta * share)

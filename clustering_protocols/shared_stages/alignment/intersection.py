@@ -60,7 +60,7 @@ from clustering_protocols.secrecy.ristretto import (
     N_BYTES,
     RistrettoAsker,
     RistrettoKey,
-    hash_each,
+    hash_with_prefix,
 )
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
@@ -504,7 +504,7 @@ def make_tokens(
     prefix = sha256(length_prefixed("coterie/token/1", context))
     # values have a fixed length
     texts = (value + name for name, value in zip(ids, values, strict=True))
-    tokens = list(hash_each(prefix, texts))
+    tokens = list(hash_with_prefix(prefix, texts))
     order = np.argsort(np.array(tokens), kind="stable").astype(np.int64)
     flat = np.frombuffer(b"".join(tokens), np.uint8)
     return SortedTokens(flat.reshape(-1, TOKEN_BYTES)[order], order)

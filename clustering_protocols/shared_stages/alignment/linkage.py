@@ -56,7 +56,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.ristretto import JointMask, hash_each
+from clustering_protocols.secrecy.ristretto import JointMask, hash_with_prefix
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
     check_overlap,
@@ -473,7 +473,7 @@ def _drop_points(masked: MaskedKeys) -> MaskedKeys:
 def hash_points(context: bytes, points: ByteArray) -> ByteArray:
     """Return the SHA-256 of each point, as nobody can mask a hash further."""
     flat = points.reshape(-1, points.shape[-1])
-    digests = hash_each(sha256(context), map(bytes, flat))
+    digests = hash_with_prefix(sha256(context), map(bytes, flat))
     tokens = np.frombuffer(b"".join(digests), np.uint8)
     return tokens.reshape(*points.shape[:2], TOKEN_BYTES)
 

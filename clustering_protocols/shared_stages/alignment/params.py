@@ -238,7 +238,7 @@ class AlignedParams(Params):
                 alignment.match(data)
             else:
                 alignment.identify(data)
-            ristretto.sodium()
+            ristretto.load_sodium()
             return None
         else:
             own = alignment.identify(data)

@@ -25,7 +25,7 @@ def stream(*labels: int) -> KeyedStream:
 def shares(
     rows: Words, segments: int, noise: int, parties: int, source: KeyedStream
 ) -> list[Words]:
-    parts = maths.cut(rows, segments)
+    parts = maths.cut_into_segments(rows, segments)
     parts += [field.draw(source, len(parts[0])) for _ in range(noise)]
     matrix = maths.build_encoding_matrix(segments, noise, parties)
     return [share.reshape(len(rows), -1) for share in maths.encode(matrix, parts)]
@@ -90,7 +90,7 @@ def assert_step_fits_memory(
         squared, rows = read(X[:n])
         seen = analyst.build_clustering_input(params, squared, rows)
         rng = np.random.default_rng(1)
-        analyst.figures_of(rows, analyst.clusters(params, seen, lambda _: rng))
+        analyst.figures_of(rows, analyst.compute_clusters(params, seen, lambda _: rng))
 
     step(60)  # what is compiled or imported once does not count
     peak = peak_bytes(lambda: step(len(X)))

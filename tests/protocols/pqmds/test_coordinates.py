@@ -41,7 +41,7 @@ def test_all_coordinates_keep_the_distances_between_centres(
 ) -> None:
     rows = RNG.normal(size=(300, d)) * np.arange(1, d + 1) + 10
     params = several(d, d, codebook_size=size, weights=weights)
-    book = maths.codebook(params, rows, stream(), d)
+    book = maths.build_codebook(params, rows, stream(), d)
     assert book.coordinates.shape == (size, d)
     np.testing.assert_allclose(
         pdist(book.coordinates), pdist(book.centres), rtol=0, atol=1e-12
@@ -68,9 +68,9 @@ def test_what_centres_do_not_span_is_zero(far: float) -> None:
 def test_minmax_scales_a_subspace_by_one_factor() -> None:
     rows = RNG.normal(size=(400, 2)) * [1.0, 7.0]
     kept = several(2, 2, codebook_size=32, scaling="none")
-    given = maths.codebook(kept, rows, stream(), 2)
+    given = maths.build_codebook(kept, rows, stream(), 2)
     minmax = kept.model_copy(update={"normalise": "minmax"})
-    found = maths.codebook(minmax, rows, stream(), 2).coordinates
+    found = maths.build_codebook(minmax, rows, stream(), 2).coordinates
     assert found.min(axis=0).tolist() == [0.0, 0.0]
     assert found.max() == 1.0
     ratios = pdist(found) / pdist(given.centres)

@@ -95,8 +95,10 @@ def test_a_number_alone_is_as_noisy_as_one_of_many(
 def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
     found = []
     for half in ("choose", "measure"):
-        near = budget.noise(mechanism, stream(f"{half} a"), scale, SAMPLES)
-        far = SENSITIVITY + budget.noise(mechanism, stream(f"{half} b"), scale, SAMPLES)
+        near = budget.draw_noise(mechanism, stream(f"{half} a"), scale, SAMPLES)
+        far = SENSITIVITY + budget.draw_noise(
+            mechanism, stream(f"{half} b"), scale, SAMPLES
+        )
         events = np.arange(-40, 41)
         found.append(
             [(np.count_nonzero(far >= x), np.count_nonzero(near >= x)) for x in events]

@@ -56,4 +56,4 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, "rbcl", None)
     said = r"library 'rbcl': pip install 'coterie\[psi\]'"
     with pytest.raises(GuardRefused, match=said):
-        ristretto.sodium()
+        ristretto.load_sodium()

@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
+from clustering_protocols.secrecy.keys import PartyKeys, compute_mark, safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
@@ -75,7 +75,7 @@ def both(slots: dict[str, str]) -> bytes:
 
 def resigned(line: Member, who: Institution, terms: bytes = TERMS) -> Member:
     written = roster_entries._build_entry_bytes("s", digest(terms), line.line)
-    update = {"mark": mark(SECRET, written), "signature": who.sign(written)}
+    update = {"mark": compute_mark(SECRET, written), "signature": who.sign(written)}
     return line.model_copy(update=update)
 
 
@@ -98,7 +98,7 @@ def test_the_secret_does_not_allow_a_change_of_signed_lines(
     """The analyst together with one party, or with the coordinator."""
     line = ROSTER["r2c1"].model_copy(update=update)
     written = roster_entries._build_entry_bytes("s", digest(TERMS), line.line)
-    marked = line.model_copy(update={"mark": mark(SECRET, written)})
+    marked = line.model_copy(update={"mark": compute_mark(SECRET, written)})
     with pytest.raises(KeyNotAuthentic, match="'r2c1' is not what its institution"):
         check(agreement(r2c1=marked))
 
