@@ -1,4 +1,4 @@
-"""A caller's own mail addresses over HTTP."""
+"""HTTP endpoints for the mail addresses to which a caller wants notices about a session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ router = APIRouter(
 
 
 class ReceiverWrite(Form):
-    """An address for notices."""
+    """The mail address to which to send notices."""
 
     address: str = Field(
         min_length=3, max_length=MAX_ADDRESS, description="A mail address."
@@ -43,7 +43,7 @@ def post_receiver(
     caller: CallerDep,
     service: ServiceDep,
 ) -> ReceiverAdded:
-    """Add an address for notices; adding it again gives it a new id."""
+    """Add an address for notices. Adding it again replaces it under a new id."""
     return service.database.transact(
         notices.add_receiver,
         caller,
@@ -57,7 +57,7 @@ def post_receiver(
 def list_receivers(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Receivers:
-    """List the caller's own addresses, and the delivery of their notices."""
+    """List the caller's addresses, with the delivery state of their notices."""
     return service.database.query(
         notices.list_receivers,
         caller,
@@ -73,5 +73,5 @@ def delete_receiver(
     caller: CallerDep,
     service: ServiceDep,
 ) -> None:
-    """Remove an address; a repeat changes nothing."""
+    """Remove an address. Removing it again changes nothing."""
     service.database.transact(notices.remove_receiver, caller, session_id, receiver_id)

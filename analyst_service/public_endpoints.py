@@ -1,4 +1,4 @@
-"""Endpoints without a credential: pages, catalogue, health and metrics."""
+"""HTTP endpoints that need no credential: the pages, the catalogue, health and metrics."""
 
 from __future__ import annotations
 
@@ -25,16 +25,13 @@ from coterie_pages.served_pages import HEADERS, asset_in
 
 catalogue_router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 pages_router = APIRouter(include_in_schema=False, route_class=AdmittingRoute)
-# not rate-limited, because a process supervisor asks under any load
+# Not rate-limited: a process supervisor must get an answer even under heavy load.
 alive_router = APIRouter(tags=["health"])
 health_router = APIRouter(tags=["health"], route_class=AdmittingRoute)
 
 
-# The catalogue. Its answers are large and constant, so their bytes are cached.
-
-
 class ProtocolRead(BaseModel):
-    """A protocol: what it does, who learns what, and its parameters."""
+    """A protocol: what it does, what it reveals to whom, and its parameters."""
 
     name: str
     version: int
@@ -48,15 +45,15 @@ class ProtocolRead(BaseModel):
 
 
 class Catalogue(BaseModel):
-    """All protocols."""
+    """The protocols that this analyst offers."""
 
     protocols: list[ProtocolRead]
 
 
 @catalogue_router.get("/v1/protocols", response_model=Catalogue)
 def list_protocols(service: ServiceDep) -> Response:
-    """List protocols with their parameters and risks."""
-    return Response(_catalogue(service.settings), media_type="application/json")
+    """List the protocols that this analyst offers, with their parameters and risks."""
+    return Response(_catalogue_json(service.settings), media_type="application/json")
 
 
 @catalogue_router.get("/v1/protocols/{name}/messages", response_model=MessageTable)
@@ -64,36 +61,34 @@ def list_messages(
     service: ServiceDep,
     name: Annotated[str, Path(pattern=NAME_PATTERN, description="Of the catalogue.")],
 ) -> Response:
-    """Describe every message of a protocol: its fields, sender and reader.
+    """Describe every message of a protocol: its fields, its sender and its reader.
 
-    Raises NotFound where this analyst does not offer the protocol.
+    Raises NotFound if this analyst does not offer the protocol.
     """
     if name not in catalogue.catalogue() or not service.settings.offers(name):
         raise NotFound(
             "This analyst offers no protocol of this name; GET /v1/protocols lists them."
         )
-    return Response(_message_table(name), media_type="application/json")
+    return Response(_message_table_json(name), media_type="application/json")
 
 
 @catalogue_router.get("/v1/identity")
 def get_identity(service: ServiceDep) -> AnalystIdentity:
-    """Return the public key with which this analyst signs receipts and audits."""
+    """Return the public key that verifies this analyst's receipts and audits."""
     return AnalystIdentity(key=service.institution.key)
 
 
 @cache
-def _catalogue(settings: Settings) -> bytes:
+def _catalogue_json(settings: Settings) -> bytes:
     offered = [name for name in catalogue.catalogue() if settings.offers(name)]
     listed = [ProtocolRead.model_validate(catalogue.describe(name)) for name in offered]
     return Catalogue(protocols=listed).model_dump_json().encode()
 
 
 @cache
-def _message_table(name: str) -> bytes:
+def _message_table_json(name: str) -> bytes:
     return build_message_table(name).model_dump_json().encode()
 
-
-# Pages
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
@@ -153,10 +148,11 @@ _HEADERS: Final = {
 
 @pages_router.get("/")
 async def get_landing(request: Request) -> Response:
-    """Name the desk and the API, and say what an invitation is.
+    """Return a page that explains the analyst to a person who opens its address.
 
-    An invitation looks like a link whose code follows the '#', so the browser does not
-    send it. This page has no script that could read the code, and loads nothing.
+    That may be somebody who followed an invitation. An invitation looks like a link
+    with the code after the '#', which browsers do not send. The page contains no script
+    that could read the code, and it loads no other resources.
     """
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound("This address is not served.")
@@ -166,11 +162,11 @@ async def get_landing(request: Request) -> Response:
 @pages_router.get("/openapi.json")
 def get_openapi(request: Request) -> Response:
     """Return the OpenAPI document."""
-    return Response(_document(request.app), media_type="application/json")
+    return Response(_openapi_json(request.app), media_type="application/json")
 
 
 @cache
-def _document(app: FastAPI) -> bytes:
+def _openapi_json(app: FastAPI) -> bytes:
     return json.dumps(app.openapi(), separators=(",", ":")).encode()
 
 
@@ -184,41 +180,41 @@ _TYPES: Final = {
 
 @pages_router.get("/docs")
 def get_docs() -> Response:
-    """Return Swagger UI, which loads its parts from this server only."""
+    """Return the page of Swagger UI, which loads resources from this server only."""
     page = files(_DOCS).joinpath("page.html").read_bytes()
     return Response(page, media_type="text/html", headers=dict(HEADERS))
 
 
 @pages_router.get("/docs/{name}")
-def get_part(name: str) -> Response:
-    """Return a script or the style of Swagger UI."""
+def get_docs_asset(name: str) -> Response:
+    """Return one of the scripts or the style sheet of Swagger UI."""
     if name not in _TYPES:
         raise NotFound("Nothing has this address.")
     asset = asset_in(_DOCS, f"static/{name}", _TYPES[name])
-    # briefly, because the next release serves other content at this address
+    # The next release may serve different content here, so cache it only briefly.
     return Response(
         asset.content, headers={**asset.headers, "Cache-Control": "max-age=3600"}
     )
 
 
-# Health and metrics; neither names anybody
-
-
 class Health(BaseModel):
-    """A healthy service."""
+    """The answer of a healthy service."""
 
     status: str = "ok"
 
 
 @alive_router.get("/healthz")
 async def get_health() -> Health:
-    """Answer while the process is alive."""
+    """Return 200 as long as the process is alive."""
     return Health()
 
 
 @health_router.get("/readyz")
 def get_readiness(service: ServiceDep) -> Health:
-    """Answer 200 if database and blobs can be used, 503 if not or during shutdown."""
+    """Return 200 if the database and the blob storage can be used, and 503 otherwise.
+
+    Also returns 503 while the service is shutting down.
+    """
     service.require_ready()
     return Health()
 
@@ -229,6 +225,6 @@ def get_readiness(service: ServiceDep) -> Health:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def get_metrics(service: ServiceDep) -> PlainTextResponse:
-    """Return metrics in Prometheus' text format."""
+    """Return the metrics in the text format of Prometheus. They do not identify anybody."""
     figures = service.figures.get(service.clock.now())
     return PlainTextResponse(figures, headers={"Content-Type": CONTENT_TYPE_LATEST})
