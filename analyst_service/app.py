@@ -1,4 +1,4 @@
-"""The application: its parts and routes, and the threads that run beside them."""
+"""Build the FastAPI application of the analyst, with its routes and background threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from analyst_service.member_endpoints import router as members
 from analyst_service.metrics import Figure, Gauges, Metrics, expiry_of
 from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
-from analyst_service.notices import Sender
+from analyst_service.notices import NoticeSender
 from analyst_service.openapi import describe
 from analyst_service.process_context import Service
 from analyst_service.public_endpoints import (
@@ -32,11 +32,11 @@ from analyst_service.public_endpoints import (
 from analyst_service.requests import AdmittingRoute
 from analyst_service.retention import Sweeper
 from analyst_service.session_endpoints import results_router, router as sessions
-from analyst_service.sessions import count_sessions, longest_waits
+from analyst_service.sessions import count_sessions_by_state, longest_wait_by_state
 from analyst_service.settings import Settings
 
 ROUTERS = (
-    contributions,  # first, because routes are tried in order and these are most used
+    contributions,  # first: routes are matched in order, and these are the most used
     catalogue_router,
     sessions,
     members,
@@ -48,8 +48,8 @@ ROUTERS = (
 )
 
 
-# Off, because a trace collector on the machine would see every request, and the text of
-# every error, which may hold values. The service's metrics are at /metrics.
+# Telemetry is off: a trace collector on the machine would see every request and the text of
+# every error, which may contain values. The service publishes its metrics at /metrics.
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
     "metrics": False,
@@ -64,9 +64,10 @@ def create_app(
     clock: Clock | None = None,
     certificate_ends: datetime | None = None,
 ) -> FastAPI:
-    """Return the application, which opens the database and starts the driver on startup.
+    """Return the application, which opens the database and starts threads on startup.
 
-    ``certificate_ends``: the expiry of the certificate that this process itself serves.
+    certificate_ends: when the TLS certificate that this process serves expires; None if
+        it serves none.
     """
 
     @asynccontextmanager
@@ -80,32 +81,32 @@ def create_app(
             metrics=metrics,
         )
         app.state.service = service
-        gauges = Gauges(gauges_of(service))
+        gauges = Gauges(define_gauges(service))
         metrics.registry.register(gauges)
         try:
-            with Driver(service), Sweeper(service), Sender(service):
+            with Driver(service), Sweeper(service), NoticeSender(service):
                 yield
         finally:
             metrics.registry.unregister(gauges)
             database.close()
 
-    def gauges_of(service: Service) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    def define_gauges(service: Service) -> dict[str, tuple[str, Callable[[], Figure]]]:
         database, mark = service.database, settings.backup_mark
 
-        def certificate_days() -> float | None:
+        def certificate_days_left() -> float | None:
             ends, path = certificate_ends, settings.certificate_file
-            with suppress(OSError, ValueError):  # no certificate, no gauge
+            with suppress(OSError, ValueError):  # no certificate file, so no gauge
                 ends = expiry_of(path) if path and not ends else ends
             return (ends - service.clock.now()) / timedelta(days=1) if ends else None
 
         return {
             "coterie_sessions": (
                 "Sessions by state.",
-                partial(database.query, count_sessions),
+                partial(database.query, count_sessions_by_state),
             ),
             "coterie_longest_wait_seconds": (
                 "Longest time that a session has been in each state.",
-                partial(database.query, longest_waits),
+                partial(database.query, longest_wait_by_state),
             ),
             "coterie_free_bytes": ("Free bytes for blobs.", service.blobs.free_bytes),
             "coterie_ready": (
@@ -114,7 +115,7 @@ def create_app(
             ),
             "coterie_certificate_days": (
                 "Days until the certificate that parties see expires.",
-                certificate_days,
+                certificate_days_left,
             ),
             "coterie_last_backup_timestamp_seconds": (
                 "POSIX time of the last 'coterie backup'; 0 if there was none.",
@@ -129,7 +130,7 @@ def create_app(
         version=version("coterie"),
         lifespan=lifespan,
         telemetry=_NO_TELEMETRY,
-        openapi_url=None,  # pages_router serves the document and caches its bytes
+        openapi_url=None,  # pages_router serves a cached copy of the document
         generate_unique_id_function=lambda route: route.name,  # for generated clients
         responses={
             "default": {
@@ -143,8 +144,8 @@ def create_app(
         },
     )
     errors.install(app)
-    _describe(app)
-    # a middleware wraps those that were added before it
+    _extend_openapi(app)
+    # Middleware that is added later wraps what was added before, so the log is outermost.
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:
@@ -152,8 +153,8 @@ def create_app(
     return app
 
 
-def _describe(app: FastAPI) -> None:
-    """Extend ``app.openapi`` with what FastAPI cannot derive from the routes."""
+def _extend_openapi(app: FastAPI) -> None:
+    """Add what FastAPI cannot derive from the routes to the OpenAPI document."""
     generate = app.openapi
     routes = [route for router in ROUTERS for route in router.routes]
     with_caller = frozenset(

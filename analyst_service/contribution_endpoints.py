@@ -1,7 +1,7 @@
-"""Tasks and contributions over HTTP.
+"""HTTP endpoints for fetching tasks and uploading contributions.
 
-A body is limited in size, hashed while it arrives, and stored once. Memory does not grow
-with the size of the body.
+An upload is limited in size, hashed while it arrives, and written to disk only once.
+The memory that it needs does not depend on its size.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from analyst_service.contributions import (
     TaskRequest,
     Upload,
     UploadRequirements,
-    admit,
-    find_tasks,
+    admit_uploads,
+    find_open_tasks,
     record_first_sending,
-    store,
+    store_uploads,
 )
 from analyst_service.credentials import Caller
 from analyst_service.database import Transaction, claim
@@ -69,16 +69,16 @@ from clustering_protocols.wire.http_headers import (
     wait_seconds,
 )
 
-StepAside = Callable[[], AbstractContextManager[bool]]
-MAX_WAIT_SECONDS: Final = 25.0  # longest long poll; proxies time out later
-_QUERY_SECONDS = 5.0  # a held request queries at this interval, even unnotified
+ReleasePlace = Callable[[], AbstractContextManager[bool]]
+MAX_WAIT_SECONDS: Final = 25.0  # shorter than the timeouts of proxies
+_QUERY_SECONDS = 5.0  # a waiting request also polls, in case a notification is missed
 
 
-def open_tasks(
+def fetch_open_tasks(
     service: Service, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return the open task of each request; audit those handed out for the first time."""
-    tasks = service.database.query(find_tasks, requests)
+    """Return the open task of each request, and audit those sent for the first time."""
+    tasks = service.database.query(find_open_tasks, requests)
     fresh = {
         task for task in tasks if isinstance(task, OpenTask) and task.sent_at is None
     }
@@ -92,29 +92,31 @@ async def wait_for_task(
     request: TaskRequest,
     waiter: Waiter,
     seconds: float,
-    step_aside: StepAside,
+    release_place: ReleasePlace,
     *,
     query_first: bool = True,
 ) -> OpenTask | None:
-    """Return the caller's open task; wait for one for at most ``seconds``.
+    """Return the caller's open task, waiting up to ``seconds`` until there is one.
 
-    Returns None if there is none by then. Does not wait if too many requests wait, or
-    if this process is about to end: the caller then asks another process. A waiting
-    request gives up its place among those that are served.
+    Returns None if there still is no task. Returns without waiting if too many of the
+    caller's requests are waiting already, or if this process is shutting down: the
+    caller then asks another process. While a request waits, it does not count as one of
+    those being served.
 
-    waiter: subscribed before the caller's last answer was stored.
-    query_first: whether to query before the first wait.
+    waiter: must have been subscribed before the caller's last answer was stored.
+    release_place: the context manager that gives up the request's place for a while.
+    query_first: whether to query the database before the first wait.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(seconds, MAX_WAIT_SECONDS)
-    query, task = partial(open_tasks, service), None
+    query, task = partial(fetch_open_tasks, service), None
     while True:
         if query_first:
             task = await service.handing_out.submit(query, request)
         remaining = 0 if service.draining.is_set() else deadline - loop.time()
         if task is not None or remaining <= 0:
             return task
-        with step_aside() as may_wait:
+        with release_place() as may_wait:
             if not may_wait:
                 return None
             await waiter.wait(min(remaining, _QUERY_SECONDS))
@@ -125,31 +127,31 @@ _PIECE_BYTES = 1 << 18
 _INTERRUPTED = "The connection ended before the end of the body."
 
 
-class Body(NamedTuple):
-    """Encoded arrays that are arriving, with their announced length and SHA-256 (hex)."""
+class IncomingBody(NamedTuple):
+    """A body that is still arriving, with its announced length and SHA-256 (hex)."""
 
     pieces: AsyncIterator[bytes]
     length: int
     announced: str
 
 
-async def open_body(request: Request, settings: Settings) -> Body:
-    """Return the body of a request as encoded arrays; arrays in JSON are encoded here.
+async def open_request_body(request: Request, settings: Settings) -> IncomingBody:
+    """Return the request's body as encoded arrays; a JSON body is read and encoded.
 
     JSON may come without a digest, because clients generated from the OpenAPI document
-    cannot compute one of the body's bytes.
+    cannot compute the digest of the bytes that they send.
 
-    Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
-        of the body is read.
-    Raises DigestMismatch, InvalidArray if a JSON body does not match its digest, or
-        holds no arrays.
+    Raises UnsupportedMedia, LengthRequired, TooLarge or Malformed if the headers are
+    unacceptable; the body has not been read then. Raises Malformed if the connection
+    ends within a JSON body. Raises DigestMismatch or InvalidArray if a JSON body does
+    not match its digest or does not contain valid arrays.
     """
     headers = request.headers
     if media_type(headers) != json_form.MEDIA_TYPE:
-        length, announced = check_headers(headers, settings.max_body_bytes)
-        return Body(request.stream(), length, announced)
+        length, announced = parse_body_headers(headers, settings.max_body_bytes)
+        return IncomingBody(request.stream(), length, announced)
     try:
-        _check_length(headers, JSON_BYTES)
+        _parse_content_length(headers, JSON_BYTES)
     except TooLarge as error:
         binary = f"'Content-Type: {codec.MEDIA_TYPE}'"
         raise TooLarge(f"{error.detail} Use the binary form: {binary}.") from None
@@ -158,27 +160,29 @@ async def open_body(request: Request, settings: Settings) -> Body:
     except ClientDisconnect:
         raise Malformed(_INTERRUPTED) from None
     if "content-digest" in headers:
-        check_digest(_read_digest(headers), sha256(text).hexdigest())
+        check_digest(_parse_content_digest(headers), sha256(text).hexdigest())
     content = await run_in_threadpool(json_form.to_bytes, text)
-    return Body(_as_stream(content), len(content), sha256(content).hexdigest())
+    return IncomingBody(
+        _stream_content(content), len(content), sha256(content).hexdigest()
+    )
 
 
-async def _as_stream(content: bytes) -> AsyncIterator[bytes]:
+async def _stream_content(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
-    """Return the announced length and SHA-256 (hex) of a body of arrays.
+def parse_body_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
+    """Return the length and SHA-256 (hex) that the headers of an upload announce.
 
-    Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
-        of the body is read.
+    Raises UnsupportedMedia, LengthRequired, TooLarge or Malformed if a header is
+    missing or unacceptable.
     """
     if media_type(headers) != codec.MEDIA_TYPE:
         raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
-    return _check_length(headers, max_bytes), _read_digest(headers)
+    return _parse_content_length(headers, max_bytes), _parse_content_digest(headers)
 
 
-def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
+def _parse_content_length(headers: Mapping[str, str], max_bytes: int) -> int:
     if headers.get("content-encoding", "identity") != "identity":
         raise UnsupportedMedia("Expected no Content-Encoding.")
     length = headers.get("content-length", "")
@@ -195,34 +199,35 @@ async def receive_and_store(
     session: str,
     round_: int,
     attempt: int,
-    body: Body,
+    body: IncomingBody,
 ) -> Stored:
-    """Receive a contribution and store it; return it and whether it is new.
+    """Receive a contribution and store it; return its row and whether it is new.
 
-    A short body is checked in the transaction that stores it, unless its task is a blob:
-    to read the blob would keep the transaction open. A long body that cannot be stored is
-    refused before it is read. The body of a repeat is read too, because it may not match
-    its digest.
+    A short body is checked in the transaction that stores it, unless its task is a
+    blob, which would take too long to read there. A long body that could not be stored
+    is refused before it is read. A repeated upload is read as well, to verify that its
+    body matches the announced digest.
     """
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
-    keep = partial(_store_all, service)
+    store = partial(_check_and_store, service)
     draft, last = None, b""
     if body.length < ROW_BYTES:
-        last = await receive(body, None)
+        last = await receive_body(body, None)
         with suppress(TaskIsBlob):
-            return await service.storing.submit(keep, replace(upload, content=last))
+            return await service.storing.submit(store, replace(upload, content=last))
     else:
         draft = service.blobs.draft()
     try:
         quota = service.settings.quota_bytes
         admitted: Contribution | UploadRequirements = await service.admitting.submit(
-            lambda uploads: service.database.query(admit, uploads, quota), upload
+            lambda uploads: service.database.query(admit_uploads, uploads, quota),
+            upload,
         )
         requirements = None if isinstance(admitted, Contribution) else admitted
         if requirements is not None:
             service.require_room(body.length)
         if draft is not None:
-            last = await receive(body, draft)
+            last = await receive_body(body, draft)
         await run_in_threadpool(
             finish_and_check_body,
             draft,
@@ -235,20 +240,22 @@ async def receive_and_store(
             return admitted, False
         content = last if draft is None else None
         checked = replace(upload, content=content, draft=draft, is_checked=True)
-        return await service.storing.submit(keep, checked)
+        return await service.storing.submit(store, checked)
     finally:
         if draft is not None:
             draft.discard()
 
 
 class TaskIsBlob(Exception):
-    """The task of a short contribution is a blob, so the check precedes the transaction."""
+    """A short contribution cannot be checked in a transaction, as its task is a blob."""
 
 
-def _store_all(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
-    """Check the contributions that are not checked yet, and store all that pass."""
+def _check_and_store(
+    service: Service, uploads: Sequence[Upload]
+) -> list[Stored | Exception]:
+    """Check the uploads that have not been checked yet, and store those that pass."""
 
-    def check(
+    def check_upload(
         upload: Upload, requirements: UploadRequirements | None
     ) -> Exception | None:
         if upload.is_checked or upload.content is None:
@@ -261,27 +268,28 @@ def _store_all(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exc
             )
             if requirements is not None:
                 service.require_room(upload.size)
-        except Exception as error:  # noqa: BLE001  it refuses one upload only
+        except Exception as error:  # noqa: BLE001  only this upload is refused
             return error
         return None
 
-    def work(db: Transaction) -> tuple[list[Stored | Exception], bool]:
+    def store_checked(db: Transaction) -> tuple[list[Stored | Exception], bool]:
         claim(db, [upload.digest for upload in uploads if upload.draft])
-        return store(db, uploads, service.settings.quota_bytes, check)
+        return store_uploads(db, uploads, service.settings.quota_bytes, check_upload)
 
-    stored, is_complete = service.database.transact(work)
+    stored, is_complete = service.database.transact(store_checked)
     if is_complete:
         service.notifier.notify_driver()
     return stored
 
 
-async def receive(body: Body, draft: FileDraft | None) -> bytes:
-    """Write a body into a draft, except for its last bytes, which are returned.
+async def receive_body(body: IncomingBody, draft: FileDraft | None) -> bytes:
+    """Write a body to a draft as it arrives, and return the bytes not written yet.
 
-    A short body has no draft and is returned whole.
+    A short body has no draft, so all of it is returned. Hashing and writing run in a
+    thread, 256 KiB at a time, so that other requests need not wait and a thousand
+    simultaneous uploads need little memory.
 
-    A thread hashes and writes 256 KiB at a time, so that no other request has to wait
-    and a thousand simultaneous uploads need little memory.
+    Raises Malformed if the body is longer or shorter than announced.
     """
     pending: list[bytes] = []
     pending_bytes = arrived = 0
@@ -309,10 +317,15 @@ def finish_and_check_body(
     requirements: UploadRequirements | None,
     read: Callable[[str], Buffer],
 ) -> None:
-    """Write the last bytes of a draft and check the whole, before anything is stored.
+    """Write the last bytes of a body and check all of it, before anything is stored.
 
-    One function, which runs in one thread: to start a thread for each of these steps
-    would cost more than the step.
+    This is a single function because starting a thread for each step would take longer
+    than the step itself.
+
+    draft: the file with the preceding bytes; None for a short body.
+    requirements: the agreement and the task to check against; None for a repeated
+        upload, of which only the digest is checked.
+    read: returns the content of the blob with this digest.
     """
     if draft is not None:
         draft.write(last)
@@ -328,12 +341,12 @@ def finish_and_check_body(
 
 
 def check_digest(announced: str, actual: str) -> None:
-    """Raise DigestMismatch if a body does not have the announced digest."""
+    """Raise DigestMismatch if the digest of a body differs from the announced one."""
     if announced != actual:
         raise DigestMismatch("The body does not have the announced SHA-256.")
 
 
-def _read_digest(headers: Mapping[str, str]) -> str:
+def _parse_content_digest(headers: Mapping[str, str]) -> str:
     digest = digest_in(headers.get("content-digest", ""))
     if digest is None:
         raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")
@@ -374,15 +387,15 @@ async def get_task(
     service: ServiceDep,
     wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
 ) -> Response:
-    """Return the caller's open task; hold the request for a while if there is none."""
-    step_aside = PoolPlace.of(request.scope).step_aside
+    """Return the caller's open task, waiting up to ``wait`` seconds until there is one."""
+    release_place = PoolPlace.from_scope(request.scope).release_while_waiting
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         task = await wait_for_task(
-            service, (caller, session_id), waiter, wait, step_aside
+            service, (caller, session_id), waiter, wait, release_place
         )
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
-    return await send_task(service, task, request.headers)
+    return await build_task_response(service, task, request.headers)
 
 
 @router.put(
@@ -401,13 +414,15 @@ async def put_contribution(
     service: ServiceDep,
     prefer: Prefer = "",
 ) -> Receipt | Response:
-    """Store the caller's answer: 201; the same bytes again: 200 and the same receipt.
+    """Store the caller's contribution to a round, and return a signed receipt.
 
-    With ``Prefer: wait`` the response also carries the next task: one request a round.
+    A new contribution is answered with 201. Sending the same bytes again is answered
+    with 200 and the same receipt. With ``Prefer: wait`` the response also carries the
+    next task, so that a round takes a single request.
     """
-    body = await open_body(request, service.settings)
-    step_aside = PoolPlace.of(request.scope).step_aside
-    # subscribed before the answer is stored, because the next task may follow at once
+    body = await open_request_body(request, service.settings)
+    release_place = PoolPlace.from_scope(request.scope).release_while_waiting
+    # Subscribe before storing the answer, because the next task may follow immediately.
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         stored, is_new = await receive_and_store(
             service, caller, session_id, round_, attempt, body
@@ -419,32 +434,32 @@ async def put_contribution(
         if (seconds := wait_seconds(prefer)) is None:
             return receipt
         task = None
-        with suppress(SessionOver):  # the answer is stored, so its receipt is due
-            # after a new answer there is no task yet; the driver notifies the waiter
+        with suppress(SessionOver):  # the answer is stored, so send its receipt anyway
+            # There is no task right after a new answer; the driver notifies the waiter.
             task = await wait_for_task(
                 service,
                 (caller, session_id),
                 waiter,
                 seconds,
-                step_aside,
+                release_place,
                 query_first=not is_new,
             )
     headers = receipt_headers(receipt)
     if task is None:
         return Response(status_code=204, headers=headers)
-    answer = await send_task(service, task, request.headers)
+    answer = await build_task_response(service, task, request.headers)
     answer.status_code = response.status_code
     answer.headers.update(headers)
     return answer
 
 
-async def send_task(
+async def build_task_response(
     service: Service, task: OpenTask, headers: Mapping[str, str]
 ) -> Response:
-    """Return a response with a task.
+    """Return a response whose body is the task.
 
-    Bytes and a local file are sent without a thread, which would cost more; a blob that
-    may have to be fetched is read in a thread.
+    A blob that may have to be fetched from an object store is read in a thread. Bytes
+    from the database and local files are sent without one, which is faster.
     """
     if task.content is not None:
         return send_bytes(task.content, headers)

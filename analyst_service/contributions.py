@@ -1,6 +1,7 @@
-"""Tasks and contributions in the database.
+"""Read tasks from the database and store contributions in it.
 
-Simultaneous requests share a transaction, which reads each session once.
+Requests that arrive at the same time share one transaction, which reads each session
+only once.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import sqlalchemy as sa
 
 from analyst_service import audit
 from analyst_service.blobs import FileDraft
-from analyst_service.credentials import Caller, CredentialRefused, Role, still_valid
+from analyst_service.credentials import Caller, CredentialRefused, Role, find_valid_ids
 from analyst_service.database import Transaction
 from analyst_service.models import Contribution, Session, Task, UTCDateTime, table
 from analyst_service.sessions import (
-    check_bytes,
-    require_alive,
+    check_byte_quota,
+    find_sessions,
+    require_not_ended,
     require_not_stopped,
-    visible,
-    with_ids,
+    visible_session,
 )
 from analyst_service.waiting import outcomes
 from clustering_protocols.common.errors import (
@@ -37,7 +38,7 @@ from clustering_protocols.wire.states import SessionState
 
 
 class SlotAttempt(NamedTuple):
-    """A slot in an attempt of a round: the key of its task and of its answer."""
+    """One slot in one attempt of a round: the key of a task and of its contribution."""
 
     session_id: str
     round: int
@@ -46,9 +47,10 @@ class SlotAttempt(NamedTuple):
 
 
 class OpenTask(NamedTuple):
-    """A slot's task in the open attempt of its session.
+    """The task of one slot in the open attempt of its session.
 
-    content: the bytes of a short task; None for slots of other callers.
+    content: the bytes of the task; None if it is stored as a blob, or if the slot is
+        not one of the callers'.
     """
 
     place: SlotAttempt
@@ -64,12 +66,12 @@ TaskRequest = tuple[Caller, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upload:
-    """A contribution being received; its slot comes from the credential, not the path.
+    """An upload in progress. Its slot comes from the credential, not from the path.
 
-    session: the name that its parties use.
+    session: the name by which the parties know the session.
     digest, size: the announced SHA-256 (hex) and number of bytes.
     content: the bytes of a short contribution.
-    draft: the checked bytes of a long one.
+    draft: the file with the checked bytes of a long contribution.
     is_checked: whether ``content`` needs no further check before it is stored.
     """
 
@@ -85,25 +87,25 @@ class Upload:
 
 
 class UploadRequirements(NamedTuple):
-    """The agreement and the task that an upload is checked against."""
+    """The agreement and the task against which an upload is checked."""
 
     agreement: bytes
     task: OpenTask
 
 
-Stored = tuple[Contribution, bool]  # the contribution, and whether it is new
-Check = Callable[[Upload, UploadRequirements | None], Exception | None]
-"""Returns why an upload is refused, or None; a repeat has no requirements."""
+Stored = tuple[Contribution, bool]  # the row of the contribution, and whether it is new
+UploadCheck = Callable[[Upload, UploadRequirements | None], Exception | None]
+"""Returns why an upload is refused, or None. A repeated upload has no requirements."""
 
 
-# SQL that every answer needs, built once.
+# Built once, because every upload executes these statements.
 _SESSIONS, _TASKS, _CONTRIBUTIONS = map(table, (Session, Task, Contribution))
 _PLACE = tuple(_TASKS.c[name] for name in SlotAttempt._fields)
 _OF_SESSIONS = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 
 
-def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
-    """Return the condition that a row belongs to the open attempt of its session."""
+def _in_open_attempt(rows: sa.Table) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a row belongs to the open attempt of its session."""
     return sa.and_(
         rows.c.session_id == _SESSIONS.c.id,
         rows.c.round == _SESSIONS.c.round,
@@ -111,15 +113,15 @@ def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-def _count_open(rows: sa.Table) -> sa.ScalarSelect[int]:
-    """Return the SQL for the number of a session's rows in its open attempt."""
-    counted = sa.select(sa.func.count()).select_from(rows).where(_is_open(rows))
+def _count_in_open_attempt(rows: sa.Table) -> sa.ScalarSelect[int]:
+    """Return an SQL subquery that counts the rows in the open attempt of a session."""
+    counted = sa.select(sa.func.count()).select_from(rows).where(_in_open_attempt(rows))
     return counted.correlate(_SESSIONS).scalar_subquery()
 
 
-N_ANSWERS = _count_open(_CONTRIBUTIONS)
-ALL_ANSWERED = _count_open(_TASKS) <= N_ANSWERS
-"""SQL about a session's open attempt: the number of answers, and whether all are there."""
+N_ANSWERS = _count_in_open_attempt(_CONTRIBUTIONS)
+ALL_ANSWERED = _count_in_open_attempt(_TASKS) <= N_ANSWERS
+"""SQL for the number of answers in a session's open attempt, and whether all are in."""
 
 _OPEN_TASKS: sa.Select[Any] = (
     sa.select(
@@ -127,7 +129,7 @@ _OPEN_TASKS: sa.Select[Any] = (
         _TASKS.c.digest,
         _TASKS.c.sent_at,
         sa.exists()
-        .where(_is_open(_CONTRIBUTIONS), _CONTRIBUTIONS.c.slot == _TASKS.c.slot)
+        .where(_in_open_attempt(_CONTRIBUTIONS), _CONTRIBUTIONS.c.slot == _TASKS.c.slot)
         .correlate(_SESSIONS, _TASKS),
         sa.case(
             (
@@ -138,7 +140,7 @@ _OPEN_TASKS: sa.Select[Any] = (
             )
         ),
     )
-    .join(_SESSIONS, _is_open(_TASKS))
+    .join(_SESSIONS, _in_open_attempt(_TASKS))
     .where(_OF_SESSIONS)
 )
 _MARK_SENT = (
@@ -152,43 +154,42 @@ _MARK_SENT = (
 )
 
 
-def _open_tasks(
+def _load_open_tasks(
     db: Transaction, session_ids: Iterable[str], callers: Iterable[Caller]
 ) -> dict[SlotAttempt, OpenTask]:
-    """Return the tasks of the open attempts, with bytes for the callers' slots."""
+    """Return the tasks of all open attempts, with the content of the callers' tasks."""
     slots = [(caller.session_id, caller.slot) for caller in callers if caller.slot]
     rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids), "slots": slots})
     tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
     return {task.place: task for task in tasks}
 
 
-def _sessions_of(
+def _load_sessions(
     db: Transaction, callers: Iterable[Caller], *, lock: bool = False
 ) -> dict[str, Session]:
-    """Return, by id, the sessions of those callers that are parties."""
     ids = {caller.session_id for caller in callers if caller.session_id}
-    return with_ids(db, ids, lock=lock)
+    return find_sessions(db, ids, lock=lock)
 
 
-def find_tasks(
+def find_open_tasks(
     db: Transaction, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return for each request its open task, None if there is none yet, or the refusal."""
+    """Return the open task of each request, None if there is none yet, or the refusal."""
     callers = [caller for caller, _ in requests]
-    valid, sessions = still_valid(db, callers), _sessions_of(db, callers)
+    valid, sessions = find_valid_ids(db, callers), _load_sessions(db, callers)
     collecting = [
         session.id
         for session in sessions.values()
         if session.state == SessionState.COLLECTING
     ]
-    tasks = _open_tasks(db, collecting, callers)
+    tasks = _load_open_tasks(db, collecting, callers)
 
     def find_task(request: TaskRequest) -> OpenTask | None:
         caller, name = request
-        _check_valid(caller, valid)
-        session = visible(db, caller, name, loaded=sessions)
-        slot = _slot_of(caller)
-        require_alive(session)
+        _require_valid_credential(caller, valid)
+        session = visible_session(db, caller, name, loaded=sessions)
+        slot = _require_slot(caller)
+        require_not_ended(session)
         place = SlotAttempt(session.id, session.round, session.attempt, slot)
         task = tasks.get(place)
         return None if task is None or task.is_answered else task
@@ -197,71 +198,75 @@ def find_tasks(
 
 
 def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
-    """Record in tasks and audit logs that tasks are handed out for the first time."""
+    """Record in the tasks and audit logs that these tasks are sent for the first time."""
     now = db.now()
     digests = {task.place: task.digest for task in tasks}
     audit.lock_sessions(db, {place.session_id for place in digests})
     marked = db.execute(_MARK_SENT, {"places": list(digests), "now": now})
     lines: dict[str, list[dict[str, Any]]] = {}
     for place in sorted(SlotAttempt(*row) for row in marked):
-        lines.setdefault(place.session_id, []).append(_fields_of(place, digests[place]))
+        lines.setdefault(place.session_id, []).append(
+            _audit_fields(place, digests[place])
+        )
     audit.extend(db, "task-sent", now, lines)
 
 
-def admit(
+def admit_uploads(
     db: Transaction, uploads: Sequence[Upload], quota: int | None
 ) -> list[Contribution | UploadRequirements | CoterieError]:
-    """Return for each upload its requirements, the stored row of a repeat, or a refusal.
+    """Check whether each upload may be stored, before its body is read.
 
-    A refusal is ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
-    SessionOver if nothing is stored and this attempt is not open for the caller;
-    QuotaReached if the bytes exceed the quota.
+    Returns for each upload the requirements for its body, the stored row if this is a
+    repeated upload, or an error. The error is ContributionDiffers if other bytes are
+    already stored, NotReady, RoundClosed or SessionOver if the attempt is not open for
+    the caller, and QuotaReached if the bytes exceed the quota.
 
-    quota: bytes that the open sessions of one owner may hold; None for no limit.
+    quota: the number of bytes that the open sessions of one owner may hold; None for no
+        limit.
     """
     callers = [upload.caller for upload in uploads]
-    sessions = _sessions_of(db, callers)
-    tasks = _open_tasks(db, sessions, callers)
+    sessions = _load_sessions(db, callers)
+    tasks = _load_open_tasks(db, sessions, callers)
 
-    def admit_one(upload: Upload) -> Contribution | UploadRequirements:
-        session = visible(db, upload.caller, upload.session, loaded=sessions)
-        place = _place_of(session, upload)
+    def admit_upload(upload: Upload) -> Contribution | UploadRequirements:
+        session = visible_session(db, upload.caller, upload.session, loaded=sessions)
+        place = _slot_attempt_of(session, upload)
         task = tasks.get(place)
         if task is None or task.is_answered:
             stored = db.get(Contribution, place)
             if stored is not None:
                 return _require_same_bytes(stored, upload.digest)
-        requirements = _require_open(db, session, place, task)
-        check_bytes(db, session, upload.size, quota)
+        requirements = _require_open_attempt(db, session, place, task)
+        check_byte_quota(db, session, upload.size, quota)
         return requirements
 
-    return outcomes(admit_one, uploads)
+    return outcomes(admit_upload, uploads)
 
 
-def store(
-    db: Transaction, uploads: Sequence[Upload], quota: int | None, check: Check
+def store_uploads(
+    db: Transaction, uploads: Sequence[Upload], quota: int | None, check: UploadCheck
 ) -> tuple[list[Stored | Exception], bool]:
-    """Check and store contributions; return each one or its refusal.
+    """Check and store the uploads; return the row of each, or why it is refused.
 
-    The second value says whether some session now has all its answers.
+    The second value is whether at least one session has now received all its answers.
     """
     callers = [upload.caller for upload in uploads]
-    valid, now = still_valid(db, callers), db.now()
-    sessions = _sessions_of(db, callers, lock=True)
-    tasks = _open_tasks(db, sessions, callers)
+    valid, now = find_valid_ids(db, callers), db.now()
+    sessions = _load_sessions(db, callers, lock=True)
+    tasks = _load_open_tasks(db, sessions, callers)
     fresh: dict[SlotAttempt, Contribution] = {}
 
-    def store_one(upload: Upload) -> Stored | Exception:
-        _check_valid(upload.caller, valid)
-        session = visible(db, upload.caller, upload.session, loaded=sessions)
-        place = _place_of(session, upload)
+    def store_upload(upload: Upload) -> Stored | Exception:
+        _require_valid_credential(upload.caller, valid)
+        session = visible_session(db, upload.caller, upload.session, loaded=sessions)
+        place = _slot_attempt_of(session, upload)
         task, stored = tasks.get(place), fresh.get(place)
         if stored is None and (task is None or task.is_answered):
             stored = db.get(Contribution, place)
         if stored is not None:
             same = _require_same_bytes(stored, upload.digest)
             return check(upload, None) or (same, False)
-        requirements = _require_open(db, session, place, task)
+        requirements = _require_open_attempt(db, session, place, task)
         if (refusal := check(upload, requirements)) is not None:
             return refusal
         unstored = sum(
@@ -269,7 +274,7 @@ def store(
             for row in fresh.values()
             if sessions[row.session_id].owner_id == session.owner_id
         )
-        check_bytes(db, session, upload.size, quota, unstored=unstored, lock=True)
+        check_byte_quota(db, session, upload.size, quota, unstored=unstored, lock=True)
         if upload.draft is not None:
             upload.draft.keep()
         fresh[place] = Contribution(
@@ -281,17 +286,17 @@ def store(
         )
         return fresh[place], True
 
-    stored = outcomes(store_one, uploads)
+    stored = outcomes(store_upload, uploads)
     if not fresh:
         return stored, False
     lines: dict[str, list[dict[str, Any]]] = {}
     for place, row in fresh.items():
-        lines.setdefault(place.session_id, []).append(_fields_of(place, row.digest))
+        lines.setdefault(place.session_id, []).append(_audit_fields(place, row.digest))
     entries = audit.extend(db, "contribution", now, lines)
     for place, row in fresh.items():
         entry = entries[place.session_id].pop(0)
         row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)
-    # a plain INSERT is faster than the ORM's, and nothing is read back
+    # A plain INSERT is faster than the ORM, and nothing has to be read back.
     columns = _CONTRIBUTIONS.c.keys()
     rows = ({name: getattr(row, name) for name in columns} for row in fresh.values())
     db.execute(sa.insert(_CONTRIBUTIONS), list(rows))
@@ -303,32 +308,31 @@ def store(
     return stored, not lines.keys() <= missing
 
 
-def _fields_of(place: SlotAttempt, digest: str) -> dict[str, Any]:
-    """Return the fields of an audit line about a task or a contribution."""
+def _audit_fields(place: SlotAttempt, digest: str) -> dict[str, Any]:
     fields = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
     return fields | {"digest": digest}
 
 
-def _place_of(session: Session, upload: Upload) -> SlotAttempt:
-    slot = _slot_of(upload.caller)
+def _slot_attempt_of(session: Session, upload: Upload) -> SlotAttempt:
+    slot = _require_slot(upload.caller)
     return SlotAttempt(session.id, upload.round, upload.attempt, slot)
 
 
-def _slot_of(caller: Caller) -> str:
-    """Return the slot of a party's token; raise Forbidden if it is not a party's."""
+def _require_slot(caller: Caller) -> str:
+    """Return the slot of a party's token; raise Forbidden if the caller is not a party."""
     if caller.slot is None:
         raise Forbidden(f"This request needs the role {Role.PARTY}.")
     return caller.slot
 
 
-def _check_valid(caller: Caller, valid: Container[str]) -> None:
-    """Raise CredentialRefused if a credential has ended since the request arrived."""
+def _require_valid_credential(caller: Caller, valid: Container[str]) -> None:
+    """Raise CredentialRefused if the credential is no longer among the valid ones."""
     if caller.credential_id not in valid:
         raise CredentialRefused(caller.credential_id)
 
 
 def _require_same_bytes(stored: Contribution, digest: str) -> Contribution:
-    """Return the stored contribution; raise ContributionDiffers if its bytes differ."""
+    """Return the contribution; raise ContributionDiffers if its digest differs."""
     if stored.digest != digest:
         raise ContributionDiffers(
             f"Round {stored.round}, attempt {stored.attempt} was answered already, with other bytes."
@@ -336,11 +340,11 @@ def _require_same_bytes(stored: Contribution, digest: str) -> Contribution:
     return stored
 
 
-def _require_open(
+def _require_open_attempt(
     db: Transaction, session: Session, place: SlotAttempt, task: OpenTask | None
 ) -> UploadRequirements:
-    """Return the requirements of an upload; raise an error if its attempt is not open."""
-    require_alive(session)
+    """Return the requirements of an upload; raise if its attempt is not open."""
+    require_not_ended(session)
     if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")
     if session.state != SessionState.COLLECTING:

@@ -1,4 +1,4 @@
-"""Credentials: making, checking and revoking keys, and the tokens of parties."""
+"""Issue, verify and revoke the keys of principals and the tokens of parties."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from clustering_protocols.common.errors import (
 )
 
 _TOKENS_OVERLAP = timedelta(hours=1)
-_ISSUER = "coterie"  # of the principals that this service creates
+_ISSUER = "coterie"  # the issuer of all principals that this service creates
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 
 class Role(StrEnum):
-    """The role of a credential."""
+    """The role that a credential gives its holder."""
 
     ADMINISTRATOR = "administrator"
     COORDINATOR = "coordinator"
@@ -46,7 +46,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request."""
+    """The authenticated sender of a request: a principal, or the party in a slot."""
 
     credential_id: str
     role: Role
@@ -54,16 +54,17 @@ class Caller:
     session_id: str | None = None
     slot: str | None = None
 
-    def require(self, *roles: Role) -> None:
-        """Raise :class:`Forbidden` unless the caller has one of these roles."""
+    def require_role(self, *roles: Role) -> None:
+        """Raise :class:`Forbidden` if the caller has none of these roles."""
         if self.role not in roles:
             raise Forbidden(f"This request needs the role {' or '.join(roles)}.")
 
 
 class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
-    """A credential that is not valid.
+    """The request's credential is missing or not valid.
 
-    credential_id: its id, if it was valid once; None if it is unknown.
+    credential_id: the id of a credential that has expired or was revoked; None for an
+        unknown one.
     """
 
     def __init__(self, credential_id: str | None = None) -> None:
@@ -84,7 +85,7 @@ def _select_by_digest(
             digest.label("digest"),
             *_CREDENTIALS.c["id", "principal_id", "session_id", "slot"],
             *_CREDENTIALS.c["expires_at", "revoked_at"],
-            _PRINCIPALS.c.role,  # NULL for a party's token, which has no principal
+            _PRINCIPALS.c.role,  # NULL for a party's token, which belongs to no principal
         )
         .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
         .where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
@@ -104,28 +105,28 @@ _ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
 )
 
 
-def digest_of(secret: str) -> str:
-    """Return the stored form of a secret. It is random, so a plain hash suffices."""
+def hash_secret(secret: str) -> str:
+    """Return the stored form of a secret. Secrets are random, so a plain hash suffices."""
     return sha256(secret.encode()).hexdigest()
 
 
 def authenticate(
     db: Transaction, headers: Sequence[str | None]
 ) -> list[Caller | CoterieError]:
-    """Return the caller of each Authorization header, or the refusal."""
+    """Return the caller that each Authorization header identifies, or its refusal."""
     now = db.now()
     parts = [(header or "").partition(" ") for header in headers]
     digests = [
-        digest_of(secret.strip()) if scheme.lower() == "bearer" and secret else None
+        hash_secret(secret.strip()) if scheme.lower() == "bearer" and secret else None
         for scheme, _, secret in parts
     ]
     present = {digest for digest in digests if digest is not None}
     records = {}
-    if present:  # requests without credentials cost no query
+    if present:  # no query for requests without a credential
         rows = db.execute(_BY_DIGEST, {"digests": list(present), "now": now})
         records = {row.digest: row for row in rows}
 
-    def caller(digest: str | None) -> Caller:
+    def identify_caller(digest: str | None) -> Caller:
         if (row := records.get(digest)) is None:
             raise CredentialRefused
         if row.revoked_at is not None or row.expires_at <= now:
@@ -133,27 +134,28 @@ def authenticate(
         role = Role.PARTY if row.role is None else Role(row.role)
         return Caller(row.id, role, row.principal_id, row.session_id, row.slot)
 
-    return outcomes(caller, digests)
+    return outcomes(identify_caller, digests)
 
 
-def still_valid(db: Transaction, callers: Iterable[Caller]) -> set[str]:
-    """Return the ids of the callers' credentials that are still valid; takes no lock.
+def find_valid_ids(db: Transaction, callers: Iterable[Caller]) -> set[str]:
+    """Return the ids of the callers' credentials that are still valid, without a lock.
 
-    A long poll or an upload may take minutes, so its credential is checked again.
+    Credentials are checked again at the end of a long poll or an upload, which may take
+    minutes.
     """
     ids = {caller.credential_id for caller in callers}
     return set(db.scalars(_ARE_VALID, {"credential_ids": list(ids), "now": db.now()}))
 
 
-def actor(db: Transaction, caller: Caller) -> Actor:
-    """Return the actor that the log names for a caller."""
+def find_actor(db: Transaction, caller: Caller) -> Actor:
+    """Return the actor under which the caller's actions are logged."""
     credential = db.get(Credential, caller.credential_id)
     label = "" if credential is None else credential.label
     return Actor(caller.principal_id or caller.credential_id, label)
 
 
-def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
-    """Store when credentials were last used, unless a later use is stored already."""
+def record_last_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
+    """Store when each credential was last used, unless a later use is already stored."""
     for credential_id, at in sorted(last.items()):
         earlier = sa.or_(
             Credential.last_used_at.is_(None), Credential.last_used_at < at
@@ -166,20 +168,20 @@ def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
         )
 
 
-# Keys. ``by`` is the actor that the log names.
-
-
 def create_key(
     db: Transaction, role: Role, label: str, seconds: int, by: Actor = SERVICE
 ) -> tuple[str, str]:
-    """Return the id and the secret of a new key; the secret is returned only here.
+    """Create a key with a principal of the same id; return the id and the secret.
 
-    The key's new principal has the same id.
+    The secret is not stored, so it cannot be read again.
+
+    seconds: how long the key is valid.
+    by: the actor to name in the log.
     """
     key_id = secrets.token_hex(8)
     db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
     db.flush()
-    secret = _new_secret("ck")
+    secret = _generate_secret("ck")
     _add_credential(db, key_id, secret, label, seconds, principal_id=key_id)
     log_when_committed(
         db, Act.KEY_MADE, by, key=key_id, role=role.value, made_for=label
@@ -194,13 +196,14 @@ def rotate_key(
     overlap: int,
     by: Actor = SERVICE,
 ) -> str:
-    """Give a key a new secret, and return it; the key's owner keeps its sessions.
+    """Replace the secret of a key and return the new one; its owner keeps the sessions.
 
-    seconds: for how long the new secret is valid.
-    overlap: for how long (seconds) the old secret stays valid; 0 ends it at once.
+    seconds: how long the new secret is valid.
+    overlap: how long (seconds) the old secret remains valid; 0 ends it immediately.
+    by: the actor to name in the log.
 
-    Raises NotFound if no valid key has this id; a party renews its token by joining
-        again.
+    Raises NotFound if no valid key has this id. Tokens cannot be rotated: a party
+    renews its token by joining again.
     """
     now = db.now()
     key = db.scalar(
@@ -215,10 +218,10 @@ def rotate_key(
     )
     if key is None:
         raise NotFound("No valid key has this id.")
-    secret = _new_secret("ck")
+    secret = _generate_secret("ck")
     key.previous_digest = key.secret_digest
     key.previous_until = now + timedelta(seconds=overlap)
-    key.secret_digest = digest_of(secret)
+    key.secret_digest = hash_secret(secret)
     key.expires_at = now + timedelta(seconds=seconds)
     log_when_committed(db, Act.KEY_ROTATED, by, key=credential_id)
     return secret
@@ -227,25 +230,25 @@ def rotate_key(
 def list_keys(
     db: Transaction, role: Role | None = None
 ) -> list[tuple[Credential, Role]]:
-    """Return all keys, or those of one role, the newest first."""
+    """Return all keys with their roles, or only those with the given role, newest first."""
     query = sa.select(Credential, Principal.role).join(Principal)
     rows = db.execute(query.order_by(Credential.created_at.desc()))
     return [(row[0], Role(row[1])) for row in rows if role in {None, row[1]}]
 
 
-def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
-    """Revoke a credential; raise :class:`NotFound` if there is no valid one.
+def revoke_credential(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
+    """Revoke a key or token; raise :class:`NotFound` if there is nothing to revoke.
 
-    A party could get another token by joining again; to prevent that use
-    :func:`analyst_service.members.shut_out`.
+    A party whose token was revoked can get another one by joining again. Use
+    :func:`analyst_service.members.revoke_access` to prevent that.
     """
-    if not _revoke(db, Credential.id == credential_id):
+    if not _revoke_matching(db, Credential.id == credential_id):
         raise NotFound("No valid credential has this id.")
     log_when_committed(db, Act.KEY_REVOKED, by, key=credential_id)
 
 
-def _revoke(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
-    """Revoke the valid credentials that meet conditions; return their number."""
+def _revoke_matching(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
+    """Revoke the credentials that meet these conditions; return how many were revoked."""
     revoked = db.execute(
         sa.update(Credential)
         .where(*conditions, Credential.revoked_at.is_(None))
@@ -255,16 +258,15 @@ def _revoke(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
     return len(revoked.all())
 
 
-# Tokens of parties
-
-
 def create_party_token(
     db: Transaction, session_id: str, slot: str, seconds: int
 ) -> str:
-    """Return a new token of a slot.
+    """Create a token for the party in a slot, and return its secret.
 
-    Earlier tokens stay valid for a while: if a join was sent twice, either response may
-    be the one that arrives.
+    Earlier tokens of the slot remain valid for up to an hour. If a join request was
+    sent twice, the party may receive only one of the two responses.
+
+    seconds: how long the new token is valid.
     """
     until = db.now() + _TOKENS_OVERLAP
     db.execute(
@@ -276,7 +278,7 @@ def create_party_token(
         )
         .values(expires_at=until)
     )
-    secret = _new_secret("pt")
+    secret = _generate_secret("pt")
     _add_credential(
         db,
         secrets.token_hex(8),
@@ -290,7 +292,7 @@ def create_party_token(
 
 
 def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
-    """Return the parties' tokens, the newest first, without those of deleted sessions."""
+    """Return the parties' tokens, newest first, except those of deleted sessions."""
     query = (
         sa.select(Credential)
         .join(Session, Session.id == Credential.session_id)
@@ -301,16 +303,16 @@ def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
 
 
 def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> int:
-    """Revoke the tokens of a slot, or of a whole session; return their number."""
+    """Revoke the tokens of a slot, or of a whole session; return how many were revoked."""
     is_of_slot = sa.true() if slot is None else Credential.slot == slot
-    return _revoke(db, Credential.session_id == session_id, is_of_slot)
+    return _revoke_matching(db, Credential.session_id == session_id, is_of_slot)
 
 
 def remove_old_tokens(db: Transaction, before: datetime) -> None:
-    """Delete the tokens of sessions that were deleted before a time.
+    """Delete the tokens of sessions that were deleted before this time.
 
-    A token stays until the mail addresses that were added with it are removed, because
-    a notice may be on its way.
+    A token is kept as long as a mail address that was added with it, because a notice
+    may still be on its way.
     """
     deleted = sa.select(Session.id).where(Session.deleted_at <= before)
     has_receiver = sa.exists().where(Receiver.credential_id == Credential.id)
@@ -333,7 +335,7 @@ def _add_credential(
     db.add(
         Credential(
             id=credential_id,
-            secret_digest=digest_of(secret),
+            secret_digest=hash_secret(secret),
             label=label,
             created_at=now,
             expires_at=now + timedelta(seconds=seconds),
@@ -343,5 +345,5 @@ def _add_credential(
     db.flush()
 
 
-def _new_secret(prefix: str) -> str:
+def _generate_secret(prefix: str) -> str:
     return f"{prefix}_{secrets.token_urlsafe(32)}"

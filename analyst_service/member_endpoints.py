@@ -1,4 +1,4 @@
-"""Invitations and joining over HTTP."""
+"""HTTP endpoints for inviting parties and for joining a session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
 
 class InvitationWrite(Form):
-    """The slots to invite."""
+    """The slots for which to create invitations."""
 
     slots: list[Name] | None = Field(
         default=None, description="By default every slot that nobody has taken."
@@ -44,13 +44,13 @@ class InvitationWrite(Form):
 
 
 class CodeWrite(Form):
-    """A one-time code."""
+    """The one-time code of an invitation."""
 
     code: str = _CODE
 
 
 class DeclineWrite(Form):
-    """A code, and the reason why its party does not join."""
+    """The code of an invitation, and the reason why the invited party does not join."""
 
     code: str = _CODE
     state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
@@ -60,7 +60,7 @@ class DeclineWrite(Form):
 
 
 class JoinWrite(Form):
-    """A code, and the party's line of the roster."""
+    """The code of an invitation, and the party's entry for the roster."""
 
     code: str = _CODE
     member: Member
@@ -78,11 +78,11 @@ _REFUSALS: Final = (NotFound, InvitationExpired, InvitationUsed, KeyNotAuthentic
 
 @contextmanager
 def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
-    """Log a refused invitation, or a proof that does not match it."""
+    """Log a refusal of an invitation's code, or of the proof that comes with it."""
     try:
         yield
     except _REFUSALS as error:
-        session, slot = service.database.query(members.find_slot, code)
+        session, slot = service.database.query(members.find_slot_of_code, code)
         log_act(
             Act.INVITATION_REFUSED,
             STRANGER,
@@ -100,20 +100,20 @@ def post_invitations(
     caller: CallerDep,
     service: ServiceDep,
 ) -> Codes:
-    """Make one-time codes; earlier unused codes of the same slots end."""
+    """Create a one-time code per slot, replacing the unused codes of these slots."""
     slots = body.read().slots
-    codes = service.database.transact(members.invite, caller, session_id, slots)
+    codes = service.database.transact(members.invite_parties, caller, session_id, slots)
     return Codes(codes=codes)
 
 
 @router.post("/v1/join/preview")
 def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
-    """Show the session and the terms of an invitation, which stays valid."""
+    """Return the session and terms of an invitation, without using up its code."""
     code = body.read().code
     with _log_refusals(code, service):
-        session, slot = service.database.query(members.preview, code)
+        session, slot = service.database.query(members.preview_invitation, code)
     if slot.read_at is None:
-        service.database.transact(members.record_reading, session.id, slot.slot)
+        service.database.transact(members.record_first_reading, session.id, slot.slot)
     return Preview(
         session=session.name,
         slot=slot.slot,
@@ -126,19 +126,25 @@ def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
 
 @router.post("/v1/join/decline", status_code=204)
 def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
-    """Say why the party of an invitation does not join; it may join later."""
+    """Record why the invited party does not join. The party may still join later."""
     form = body.read()
     with _log_refusals(form.code, service):
-        service.database.transact(members.decline, form.code, form.state, form.reason)
+        service.database.transact(
+            members.decline_invitation, form.code, form.state, form.reason
+        )
 
 
 @router.post("/v1/join")
 def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Joined:
-    """Take the slot; the same keys with a new proof get another token."""
+    """Join a session in the slot of an invitation, and return the party's token.
+
+    A party that has already joined gets a new token if it sends the same keys with a
+    new proof.
+    """
     form = body.read()
     with _log_refusals(form.code, service):
         session, token = service.database.transact(
-            members.join,
+            members.join_session,
             form.code,
             form.member,
             form.proof,

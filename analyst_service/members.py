@@ -1,4 +1,4 @@
-"""Inviting and joining."""
+"""Invite parties to a session, and let them join or decline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ from analyst_service.credentials import (
     Caller,
     Role,
     create_party_token,
-    digest_of,
+    hash_secret,
     revoke_tokens,
 )
 from analyst_service.database import Transaction
 from analyst_service.models import Invitation, Member, Session
-from analyst_service.sessions import members_of, move, require_alive, visible, with_ids
+from analyst_service.sessions import (
+    apply_event,
+    find_sessions,
+    members_of,
+    require_not_ended,
+    visible_session,
+)
 from clustering_protocols.catalogue import parse_params
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -38,25 +44,25 @@ from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import Event, SlotState
 
 INVITATION_SECONDS: Final = 7 * 86_400
-"""How long an invitation is valid."""
+"""The number of seconds for which an invitation is valid."""
 
 TOKEN_SECONDS: Final = 90 * 86_400
-"""How long a party's token is valid; the SDK joins again when it has ended."""
+"""The number of seconds for which a party's token is valid; the SDK then joins again."""
 
 _LABEL_BYTES = 8
 _COORDINATORS = (Role.COORDINATOR, Role.ADMINISTRATOR)
 
 
-def invite(
+def invite_parties(
     db: Transaction, caller: Caller, session_id: str, slots: Sequence[str] | None
 ) -> dict[str, str]:
-    """Return a new one-time code per slot; earlier unused codes become invalid.
+    """Return a new one-time code for each slot, and invalidate the slots' unused codes.
 
-    slots: by default all that nobody has taken.
+    slots: the slots to invite; None for all slots that no party has taken.
     """
-    caller.require(*_COORDINATORS)
-    session = visible(db, caller, session_id, lock=True)
-    require_alive(session)
+    caller.require_role(*_COORDINATORS)
+    session = visible_session(db, caller, session_id, lock=True)
+    require_not_ended(session)
     members = members_of(db, session.id)
     free = {m.slot: m for m in members if m.state != SlotState.JOINED}
     invited = list(free) if slots is None else slots
@@ -67,15 +73,15 @@ def invite(
         )
     if taken := set(invited) - set(free):
         raise InvalidParameters(f"Slots are taken: {', '.join(sorted(taken))}.")
-    revoke_unused(db, session.id, set(invited))
+    revoke_invitations(db, session.id, set(invited))
     for slot in invited:
-        _set_state(db, free[slot], SlotState.INVITED)
+        _mark_slot(db, free[slot], SlotState.INVITED)
         free[slot].read_at = None
     now = db.now()
     codes = {slot: secrets.token_urlsafe(24) for slot in invited}
     db.add_all(
         Invitation(
-            code_digest=digest_of(code),
+            code_digest=hash_secret(code),
             session_id=session.id,
             slot=slot,
             created_at=now,
@@ -87,8 +93,10 @@ def invite(
     return codes
 
 
-def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> None:
-    """Revoke the unused invitations of slots."""
+def revoke_invitations(
+    db: Transaction, session_id: str, slots: Collection[str]
+) -> None:
+    """Revoke those invitations to the slots that have not been used."""
     db.execute(
         sa.update(Invitation)
         .where(
@@ -101,15 +109,15 @@ def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> N
     )
 
 
-def preview(db: Transaction, code: str) -> tuple[Session, Member]:
-    """Return the session and the slot of a code, which stays valid."""
-    invitation = _require_valid(db, code)
-    session = _session_of(db, invitation)
-    return session, _slots(db, session)[invitation.slot]
+def preview_invitation(db: Transaction, code: str) -> tuple[Session, Member]:
+    """Return the session and the slot that a code is for, without using it up."""
+    invitation = _valid_invitation(db, code)
+    session = _session_of_invitation(db, invitation)
+    return session, _members_by_slot(db, session)[invitation.slot]
 
 
-def record_reading(db: Transaction, session_id: str, slot: str) -> None:
-    """Store when the invitation of a slot was first read, for the coordinator."""
+def record_first_reading(db: Transaction, session_id: str, slot: str) -> None:
+    """Record when the invitation to a slot was first read, for the coordinator to see."""
     db.execute(
         sa.update(Member)
         .where(Member.session_id == session_id, Member.slot == slot)
@@ -118,19 +126,19 @@ def record_reading(db: Transaction, session_id: str, slot: str) -> None:
     )
 
 
-def find_slot(db: Transaction, code: str) -> tuple[str | None, str | None]:
-    """Return the session's id and the slot of a code; None for an unknown code."""
-    invitation = _by_code(db, code)
+def find_slot_of_code(db: Transaction, code: str) -> tuple[str | None, str | None]:
+    """Return the session id and slot that a code is for, or two Nones if it is unknown."""
+    invitation = _find_invitation(db, code)
     return (invitation.session_id, invitation.slot) if invitation else (None, None)
 
 
-def shut_out(db: Transaction, session_id: str, slot: str | None = None) -> int:
-    """Revoke the tokens of a slot, or of all slots; return their number.
+def revoke_access(db: Transaction, session_id: str, slot: str | None = None) -> int:
+    """Revoke the tokens of a slot, or of all slots; return how many were revoked.
 
-    The invitations of these slots are revoked too, so that neither the party nor
-    somebody who recorded its request gets another token by joining again.
+    The used invitations of these slots are revoked too. Otherwise the party, or
+    somebody who recorded its request, could get another token by joining again.
     """
-    with_ids(db, [session_id], lock=True)  # the lock makes joins wait
+    find_sessions(db, [session_id], lock=True)  # joins wait for this lock
     now = db.now()
     ended = db.scalars(
         sa.update(Invitation)
@@ -148,51 +156,56 @@ def shut_out(db: Transaction, session_id: str, slot: str | None = None) -> int:
     return revoke_tokens(db, session_id, slot)
 
 
-def join(
+def join_session(
     db: Transaction, code: str, joining: wire.Member, proof: str, max_bytes: int
 ) -> tuple[Session, str]:
-    """Take the slot of a code; return the session and the party's token.
+    """Join a party to the slot of its code; return the session and the party's token.
 
-    Other people know the code and the roster, so the party signs to prove that it holds the
-    private key. With the same keys and a new proof it may join again to get another
-    token, because the response to its earlier request may have been lost.
+    Other people may know the code and the roster, so the party proves with a signature
+    that it holds the private key. It may join again with the same keys and a new proof,
+    which gives it another token: the response to its first request may have been lost.
 
-    max_bytes: the largest message of this service, into which the labels have to fit.
+    max_bytes: the size of the largest message that this service accepts, which the
+        party's labels must not exceed.
     """
-    session, invitation = _lock_session(db, code)
-    members = _slots(db, session)
+    session, invitation = _lock_session_of_code(db, code)
+    members = _members_by_slot(db, session)
     own = members[invitation.slot]
     if joining.slot != own.slot:
         raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
-    if invitation.used_at is not None and _roster_line(own) != joining:
+    if invitation.used_at is not None and _roster_entry(own) != joining:
         raise InvitationUsed(f"Slot {own.slot!r} is taken.")
     check_line(session.terms, joining)
     check_proof(joining, session.name, code, own.joins, proof)
     if invitation.used_at is None:
-        _check_joining(read_terms(session.terms), members, own, joining, max_bytes)
+        _check_sizes(read_terms(session.terms), members, own, joining, max_bytes)
         _fill_slot(db, session, members, own, joining, invitation)
     own.joins += 1
     return session, create_party_token(db, session.id, own.slot, TOKEN_SECONDS)
 
 
-def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
-    """Note why the party of a code does not join; it may still join later.
+def decline_invitation(
+    db: Transaction, code: str, state: SlotState, reason: str
+) -> None:
+    """Record why the party invited by a code does not join. It may still join later.
 
-    Only the first time is audited, because the holder of a code may repeat it.
+    Only the first refusal is audited, because the holder of a code may send any number
+    of them.
     """
-    session, invitation = _lock_session(db, code)
+    session, invitation = _lock_session_of_code(db, code)
     if invitation.used_at is not None:
         raise InvitationUsed(f"Slot {invitation.slot!r} is taken.")
-    own = _slots(db, session)[invitation.slot]
+    own = _members_by_slot(db, session)[invitation.slot]
     if own.state == SlotState.INVITED:
-        _set_state(db, own, state)
+        _mark_slot(db, own, state)
     own.state, own.reason = state.value, reason
 
 
-def _set_state(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
-    """Set the state of a slot, and record it in the audit.
+def _mark_slot(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
+    """Set the state of a slot and record it in the audit log.
 
-    The reason, which people write, stays out of the audit, which outlives the session.
+    Reasons for declining stay out of the audit log: they are free text, and it outlives
+        the session.
     """
     member.state, member.reason = state.value, None
     audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)
@@ -206,27 +219,28 @@ def _fill_slot(
     joining: wire.Member,
     invitation: Invitation,
 ) -> None:
-    """Write a party's line of the roster; the last party completes the agreement."""
+    """Store a party's roster entry, and the agreement once the last party has joined."""
     now = db.now()
     invitation.used_at = own.joined_at = now
     line = joining.model_dump(exclude={"slot", "keys"}) | joining.keys.model_dump()
     for name, value in line.items():
         setattr(own, name, value)
     digest = sha256(joining.model_dump_json().encode()).hexdigest()
-    _set_state(db, own, SlotState.JOINED, digest=digest)
+    _mark_slot(db, own, SlotState.JOINED, digest=digest)
     if all(member.state == SlotState.JOINED for member in members.values()):
-        roster = {slot: _roster_line(member) for slot, member in members.items()}
-        move(db, session, Event.ALL_JOINED, now, agreement=agree(session.terms, roster))
+        roster = {slot: _roster_entry(member) for slot, member in members.items()}
+        agreement = agree(session.terms, roster)
+        apply_event(db, session, Event.ALL_JOINED, now, agreement=agreement)
 
 
-def _check_joining(
+def _check_sizes(
     terms: Terms,
     members: Mapping[str, Member],
     own: Member,
     joining: wire.Member,
     max_bytes: int,
 ) -> None:
-    """Refuse a shape that the terms, this service or an earlier party rule out."""
+    """Raise if the terms, this service or a joined party rule out the party's sizes."""
     if joining.n_rows < terms.guards.minimum_rows:
         raise GuardRefused(
             f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
@@ -254,34 +268,30 @@ def _check_joining(
             )
 
 
-def _roster_line(member: Member) -> wire.Member:
-    """Return the roster's line of a taken slot."""
+def _roster_entry(member: Member) -> wire.Member:
     fields = {name: getattr(member, name, None) for name in wire.Member.model_fields}
     keys = PublicKeys.model_validate(member, from_attributes=True)
     return wire.Member.model_validate(fields | {"keys": keys})
 
 
-# Invitations
+def _lock_session_of_code(db: Transaction, code: str) -> tuple[Session, Invitation]:
+    """Lock the session that a code is for; return it and the invitation."""
+    session = _session_of_invitation(db, _valid_invitation(db, code), lock=True)
+    require_not_ended(session)
+    # The invitation may have been used or revoked while we waited for the lock.
+    return session, _valid_invitation(db, code)
 
 
-def _lock_session(db: Transaction, code: str) -> tuple[Session, Invitation]:
-    """Return the session of a code, locked, and its invitation."""
-    session = _session_of(db, _require_valid(db, code), lock=True)
-    require_alive(session)
-    return session, _require_valid(db, code)  # it may have been used while we waited
-
-
-def _slots(db: Transaction, session: Session) -> dict[str, Member]:
+def _members_by_slot(db: Transaction, session: Session) -> dict[str, Member]:
     return {member.slot: member for member in members_of(db, session.id)}
 
 
-def _by_code(db: Transaction, code: str) -> Invitation | None:
-    """Return the invitation of a code, as it is now."""
-    return db.get(Invitation, digest_of(code), populate_existing=True)
+def _find_invitation(db: Transaction, code: str) -> Invitation | None:
+    return db.get(Invitation, hash_secret(code), populate_existing=True)
 
 
-def _require_valid(db: Transaction, code: str) -> Invitation:
-    invitation = _by_code(db, code)
+def _valid_invitation(db: Transaction, code: str) -> Invitation:
+    invitation = _find_invitation(db, code)
     if invitation is None:
         raise NotFound("No invitation has this code.")
     if invitation.revoked_at is not None and invitation.used_at is not None:
@@ -295,8 +305,8 @@ def _require_valid(db: Transaction, code: str) -> Invitation:
     return invitation
 
 
-def _session_of(
+def _session_of_invitation(
     db: Transaction, invitation: Invitation, *, lock: bool = False
 ) -> Session:
     session_id = invitation.session_id
-    return with_ids(db, [session_id], lock=lock)[session_id]
+    return find_sessions(db, [session_id], lock=lock)[session_id]

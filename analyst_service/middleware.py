@@ -1,8 +1,8 @@
-"""Middleware: limits on every request before it reaches a route, and the request log.
+"""ASGI middleware that limits requests before they reach a route, and logs them.
 
-The limits are on headers, on bodies, and on the number of requests under way, in all and
-per sender. Requests with and without a credential have separate pools, so that neither
-can exhaust the other. All of it runs in the event loop.
+There are limits on headers, on bodies, and on the number of concurrent requests, both
+in total and per sender. Requests with and without a credential are counted in separate
+pools, so that neither kind can exhaust the other's. All of this runs in the event loop.
 """
 
 from __future__ import annotations
@@ -28,36 +28,39 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import TooManyRequests
 from clustering_protocols.common.limits import JSON_BYTES
 
-_HEADER_BYTES: Final = 32 << 10  # headers and address
+_HEADER_BYTES: Final = 32 << 10  # for the headers, the path and the query together
 _KEY = "coterie.place"
 _CREDENTIALED = "/v1/sessions"
 
 
-def address(scope: Scope) -> str:
-    """Return the name by which a request without a credential is counted."""
+def client_address(scope: Scope) -> str:
+    """Return the client's address, by which requests without a credential are counted."""
     client = scope.get("client")
     return f"address {client[0] if client else ''}"
 
 
 class RequestPool:
-    """Counts the requests under way, in all and per sender.
+    """Counts the concurrent requests, in total and per sender.
 
-    most: the limit for all senders together.
-    most_each: the limit for one sender.
-    most_waiting: the limit for long polls of one sender, which are counted separately.
+    max_total: the maximum number of requests of all senders together.
+    max_per_sender: the maximum number of requests of one sender.
+    max_waiting: the maximum number of waiting long polls of one sender. They are not
+        included in the other two counts.
     """
 
-    def __init__(self, most: int, most_each: int, most_waiting: int = 0) -> None:
-        self._most, self._most_each = most, most_each
-        self.most_waiting = most_waiting
+    def __init__(
+        self, max_total: int, max_per_sender: int, max_waiting: int = 0
+    ) -> None:
+        self._max_total, self._max_per_sender = max_total, max_per_sender
+        self.max_waiting = max_waiting
         self._number = 0
         self._served: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
 
     @contextmanager
-    def admit(self, scope: Scope) -> Iterator[PoolPlace]:
-        """Take a place for a request; raise :class:`TooManyRequests` if none is free."""
-        if self._number >= self._most:
+    def admit_request(self, scope: Scope) -> Iterator[PoolPlace]:
+        """Reserve a place for a request; raise :class:`TooManyRequests` if none is free."""
+        if self._number >= self._max_total:
             raise TooManyRequests("The service is at its limit.")
         place = PoolPlace(self)
         scope[_KEY] = place
@@ -65,76 +68,77 @@ class RequestPool:
         try:
             yield place
         finally:
-            self.leave(place.sender)
+            self.release_place(place.sender)
 
-    def count_sender(self, sender: str) -> None:
-        """Count a request that has a place against the limit of its sender."""
-        if self._served[sender] >= self._most_each:
-            raise TooManyRequests(f"More than {self._most_each} at once.")
+    def count_against_sender(self, sender: str) -> None:
+        """Count a request against its sender's limit; raise TooManyRequests beyond it."""
+        if self._served[sender] >= self._max_per_sender:
+            raise TooManyRequests(f"More than {self._max_per_sender} at once.")
         self._served[sender] += 1
 
-    def leave(self, sender: str | None) -> None:
-        """Give up a place."""
+    def release_place(self, sender: str | None) -> None:
+        """Give up the place of a request; `sender` is None if it is not known yet."""
         self._number -= 1
         if sender is not None:
-            self._decrement(self._served, sender)
+            self._decrement_sender(self._served, sender)
 
-    def rejoin(self, sender: str) -> None:
-        """Take a place again after waiting, even if none is free."""
+    def reacquire_place(self, sender: str) -> None:
+        """Take a place again when a long poll has ended, even if the pool is full."""
         self._number += 1
         self._served[sender] += 1
-        self._decrement(self.waiting, sender)
+        self._decrement_sender(self.waiting, sender)
 
     @staticmethod
-    def _decrement(counts: Counter[str], sender: str) -> None:
+    def _decrement_sender(counts: Counter[str], sender: str) -> None:
         counts[sender] -= 1
         if not counts[sender]:
-            del counts[sender]  # or the counter would grow with each new sender
+            del counts[sender]  # otherwise the counter would grow with every new sender
 
 
 class PoolPlace:
-    """One request's place in its pool."""
+    """The place of one request in its pool."""
 
     def __init__(self, pool: RequestPool) -> None:
         self._pool = pool
         self.sender: str | None = None
 
     @staticmethod
-    def of(scope: Scope) -> PoolPlace:
-        """Return the place of a request."""
+    def from_scope(scope: Scope) -> PoolPlace:
+        """Return the place that the request of this ASGI scope has."""
         place: PoolPlace = scope[_KEY]
         return place
 
     def set_sender(self, sender: str) -> None:
-        """Name the sender; raise :class:`TooManyRequests` if it has too many under way."""
-        self._pool.count_sender(sender)
+        """Name the request's sender; raise TooManyRequests if it has too many requests."""
+        self._pool.count_against_sender(sender)
         self.sender = sender
 
     @contextmanager
-    def step_aside(self) -> Iterator[bool]:
-        """Give up the place while the request only waits for news.
+    def release_while_waiting(self) -> Iterator[bool]:
+        """Give up the place within the ``with`` block, in which the request only waits.
 
-        Yields False and keeps the place if too many of the sender's requests wait.
+        Yields False, and keeps the place, if too many of the sender's requests wait
+        already.
         """
         sender, pool = self.sender, self._pool
-        if sender is None or pool.waiting[sender] >= pool.most_waiting:
+        if sender is None or pool.waiting[sender] >= pool.max_waiting:
             yield False
             return
         pool.waiting[sender] += 1
-        pool.leave(sender)
+        pool.release_place(sender)
         try:
             yield True
         finally:
-            pool.rejoin(sender)
+            pool.reacquire_place(sender)
 
 
-class Shares(NamedTuple):
-    """Limits on the requests under way at the same time.
+class ConcurrencyLimits(NamedTuple):
+    """The maximum numbers of concurrent requests.
 
-    callers: requests with a credential, without waiting long polls.
+    callers: requests with a credential, not counting waiting long polls.
     unauthenticated: requests without a credential.
-    each: requests per credential, or per address without one.
-    waiting: held long polls per credential; further ones are answered at once.
+    each: requests per credential, or per address if there is no credential.
+    waiting: waiting long polls per credential; any further one is answered immediately.
     """
 
     callers: int
@@ -143,43 +147,46 @@ class Shares(NamedTuple):
     waiting: int
 
 
-def share_out(max_requests: int) -> Shares:
-    """Return the limits that divide a process's simultaneous requests."""
-    return Shares(
+def concurrency_limits(max_requests: int) -> ConcurrencyLimits:
+    """Return the limits for a process that serves up to ``max_requests`` at a time."""
+    return ConcurrencyLimits(
         max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
     )
 
 
 BODY_SECONDS: Final = 30.0
-"""Time for a body before its rate is limited."""
+"""The time (seconds) that a body may take before its rate is limited."""
 
 UNAUTHENTICATED_SECONDS: Final = 5.0
-"""Time for a body without a credential before its rate is limited."""
+"""The same time for a request without a credential."""
 
 UNAUTHENTICATED_BYTES: Final = 16 << 10
-"""Largest body without a credential."""
+"""The size of the largest body that is accepted without a credential."""
 
-_BYTES_PER_SECOND: Final = 16 << 10  # on average; a slower body gets 408
+_BYTES_PER_SECOND: Final = 16 << 10  # on average; slower bodies get a 408
 _UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
 
 
 class RequestLimits:
-    """Refuses requests that exceed a limit of this process; none are queued.
+    """Middleware that refuses requests beyond this process's limits, and queues none.
 
-    Bodies that are too large or too slow are refused. Uploads have their own limit, and
-    requests without a credential lower ones. The path decides which limit applies, not
-    the Content-Type, because the framework reads any body sent to a JSON endpoint. A
-    connection whose body was not fully read is closed, lest the rest be read as a request.
+    Bodies that are too large or too slow are refused. Uploads have a limit of their
+    own, and requests without a credential have lower limits. The path decides which
+    limit applies, not the Content-Type, because the framework reads any body that is
+    sent to a JSON endpoint. A connection is closed if a body was not fully read, so
+    that the remaining bytes are not taken for another request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        most, unauthenticated, each, waiting = share_out(settings.max_requests)
-        self._callers = RequestPool(most, each, waiting)
+        callers, unauthenticated, each, waiting = concurrency_limits(
+            settings.max_requests
+        )
+        self._callers = RequestPool(callers, each, waiting)
         self._unauthenticated = RequestPool(unauthenticated, each)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on if there is room for it, and limit its body."""
+        """Forward a request with a limited body, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -190,16 +197,16 @@ class RequestLimits:
         if not is_unauthenticated and _UPLOAD.fullmatch(scope["path"]) is not None:
             limit = None
         seconds = UNAUTHENTICATED_SECONDS if is_unauthenticated else BODY_SECONDS
-        body = _Body(headers, receive, send, limit, seconds)
-        if (refusal := _refuse_size(scope, headers, limit)) is not None:
+        body = _LimitedBody(headers, receive, send, limit, seconds)
+        if (refusal := _refuse_large(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
         pool = self._unauthenticated if is_unauthenticated else self._callers
         with ExitStack() as stack:
             try:
-                place = stack.enter_context(pool.admit(scope))
-                if is_unauthenticated:  # else the route sets the sender
-                    place.set_sender(address(scope))
+                place = stack.enter_context(pool.admit_request(scope))
+                if is_unauthenticated:  # otherwise the route sets the sender
+                    place.set_sender(client_address(scope))
             except TooManyRequests as error:
                 refusal = problem_response(error.problem, error.detail)
                 await refusal(scope, receive, body.send)
@@ -207,8 +214,8 @@ class RequestLimits:
             await self._app(scope, body.receive, body.send)
 
 
-def _refuse_size(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp | None:
-    """Return a refusal if the headers or the announced body are too large."""
+def _refuse_large(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp | None:
+    """Return a response that refuses oversized headers or an oversized body, or None."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if size + len(scope["path"]) + len(scope["query_string"]) > _HEADER_BYTES:
         detail = f"More than {_HEADER_BYTES} bytes."
@@ -220,8 +227,11 @@ def _refuse_size(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp |
     return None
 
 
-class _Body:
-    """Limits the size and the rate of a body; closes the connection of an unread one."""
+class _LimitedBody:
+    """Limits the size and the rate of a request's body as it is received.
+
+    If the response starts before the whole body was read, the connection is closed.
+    """
 
     def __init__(
         self,
@@ -248,7 +258,7 @@ class _Body:
             async with asyncio.timeout_at(self._begin + allowed):
                 message = await self._receive()
         except TimeoutError:
-            # the framework turns any other exception into a 400
+            # The framework would turn any other exception into a 400 response.
             raise HTTPException(
                 Problem.TIMEOUT.status,
                 f"Less than {_BYTES_PER_SECOND} bytes per second",
@@ -269,7 +279,7 @@ class _Body:
 
 log = logging.getLogger("coterie.requests")
 
-# headers of a response that does not set them itself
+# Added to every response that does not set these headers itself.
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -281,9 +291,9 @@ _HEADERS_OVER_TLS: Final = {
 
 
 class RequestLog:
-    """The outermost middleware: gives each request an id and logs its outcome.
+    """The outermost middleware, which gives each request an id and logs its outcome.
 
-    A path may name a project, so the log has the route's pattern instead.
+    The log contains the pattern of the route, not the path, which may name a project.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -291,7 +301,7 @@ class RequestLog:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and log its outcome."""
+        """Forward a request and log its outcome; an unexpected exception becomes a 500."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -304,9 +314,9 @@ class RequestLog:
             if exchange.status is None:
                 refusal = problem_response(Problem.INTERNAL, "An unexpected error.")
                 await refusal(scope, exchange.receive, exchange.send)
-        self._record(scope, exchange, time.monotonic() - begin)
+        self._log_request(scope, exchange, time.monotonic() - begin)
 
-    def _record(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+    def _log_request(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
         context, metrics = exchange.context, self._metrics
         route = getattr(scope.get("route"), "path", "unknown")
         metrics.requests.labels(scope["method"], route, exchange.status).inc()
@@ -330,7 +340,7 @@ class RequestLog:
 
 
 class _Exchange:
-    """Counts the bytes of one request and response, and adds headers to the response."""
+    """Counts the bytes of a request and its response, and adds headers to the response."""
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
         self._headers = _HEADERS_OVER_TLS if is_tls else _HEADERS

@@ -1,4 +1,4 @@
-"""Mail about sessions: addresses, letters, and the thread that sends them."""
+"""Compose mail about sessions, store the addresses that receive it, and send it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ from analyst_service.logs import describe
 from analyst_service.models import Credential, Notice, Receiver, Session
 from analyst_service.outbox import NoticeEvent, NoticeState, write_first_notices
 from analyst_service.process_context import Service
-from analyst_service.sessions import find, find_awaited, require_alive, visible
+from analyst_service.sessions import (
+    awaited_slots,
+    find_session,
+    require_not_ended,
+    visible_session,
+)
 from analyst_service.settings import Settings, is_mail_address
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
@@ -37,7 +42,7 @@ from clustering_protocols.wire.answers import (
 )
 from clustering_protocols.wire.states import SessionState
 
-_SERVER_SECONDS = 10.0  # for each answer of the mail server
+_SERVER_SECONDS = 10.0  # timeout of each exchange with the mail server
 _REFUSED_FOR_GOOD = 500
 _HEADLINES = {
     NoticeEvent.ADDED: "notices come here",
@@ -47,8 +52,8 @@ _HEADLINES = {
 }
 
 
-class Undelivered(Exception):
-    """A notice was not delivered; ``is_final`` if another attempt is pointless."""
+class DeliveryFailed(Exception):
+    """A notice was not delivered; ``is_final`` says that a retry would be pointless."""
 
     def __init__(self, failure: Failure, *, is_final: bool = False) -> None:
         super().__init__(failure.value)
@@ -57,7 +62,7 @@ class Undelivered(Exception):
 
 
 class Notification(NamedTuple):
-    """A notice, its receiver and session, and the slots for which the session waits."""
+    """A notice to send, with its receiver, its session and the slots that are awaited."""
 
     notice: Notice
     receiver: Receiver
@@ -65,10 +70,11 @@ class Notification(NamedTuple):
     awaited: Sequence[str]
 
 
-def compose(notification: Notification, sender: str, at: datetime) -> EmailMessage:
-    """Return the mail of a notice, without the session's title or other parties' names.
+def compose_mail(notification: Notification, sender: str, at: datetime) -> EmailMessage:
+    """Return the mail for a notice, dated ``at``.
 
-    Headers hold only names of sessions and addresses that were checked.
+    It contains neither the session's title nor the names of other parties. Its headers
+    contain only session names and addresses that were validated.
     """
     notice, receiver, session, _ = notification
     mail = EmailMessage(policy=SMTP)
@@ -78,15 +84,16 @@ def compose(notification: Notification, sender: str, at: datetime) -> EmailMessa
     mail["Subject"] = f"Coterie: session {session.name}: {headline}"
     mail["Date"] = format_datetime(at)
     mail["Message-ID"] = f"<{notice.id}@{sender.rpartition('@')[2]}>"
-    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: no automatic replies
-    lines = [*_body_lines(notification), "", _footer(receiver, session)]
+    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
+    lines = [*_mail_body_lines(notification), "", _mail_footer(receiver, session)]
     mail.set_content("\n".join(lines) + "\n")
     return mail
 
 
-def send(settings: Settings, notification: Notification, at: datetime) -> None:
-    """Send a notice; raise :class:`Undelivered` unless the mail server accepts it."""
-    mail, place = compose(notification, settings.smtp_from, at), settings.mail_server
+def send_mail(settings: Settings, notification: Notification, at: datetime) -> None:
+    """Send a notice; raise :class:`DeliveryFailed` unless the mail server accepts it."""
+    mail = compose_mail(notification, settings.smtp_from, at)
+    place = settings.mail_server
     try:
         with smtplib.SMTP(place.host, place.port, timeout=_SERVER_SECONDS) as server:
             if place.is_tls:
@@ -97,12 +104,12 @@ def send(settings: Settings, notification: Notification, at: datetime) -> None:
     except smtplib.SMTPRecipientsRefused as error:
         [(code, _)] = error.recipients.values()
         is_final = code >= _REFUSED_FOR_GOOD
-        raise Undelivered(Failure.NOT_TAKEN, is_final=is_final) from None
+        raise DeliveryFailed(Failure.NOT_TAKEN, is_final=is_final) from None
     except (smtplib.SMTPException, OSError):
-        raise Undelivered(Failure.MAIL_SERVER) from None
+        raise DeliveryFailed(Failure.MAIL_SERVER) from None
 
 
-def _body_lines(notification: Notification) -> Iterator[str]:
+def _mail_body_lines(notification: Notification) -> Iterator[str]:
     notice, receiver, session, awaited = notification
     slot = receiver.slot
     where = f"session {session.name}" + (f", slot {slot}" if slot else "")
@@ -112,7 +119,7 @@ def _body_lines(notification: Notification) -> Iterator[str]:
         yield "There is nothing to do."
     elif notice.event == NoticeEvent.ENDED:
         yield f"The end of {where}: {notice.session_state}."
-        yield from _describe_end(notification)
+        yield from _lines_about_end(notification)
     elif slot:
         still = " still" if notice.event == NoticeEvent.AWAITED else ""
         yield f"The analyst{still} waits for this party in {where}, round {notice.round}{until}."
@@ -129,7 +136,7 @@ def _body_lines(notification: Notification) -> Iterator[str]:
         )
 
 
-def _describe_end(notification: Notification) -> Iterator[str]:
+def _lines_about_end(notification: Notification) -> Iterator[str]:
     notice, receiver, session, _ = notification
     slot = receiver.slot
     if notice.session_state == SessionState.COMPLETED:
@@ -139,7 +146,7 @@ def _describe_end(notification: Notification) -> Iterator[str]:
             else f"coterie session show {session.name} prints the result."
         )
         return
-    # only the coordinator learns which party was missing or has stopped
+    # Only the coordinator may learn which party was missing or has stopped.
     has_expired = session.state == SessionState.EXPIRED
     has_stopped = session.reason == Problem.PARTY_STOPPED.slug
     if session.detail and slot is None and (has_expired or has_stopped):
@@ -152,7 +159,7 @@ def _describe_end(notification: Notification) -> Iterator[str]:
     yield f"What to do: {problem.remedy}"
 
 
-def _footer(receiver: Receiver, session: Session) -> str:
+def _mail_footer(receiver: Receiver, session: Session) -> str:
     command = (
         f"party status {session.name} {receiver.slot}"
         if receiver.slot
@@ -164,20 +171,17 @@ def _footer(receiver: Receiver, session: Session) -> str:
     )
 
 
-MOST_AN_HOUR: Final = 20
-"""Most notices to one receiver within an hour, not counting its first and last one."""
+MAX_NOTICES_PER_HOUR: Final = 20
+"""The most notices per receiver and hour; the first and the last one are always sent."""
 
-_MOST = 5  # addresses of a coordinator, or of a party of a session
-_MOST_EVER = 20  # including removed addresses, to which a first notice was sent
-_MOST_A_DAY = 100  # for one credential
-_STALE = timedelta(days=7)  # a notice that was due for longer is not sent any more
-_RETENTION = timedelta(days=7)  # of receivers after the session's end
-_LEASE = timedelta(minutes=2)  # longer than any delivery takes
+_MAX_ADDRESSES = 5  # per session and slot, or per session for its coordinator
+_MAX_ADDRESSES_EVER = 20  # the same, with removed addresses, which got a first notice
+_MAX_ADDRESSES_PER_DAY = 100  # added with one credential
+_STALE = timedelta(days=7)  # a notice that is overdue for this long is discarded
+_RETENTION = timedelta(days=7)  # how long addresses are kept after the session's end
+_LEASE = timedelta(minutes=2)  # must exceed the time that a delivery may take
 _ALWAYS = {NoticeEvent.ADDED.value, NoticeEvent.ENDED.value}
 _IS_PENDING = Notice.state == NoticeState.PENDING.value
-
-
-# Receivers
 
 
 def add_receiver(
@@ -188,16 +192,20 @@ def add_receiver(
     *,
     is_offered: bool,
 ) -> ReceiverAdded:
-    """Add an address for notices about a session; a repeat replaces the earlier one."""
-    session = visible(db, caller, session_id, lock=True)
-    require_alive(session)
+    """Add an address for notices about a session, replacing an earlier entry for it.
+
+    Raises NotOffered if this service does not send mail, and InvalidParameters if the
+    address is malformed or there are too many addresses.
+    """
+    session = visible_session(db, caller, session_id, lock=True)
+    require_not_ended(session)
     if not is_offered:
         raise NotOffered("This analyst has no mail server (COTERIE_SMTP_SERVER).")
     if not is_mail_address(address):
         raise InvalidParameters(
             "expected one mail address, like a@b.example.", field="address"
         )
-    _make_room(db, caller, session, address)
+    _admit_address(db, caller, session, address)
     receiver = Receiver(
         id=secrets.token_hex(16),
         session_id=session.id,
@@ -215,12 +223,12 @@ def add_receiver(
 def list_receivers(
     db: Transaction, caller: Caller, session_id: str, *, is_offered: bool
 ) -> Receivers:
-    """Return the caller's receivers, and whether this service sends mail."""
-    receivers = _receivers_of(db, caller, visible(db, caller, session_id))
+    """Return the caller's addresses for a session, and whether this service sends mail."""
+    receivers = _receivers_of(db, caller, visible_session(db, caller, session_id))
     return Receivers(
         offered=is_offered,
         receivers=[
-            _describe(db, receiver) for receiver in receivers if receiver.address
+            _receiver_line(db, receiver) for receiver in receivers if receiver.address
         ],
     )
 
@@ -228,15 +236,15 @@ def list_receivers(
 def remove_receiver(
     db: Transaction, caller: Caller, session_id: str, receiver_id: str
 ) -> None:
-    """Remove one of the caller's addresses; a repeat changes nothing."""
-    session = visible(db, caller, session_id, lock=True)
+    """Remove one of the caller's addresses. Removing it again changes nothing."""
+    session = visible_session(db, caller, session_id, lock=True)
     for receiver in _receivers_of(db, caller, session):
         if receiver.id == receiver_id:
-            _forget(db, receiver)
+            _forget_address(db, receiver)
 
 
 def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Receiver]:
-    """Return the receivers that a caller has ever added to a session, in order."""
+    """Return all receivers that the caller ever added to a session, oldest first."""
     query = sa.select(Receiver).where(
         Receiver.session_id == session.id,
         Receiver.slot.is_(None)
@@ -246,36 +254,39 @@ def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Rec
     return list(db.scalars(query.order_by(Receiver.created_at, Receiver.id)))
 
 
-def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
-    """Remove an earlier copy of an address; refuse more than the caller may have."""
+def _admit_address(
+    db: Transaction, caller: Caller, session: Session, address: str
+) -> None:
+    """Remove an earlier entry for the address; raise if the caller has too many others."""
     receivers = _receivers_of(db, caller, session)
     for receiver in receivers:
         if receiver.address == address:
-            _forget(db, receiver)
-    if sum(bool(receiver.address) for receiver in receivers) >= _MOST:
+            _forget_address(db, receiver)
+    if sum(bool(receiver.address) for receiver in receivers) >= _MAX_ADDRESSES:
         raise InvalidParameters(
-            f"there are {_MOST} addresses already; remove one first.", field="address"
+            f"there are {_MAX_ADDRESSES} addresses already; remove one first.",
+            field="address",
         )
-    today = _count(
+    today = _count_rows(
         db,
         Receiver.id,
         Receiver.credential_id == caller.credential_id,
         Receiver.created_at > db.now() - timedelta(days=1),
     )
-    if len(receivers) >= _MOST_EVER or today >= _MOST_A_DAY:
+    if len(receivers) >= _MAX_ADDRESSES_EVER or today >= _MAX_ADDRESSES_PER_DAY:
         raise InvalidParameters(
             "too many addresses were added; the existing ones stay.", field="address"
         )
 
 
-def _forget(db: Transaction, receiver: Receiver) -> None:
-    """Delete an address and its notices; its row still counts against the limits."""
+def _forget_address(db: Transaction, receiver: Receiver) -> None:
+    """Delete an address and its notices; the row still counts against the limits."""
     receiver.address = ""
     db.execute(sa.delete(Notice).where(Notice.receiver_id == receiver.id))
     db.flush()
 
 
-def _describe(db: Transaction, receiver: Receiver) -> ReceiverLine:
+def _receiver_line(db: Transaction, receiver: Receiver) -> ReceiverLine:
     own = Notice.receiver_id == receiver.id
     has_failed = Notice.failure.is_not(None)
     last = (
@@ -289,14 +300,14 @@ def _describe(db: Transaction, receiver: Receiver) -> ReceiverLine:
         id=receiver.id,
         address=receiver.address,
         created_at=receiver.created_at,
-        sent=_count(db, Notice.id, own, Notice.state == NoticeState.SENT.value),
-        given_up=_count(db, Notice.id, own, is_given_up),
-        retrying=_count(db, Notice.id, own, _IS_PENDING, has_failed),
+        sent=_count_rows(db, Notice.id, own, Notice.state == NoticeState.SENT.value),
+        given_up=_count_rows(db, Notice.id, own, is_given_up),
+        retrying=_count_rows(db, Notice.id, own, _IS_PENDING, has_failed),
         failure=db.scalar(last),
     )
 
 
-def _count(
+def _count_rows(
     db: Transaction,
     column: orm.InstrumentedAttribute[str],
     *conditions: sa.ColumnElement[bool],
@@ -304,37 +315,35 @@ def _count(
     return db.scalar(sa.select(sa.func.count(column)).where(*conditions)) or 0
 
 
-# Notices
-
-
-def has_due(db: Transaction) -> bool:
-    """Return whether a notice is due; takes no lock."""
-    query = sa.select(Notice.id).where(_is_free(db.now())).limit(1)
+def has_due_notice(db: Transaction) -> bool:
+    """Return whether a notice is due that no sender is serving; takes no lock."""
+    query = sa.select(Notice.id).where(_is_free_to_lease(db.now())).limit(1)
     return db.scalar(query) is not None
 
 
-def lease_next(db: Transaction) -> Notification | None:
-    """Lease a notice that is due, and return it; delete outdated ones on the way.
+def lease_next_notice(db: Transaction) -> Notification | None:
+    """Lease the next notice that is due and return it, or None if no notice is due.
 
-    None if no notice is due. New notices come first, so that a failing receiver holds up
-    nobody else; 'added' sorts before other events of the same time. A notice whose
-    receiver another sender is serving is skipped.
+    Notices with the fewest attempts come first, so that a failing receiver does not
+    delay the others; of notices due at the same time, 'added' sorts first. Outdated
+    notices found on the way are deleted. A notice is skipped while another sender is
+    serving its receiver.
     """
     now = db.now()
-    is_free = _is_free(now)
+    is_free = _is_free_to_lease(now)
     free = (
         sa.select(Notice, Receiver)
         .join(Receiver, Receiver.id == Notice.receiver_id)
         .where(is_free)
         .order_by(Notice.attempts, Notice.due_at, Notice.event)
         .limit(1)
-        .with_for_update(skip_locked=True, key_share=True)  # others may add notices
+        .with_for_update(skip_locked=True, key_share=True)  # lets others add notices
     )
     while (row := db.execute(free).first()) is not None:
         notice, receiver = row
-        # PostgreSQL evaluates the condition when a query begins and locks when it ends,
-        # so two simultaneous queries may both find the notice free. A second query sees
-        # what was committed before the lock was acquired.
+        # PostgreSQL evaluates the condition at the start of a query and locks the rows at
+        # the end, so two concurrent queries may both find the notice free. A second query
+        # sees what was committed before this one acquired the lock.
         is_still_free = sa.select(Notice.id).where(Notice.id == notice.id, is_free)
         if db.scalar(is_still_free) is None:
             continue
@@ -350,8 +359,10 @@ def lease_next(db: Transaction) -> Notification | None:
     return None
 
 
-def record(db: Transaction, notice: Notice, values: Mapping[str, object]) -> bool:
-    """Store the outcome of a delivery; False if the lease was lost."""
+def record_outcome(
+    db: Transaction, notice: Notice, values: Mapping[str, object]
+) -> bool:
+    """Store the outcome of a delivery; return False if the lease on the notice is lost."""
     settled = db.execute(
         sa.update(Notice)
         .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
@@ -362,8 +373,11 @@ def record(db: Transaction, notice: Notice, values: Mapping[str, object]) -> boo
     return settled.first() is not None
 
 
-def remove_receivers(db: Transaction) -> None:
-    """Delete the receivers of ended sessions, unless a notice to them is pending."""
+def remove_receivers_of_ended_sessions(db: Transaction) -> None:
+    """Delete the receivers of sessions that were deleted, or that ended a week ago.
+
+    Ended sessions must also have been purged. Receivers with a pending notice are kept.
+    """
     ended = sa.select(Session.id).where(
         sa.or_(
             Session.deleted_at.is_not(None),
@@ -384,14 +398,14 @@ def remove_receivers(db: Transaction) -> None:
 def _build_notification(
     db: Transaction, notice: Notice, receiver: Receiver, now: datetime
 ) -> Notification | None:
-    """Return the notification of a notice; None if it is outdated."""
-    session = find(db, notice.session_id)
+    """Return a notice with what its mail needs, or None if it is no longer wanted."""
+    session = find_session(db, notice.session_id)
     credential = db.get(Credential, receiver.credential_id)
     if session is None or credential is None or credential.revoked_at is not None:
         return None
     if now - notice.due_at >= _STALE:
         return None
-    awaited = sorted(find_awaited(db, [session]).get(session.id, []))
+    awaited = sorted(awaited_slots(db, [session]).get(session.id, []))
     if receiver.slot is not None:
         awaited = [slot for slot in awaited if slot == receiver.slot]
     if notice.event not in _ALWAYS:
@@ -400,24 +414,24 @@ def _build_notification(
         has_moved = (session.state, session.round, session.attempt) != written_at
         if has_moved or not (awaited or chooses):
             return None
-        sent_lately = _count(
+        sent_lately = _count_rows(
             db,
             Notice.id,
             Notice.receiver_id == receiver.id,
             Notice.state == NoticeState.SENT.value,
             Notice.settled_at > now - timedelta(hours=1),
         )
-        if sent_lately >= MOST_AN_HOUR:
+        if sent_lately >= MAX_NOTICES_PER_HOUR:
             return None
     return Notification(notice, receiver, session, awaited)
 
 
-def _is_free(now: datetime) -> sa.ColumnElement[bool]:
-    """Return the condition under which a notice may be taken.
+def _is_free_to_lease(now: datetime) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a notice is due and no sender serves its receiver.
 
-    A receiver gets one notice at a time, so that notices arrive in order and a receiver
-    that hangs holds up one sender. A lease that ends later than any sender would set it
-    dates from before the clock was set back, and does not count.
+    Each receiver gets one notice at a time, so that its notices arrive in order and a
+    slow receiver blocks only one sender. A lease that ends later than any sender would
+    set it is ignored: it was set before the clock was turned back.
     """
     other = orm.aliased(Notice)
     has_no_lease = sa.or_(
@@ -431,9 +445,9 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
     return sa.and_(_IS_PENDING, Notice.due_at <= now, ~is_served)
 
 
-# Several senders may run, in one process or in many: a lease decides which of them has a
-# notice. If a sender is killed between sending a notice and storing the outcome, the notice
-# is sent again, under the same Message-ID.
+# Several senders may run, in one process or in several. A lease decides which of them sends
+# a notice. If a sender is killed after sending a notice but before storing the outcome, the
+# notice is sent again with the same Message-ID.
 
 log = logging.getLogger(__name__)
 
@@ -441,19 +455,19 @@ RETRIES = tuple(
     timedelta(seconds=seconds)
     for seconds in (10, 60, 300, 1800, 2 * 3600, 6 * 3600, 12 * 3600)
 )
-"""How long after each failure a notice is tried again; after these it is given up."""
+"""The delay before each retry of a notice; after the last retry it is given up."""
 
 _AT_ONCE = 4
 _POLL_SECONDS = 1.0
 
 
-class Sender:
-    """A thread that sends notices within a ``with`` block."""
+class NoticeSender:
+    """Context manager that sends due notices from a background thread."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="notices")
+        self._thread = threading.Thread(target=self._run_until_stopped, name="notices")
         self._has_outage = False
 
     def __enter__(self) -> Self:
@@ -466,49 +480,50 @@ class Sender:
         if self._thread.is_alive():
             self._thread.join()
 
-    def send_due(self) -> int:
-        """Send a few due notices in parallel; return their number."""
-        notifications = list(islice(self._lease_due(), _AT_ONCE))
+    def send_due_notices(self) -> int:
+        """Send up to four due notices in parallel, and return how many there were."""
+        notifications = list(islice(self._lease_due_notices(), _AT_ONCE))
         if notifications:
             with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
-                list(pool.map(self._deliver, notifications))
+                list(pool.map(self._deliver_notice, notifications))
         return len(notifications)
 
-    def _loop(self) -> None:
+    def _run_until_stopped(self) -> None:
         while not self._stop.wait(_POLL_SECONDS):
             try:
-                while self.send_due() and not self._stop.is_set():
+                while self.send_due_notices() and not self._stop.is_set():
                     pass
                 self._has_outage = False
-            except Exception as error:  # noqa: BLE001  a notice that is due stays due
-                if not self._has_outage:  # logged once per outage
+            except Exception as error:  # noqa: BLE001  the notices stay due
+                if not self._has_outage:  # each outage is logged once
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
                 self._has_outage = True
 
-    def _lease_due(self) -> Iterator[Notification]:
-        """Lease due notices one by one, each in a short transaction."""
+    def _lease_due_notices(self) -> Iterator[Notification]:
+        """Lease due notices one by one, each in a short transaction of its own."""
         database = self._service.database
-        while database.query(has_due):
-            notification = database.transact(lease_next)
+        while database.query(has_due_notice):
+            notification = database.transact(lease_next_notice)
             if notification is None:
                 return
             yield notification
 
-    def _deliver(self, notification: Notification) -> None:
-        """Send a notice and store the outcome."""
+    def _deliver_notice(self, notification: Notification) -> None:
         notice = notification.notice
         try:
-            send(self._service.settings, notification, self._service.clock.now())
-        except Undelivered as error:
-            self._fail(notice, error)
+            send_mail(self._service.settings, notification, self._service.clock.now())
+        except DeliveryFailed as error:
+            self._handle_failure(notice, error)
         except Exception as error:  # noqa: BLE001  the other notices are still sent
             log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
-            self._fail(notice, Undelivered(Failure.INTERNAL))
+            self._handle_failure(notice, DeliveryFailed(Failure.INTERNAL))
         else:
-            self._record(notice, "sent", state=NoticeState.SENT.value, failure=None)
+            self._record_outcome(
+                notice, "sent", state=NoticeState.SENT.value, failure=None
+            )
 
-    def _fail(self, notice: Notice, error: Undelivered) -> None:
-        """Schedule another attempt, or give the notice up."""
+    def _handle_failure(self, notice: Notice, error: DeliveryFailed) -> None:
+        """Schedule another attempt to send a notice, or give up after the last one."""
         is_last = error.is_final or notice.attempts > len(RETRIES)
         if is_last:
             fields = {"failure": error.failure.value}
@@ -518,9 +533,11 @@ class Sender:
             delay = RETRIES[notice.attempts - 1]
             changes = {"due_at": self._service.clock.now() + delay}
         outcome = "given-up" if is_last else "tried-again"
-        self._record(notice, outcome, failure=error.failure.value, **changes)
+        self._record_outcome(notice, outcome, failure=error.failure.value, **changes)
 
-    def _record(self, notice: Notice, outcome: str, **changes: Any) -> None:
+    def _record_outcome(self, notice: Notice, outcome: str, **changes: Any) -> None:
         now = self._service.clock.now()
-        self._service.database.transact(record, notice, changes | {"settled_at": now})
+        self._service.database.transact(
+            record_outcome, notice, changes | {"settled_at": now}
+        )
         self._service.metrics.notices.labels(outcome).inc()

@@ -1,8 +1,9 @@
-"""The outbox: notices, written in the same transaction as the events that they announce.
+"""The outbox of notices: each is written in the transaction of the event it announces.
 
-So no notice is lost, and none announces a rolled-back event. They are sent later, by
-:mod:`analyst_service.notices`. A receiver who is awaited has at most two pending notices,
-which are deleted when the session moves: if its program answers in time, no mail is sent.
+Therefore no notice is lost, and none announces an event that was rolled back. Notices
+are sent later, by :mod:`analyst_service.notices`. A receiver that the session is
+waiting for has at most two pending notices. They are deleted when the session's state
+changes, so no mail is sent if the receiver's program answers in time.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ class NoticeEvent(StrEnum):
 
 
 class NoticeState(StrEnum):
-    """The state of a notice's delivery."""
+    """The delivery state of a notice."""
 
     PENDING = "pending"
     SENT = "sent"
     GIVEN_UP = "given-up"
 
 
-class SessionMove(NamedTuple):
-    """The state of a session after a move."""
+class SessionChange(NamedTuple):
+    """The state of a session right after a change, with what its notices need."""
 
     id: str
     state: str
@@ -50,49 +51,49 @@ class SessionMove(NamedTuple):
 
 
 GRACE = timedelta(minutes=1)
-"""Time between a task and the notice of it; a running program answers sooner."""
+"""The time between a task and the notice about it. A running program answers sooner."""
 
-LONG = 0.5
-"""The fraction of the time until a deadline after which the wait counts as long."""
+REMINDER_FRACTION = 0.5
+"""The fraction of the time until the deadline after which a reminder is sent."""
 
 
-def write_notices(db: Transaction, move: SessionMove, now: datetime) -> None:
-    """Write the notices about a session's move for all its receivers."""
-    receivers = db.scalars(_RECEIVERS, {"session_id": move.id}).all()
+def write_notices(db: Transaction, change: SessionChange, now: datetime) -> None:
+    """Write the notices that announce a session's change of state to its receivers."""
+    receivers = db.scalars(_RECEIVERS, {"session_id": change.id}).all()
     if not receivers:
         return
-    # the extension of a deadline: the turn was announced already
-    is_extension = move.changed_at < now
+    # If only the deadline was extended, the turn has already been announced.
+    is_extension = change.changed_at < now
     outdated = [NoticeEvent.AWAITED] if is_extension else _WAITS
     db.execute(
         sa.delete(Notice)
         .where(
-            Notice.session_id == move.id,
+            Notice.session_id == change.id,
             Notice.state == NoticeState.PENDING.value,
             Notice.event.in_([event.value for event in outdated]),
         )
         .execution_options(synchronize_session=False)
     )
     for receiver in receivers:
-        for event, due_at in _plan_notices(receiver.slot, move, now):
+        for event, due_at in _plan_notices(receiver.slot, change, now):
             if not (is_extension and event is NoticeEvent.TURN):
-                _add_notice(db, receiver, move, event, now, due_at)
+                _add_notice(db, receiver, change, event, now, due_at)
 
 
 def write_first_notices(
     db: Transaction, receiver: Receiver, session: Session, now: datetime
 ) -> None:
-    """Write the first notice to a new receiver, and those of the session's state."""
-    move = SessionMove(*(getattr(session, name) for name in SessionMove._fields))
-    _add_notice(db, receiver, move, NoticeEvent.ADDED, now, now)
-    for event, due_at in _plan_notices(receiver.slot, move, now):
-        _add_notice(db, receiver, move, event, now, due_at)
+    """Write a new receiver's first notice, and those due in the session's current state."""
+    change = SessionChange(*(getattr(session, name) for name in SessionChange._fields))
+    _add_notice(db, receiver, change, NoticeEvent.ADDED, now, now)
+    for event, due_at in _plan_notices(receiver.slot, change, now):
+        _add_notice(db, receiver, change, event, now, due_at)
 
 
 def _add_notice(
     db: Transaction,
     receiver: Receiver,
-    move: SessionMove,
+    change: SessionChange,
     event: NoticeEvent,
     now: datetime,
     due_at: datetime,
@@ -100,12 +101,12 @@ def _add_notice(
     notice = Notice(
         id=secrets.token_hex(16),
         receiver_id=receiver.id,
-        session_id=move.id,
+        session_id=change.id,
         event=event.value,
-        session_state=move.state,
-        round=move.round,
-        attempt=move.attempt,
-        reason=move.reason,
+        session_state=change.state,
+        round=change.round,
+        attempt=change.attempt,
+        reason=change.reason,
         happened_at=now,
         due_at=max(now, due_at),
         state=NoticeState.PENDING.value,
@@ -116,22 +117,23 @@ def _add_notice(
 
 
 def _plan_notices(
-    slot: str | None, move: SessionMove, now: datetime
+    slot: str | None, change: SessionChange, now: datetime
 ) -> Iterator[tuple[NoticeEvent, datetime]]:
     """Yield the events to announce and when; ``slot`` is None for a coordinator.
 
-    Whether a slot is still awaited is checked when its notice is due.
+    Whether the session is still waiting for the slot is checked when the notice is due.
     """
-    state, is_party = SessionState(move.state), slot is not None
+    state, is_party = SessionState(change.state), slot is not None
     if state in OVER:
         yield NoticeEvent.ENDED, now
     if state is (SessionState.COLLECTING if is_party else SessionState.CHOOSING):
-        # a party's program answers within seconds; choosing needs a person in any case
-        yield NoticeEvent.TURN, move.changed_at + (GRACE if is_party else timedelta())
+        # A party's program usually answers within seconds, but a person has to choose.
+        delay = GRACE if is_party else timedelta()
+        yield NoticeEvent.TURN, change.changed_at + delay
     coordinators = {SessionState.RECRUITING, SessionState.CHOOSING}
     if state is SessionState.COLLECTING or (not is_party and state in coordinators):
-        span = move.deadline - move.changed_at
-        yield NoticeEvent.AWAITED, move.changed_at + LONG * span
+        span = change.deadline - change.changed_at
+        yield NoticeEvent.AWAITED, change.changed_at + REMINDER_FRACTION * span
 
 
 _WAITS = (NoticeEvent.AWAITED, NoticeEvent.TURN)

@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_sch
 
 from analyst_service.credentials import Caller, CredentialRefused, authenticate
 from analyst_service.logs import current_request
-from analyst_service.middleware import PoolPlace, address
+from analyst_service.middleware import PoolPlace, client_address
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import (
     Malformed,
@@ -245,7 +245,7 @@ class AdmittingRoute(APIRoute):
                 _count_by_address(request)
             else:
                 caller = await _authenticate(request)
-                PoolPlace.of(request.scope).set_sender(caller.credential_id)
+                PoolPlace.from_scope(request.scope).set_sender(caller.credential_id)
                 request.state.caller = caller
             return await handle(JsonRequest(request.scope, request.receive))
 
@@ -271,4 +271,4 @@ async def _authenticate(request: Request) -> Caller:
 
 def _count_by_address(request: Request) -> None:
     service = service_of(request)
-    service.rates.take(address(request.scope), service.clock.now())
+    service.rates.take(client_address(request.scope), service.clock.now())

@@ -24,7 +24,12 @@ from analyst_service.models import (
     Task,
 )
 from analyst_service.process_context import Service
-from analyst_service.sessions import OVER_STATES, cancel, visible, with_ids
+from analyst_service.sessions import (
+    OVER_STATES,
+    cancel_session,
+    find_sessions,
+    visible_session,
+)
 
 log = logging.getLogger(__name__)
 
@@ -145,12 +150,12 @@ def _update_session(db: Transaction, session_id: str, **values: object) -> None:
 
 
 def _delete(db: Transaction, caller: Caller, session_id: str) -> set[str]:
-    session = visible(db, caller, session_id, lock=True, deleted=True)
+    session = visible_session(db, caller, session_id, lock=True, allow_deleted=True)
     if session.deleted_at is not None:
         return set()
     if session.state not in OVER_STATES:
-        cancel(db, caller, session_id)
-    return _erase(db, session, credentials.actor(db, caller))
+        cancel_session(db, caller, session_id)
+    return _erase(db, session, credentials.find_actor(db, caller))
 
 
 # Functions of several transactions
@@ -158,7 +163,7 @@ def _delete(db: Transaction, caller: Caller, session_id: str) -> set[str]:
 
 def delete_session(service: Service, caller: Caller, session_id: str) -> None:
     """Remove a session except its audit; a running one is cancelled first."""
-    caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+    caller.require_role(Role.COORDINATOR, Role.ADMINISTRATOR)
     remove_blobs(service, service.database.transact(_delete, caller, session_id))
 
 
@@ -216,7 +221,7 @@ def delete_ended(service: Service) -> None:
     setting = service.settings.delete_seconds
 
     def expire(db: Transaction, session_id: str) -> set[str]:
-        session = with_ids(db, [session_id], lock=True)[session_id]
+        session = find_sessions(db, [session_id], lock=True)[session_id]
         # another process may have deleted it
         return set() if session.deleted_at is not None else _erase(db, session, SERVICE)
 
@@ -258,10 +263,10 @@ class Sweeper:
         """Remove everything that is due, and store when credentials were last used."""
         service = self._service
         if last := service.uses.take():
-            service.database.transact(credentials.note_uses, last)
+            service.database.transact(credentials.record_last_uses, last)
         purge_ended(service)
         delete_ended(service)
-        service.database.transact(notices.remove_receivers)
+        service.database.transact(notices.remove_receivers_of_ended_sessions)
         # until then, a party that asks with its token learns of the deletion
         before = service.clock.now() - _TOKEN_RETENTION
         service.database.transact(credentials.remove_old_tokens, before)

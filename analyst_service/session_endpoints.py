@@ -1,4 +1,4 @@
-"""Sessions over HTTP: their JSON, lists of them, and the routes."""
+"""HTTP endpoints for creating, listing, reading and changing sessions."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ _GROUPS: Final[Mapping[str, Collection[SessionState]]] = {
     **{state.value: {state} for state in SessionState},
 }
 STATES: Final = tuple(_GROUPS)
-"""The values of a list's filter by state: 'open', 'over', or one state."""
+"""The values by which a list can be filtered: 'open', 'over', or the name of a state."""
 
 
-def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPage:
-    """Return the caller's sessions, last changed first; all of them to an administrator.
+def _fetch_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPage:
+    """Return a page of the caller's sessions, or of all sessions for an administrator.
 
-    A session that changes while pages are read moves to the first page; every other one
-    is on exactly one page.
+    The most recently changed sessions come first. A session that changes while the
+    pages are read moves to the first page. Every other session is on exactly one page.
     """
-    caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+    caller.require_role(Role.COORDINATOR, Role.ADMINISTRATOR)
     key = Session.id if caller.role is Role.ADMINISTRATOR else Session.name
     query = sa.select(Session).options(orm.defer(Session.agreement))
-    query = query.where(Session.deleted_at.is_(None), *_conditions(request))
+    query = query.where(Session.deleted_at.is_(None), *_filter_conditions(request))
     if caller.role is not Role.ADMINISTRATOR:
         query = query.where(Session.owner_id == caller.principal_id)
     if (cursor := re.fullmatch(CURSOR, request.after)) is not None:
@@ -89,8 +89,8 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
         )
     ordered = query.order_by(Session.changed_at.desc(), key).limit(request.limit)
     rows = db.scalars(ordered).all()
-    awaited = sessions.find_awaited(db, rows)
-    # the label of each principal's first key
+    awaited = sessions.awaited_slots(db, rows)
+    # Later rows overwrite earlier ones, so each principal gets the label of its first key.
     labels = {
         str(principal_id): label
         for principal_id, label in db.execute(
@@ -101,9 +101,9 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
     }
     lines = [
         SessionLine(
-            **_columns(session, "title", "state", "round", "created_at", "reason"),
+            **_values_of(session, "title", "state", "round", "created_at", "reason"),
             id=sessions.public_id(caller, session),
-            # parsing the whole terms would take longer than the rest of the line
+            # Validating the whole terms would dominate the time to build the list.
             protocol=json.loads(session.terms)["protocol"]["name"],
             owner=labels.get(session.owner_id) or session.owner_id,
             awaited=awaited.get(session.id, []),
@@ -118,7 +118,7 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
     return SessionPage(sessions=lines, next=f"{last}~{lines[-1].id}")
 
 
-def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
+def _filter_conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
     if request.state:
         states = sorted(state.value for state in _GROUPS[request.state])
         yield Session.state.in_(states)
@@ -134,7 +134,7 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
 
 
 def _protocol_models() -> Iterable[type[BaseModel]]:
-    """Yield one model per protocol of the catalogue: its name and its parameters."""
+    """Yield a model of the name and the parameters of each protocol in the catalogue."""
     for name, protocol in catalogue.catalogue().items():
         yield create_model(
             f"{name}-protocol",
@@ -148,7 +148,7 @@ _AnyProtocol: Any = reduce(or_, _protocol_models())
 
 
 class SessionWrite(SessionRequest):
-    """The terms that a coordinator proposes."""
+    """The terms that a coordinator proposes for a session."""
 
     protocol: Annotated[_AnyProtocol, Field(discriminator="name")]
     seed: int = Field(default=0, ge=0, lt=2**53, description="Seed of random starts.")
@@ -159,9 +159,9 @@ _Bound = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=_LATEST)]
 
 
 class ListQuery(BaseModel):
-    """The filters of a list of sessions, and where its page begins."""
+    """The filters for a list of sessions, and the position at which the page starts."""
 
-    model_config = ConfigDict(extra="ignore")  # as for every query string
+    model_config = ConfigDict(extra="ignore")  # unknown query parameters are allowed
 
     after: str = Field(
         default="",
@@ -189,7 +189,7 @@ class ListQuery(BaseModel):
 
 
 class Extension(Form):
-    """A later deadline."""
+    """A later deadline for the session."""
 
     deadline: AwareDatetime = Field(description="Later than the present one.")
 
@@ -201,7 +201,7 @@ class Cancellation(Form):
 
 
 class PartyStop(Form):
-    """The reason for a party's stop."""
+    """The reason why a party stops."""
 
     reason: StopReason | None = Field(
         description="What others learn, not which check refused. Null withdraws 'held'."
@@ -209,21 +209,21 @@ class PartyStop(Form):
 
 
 class Choice(Form):
-    """The run to select."""
+    """The run to select from those of a session."""
 
     n_clusters: int = Field(ge=1, description="The number of clusters of the run.")
 
 
-def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
-    """Return the public state of a session, under the id that the caller uses."""
-    awaited = sessions.find_awaited(db, [session]).get(session.id, [])
+def _build_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
+    """Return the public state of a session, with the id by which the caller knows it."""
+    awaited = sessions.awaited_slots(db, [session]).get(session.id, [])
     terms = read_terms(session.terms)
     runs = terms.evaluation
     of_slot = "state", "reason", "read_at", "joined_at", "n_rows", "stopped"
     return SessionStatus(
-        **_columns(session, "title", "state", "reason", "detail", "round", "attempt"),
-        **_columns(session, "stage", "stage_index", "n_stages"),
-        **_columns(session, "deadline", "created_at"),
+        **_values_of(session, "title", "state", "reason", "detail", "round", "attempt"),
+        **_values_of(session, "stage", "stage_index", "n_stages"),
+        **_values_of(session, "deadline", "created_at"),
         id=sessions.public_id(caller, session),
         protocol=terms.protocol.name,
         progress={
@@ -232,7 +232,7 @@ def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionSt
         },
         slots=[
             SlotStatus(
-                **_columns(member, *of_slot),
+                **_values_of(member, *of_slot),
                 name=member.slot,
                 row=member.row_group,
                 column=member.column_group,
@@ -243,12 +243,12 @@ def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionSt
         waiting_since=session.changed_at,
         risks=list(terms.risks),
         terms_digest=digest(session.terms),
-        runs=_runs(session, terms),
+        runs=_run_lines(session, terms),
         profiles=terms.release is not None and terms.release.profiles == "everybody",
     )
 
 
-def _runs(session: Session, terms: Terms) -> list[RunLine]:
+def _run_lines(session: Session, terms: Terms) -> list[RunLine]:
     if not session.figures:
         return []
     runs = (
@@ -267,7 +267,7 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
     ]
 
 
-def _columns(row: Session | Member, *names: str) -> dict[str, Any]:
+def _values_of(row: Session | Member, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
@@ -285,7 +285,7 @@ def put_session(
     service: ServiceDep,
     response: Response,
 ) -> SessionStatus:
-    """Open a session under an id of the caller's choice: 201, a repeat 200."""
+    """Create a session under an id of the caller's choice (201). A repeat returns 200."""
     request, settings = body.read(), service.settings
     if not settings.offers(request.protocol.name):
         name = request.protocol.name
@@ -295,12 +295,14 @@ def put_session(
             "These terms name another analyst: GET /v1/identity returns this one's key."
         )
 
-    def put(db: Transaction) -> tuple[SessionStatus, bool]:
+    def create_and_read(db: Transaction) -> tuple[SessionStatus, bool]:
         quota = settings.quota_sessions
-        session, is_new = sessions.create(db, caller, session_id, request, quota)
-        return _read_status(db, caller, session), is_new
+        session, is_new = sessions.create_session(
+            db, caller, session_id, request, quota
+        )
+        return _build_status(db, caller, session), is_new
 
-    status, is_new = service.database.transact(put)
+    status, is_new = service.database.transact(create_and_read)
     response.status_code = 201 if is_new else 200
     return status
 
@@ -309,20 +311,21 @@ def put_session(
 def list_sessions(
     caller: CallerDep, service: ServiceDep, query: Annotated[ListQuery, Query()]
 ) -> SessionPage:
-    """List the caller's sessions, last changed first.
+    """List the caller's sessions, the most recently changed first.
 
-    A session that changes while pages are read moves to the first page.
+    A session that changes while the pages are read moves to the first page.
     """
-    return service.database.query(_list_page, caller, query)
+    return service.database.query(_fetch_page, caller, query)
 
 
 @router.get("/{session_id}")
 def get_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionStatus:
-    """Return the state of a session, who is awaited, since when and until when."""
+    """Return the state of a session, which parties it is waiting for, and until when."""
     with service.database.read() as db:
-        status = _read_status(db, caller, sessions.visible(db, caller, session_id))
+        session = sessions.visible_session(db, caller, session_id)
+        status = _build_status(db, caller, session)
     return status.model_copy(update={"short_of_room": not service.has_room()})
 
 
@@ -335,9 +338,9 @@ def get_agreement(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Response:
     """Return the exact bytes of the agreement: the terms, and the roster with its keys."""
-    session = service.database.query(sessions.visible, caller, session_id)
+    session = service.database.query(sessions.visible_session, caller, session_id)
     if session.agreement is None:
-        sessions.require_alive(session)
+        sessions.require_not_ended(session)
         raise NotReady("The agreement exists once all parties have joined.")
     return Response(session.agreement, media_type="application/json")
 
@@ -350,11 +353,14 @@ def get_audit(
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
-    """Return who sent or received which digest when: a chain of lines, oldest first."""
-    # not for parties, which could guess a short answer from its digest
-    caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+    """Return the audit log: a hash chain of who sent or received which digest when.
+
+    The oldest line comes first. Only coordinators and administrators may read the log.
+    """
+    # Parties are excluded: they could guess another party's short answer from its digest.
+    caller.require_role(Role.COORDINATOR, Role.ADMINISTRATOR)
     with service.database.read() as db:
-        session = sessions.visible(db, caller, session_id, deleted=True)
+        session = sessions.visible_session(db, caller, session_id, allow_deleted=True)
         rows = db.scalars(
             sa.select(AuditLine)
             .where(AuditLine.session_id == session.id, AuditLine.number > after)
@@ -375,9 +381,9 @@ def get_audit(
 def get_profiles(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Profiles:
-    """Return the clusters' profiles, rounded, once they are released to everybody."""
+    """Return the rounded cluster profiles; the list is empty unless they are released."""
     with service.database.read() as db:
-        profiles = sessions.visible(db, caller, session_id).profiles
+        profiles = sessions.visible_session(db, caller, session_id).profiles
     return Profiles.model_validate({"profiles": profiles or []})
 
 
@@ -388,9 +394,9 @@ def put_choice(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Select the run whose labels parties get; a repeat changes nothing."""
+    """Select the run whose labels the parties get. A repeat changes nothing."""
     n_clusters = body.read().n_clusters
-    status = _change(service, caller, session_id, sessions.choose, n_clusters)
+    status = _apply_change(service, caller, session_id, sessions.choose_run, n_clusters)
     service.notifier.notify_driver()
     return status
 
@@ -402,8 +408,11 @@ def put_deadline(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Wait longer for parties that have not answered; a repeat changes nothing."""
-    return _change(service, caller, session_id, sessions.extend, body.read().deadline)
+    """Set a later deadline for the parties to answer. A repeat changes nothing."""
+    deadline = body.read().deadline
+    return _apply_change(
+        service, caller, session_id, sessions.extend_deadline, deadline
+    )
 
 
 @router.post("/{session_id}/cancel")
@@ -413,9 +422,9 @@ def cancel_session(
     service: ServiceDep,
     body: Posted[Cancellation] | None = None,
 ) -> SessionStatus:
-    """End a session; parties learn that and the reason at their next request."""
+    """Cancel a session. Parties learn this and the reason with their next request."""
     reason = body.read().reason if body else ""
-    status = _change(service, caller, session_id, sessions.cancel, reason)
+    status = _apply_change(service, caller, session_id, sessions.cancel_session, reason)
     service.notifier.notify_driver()
     return status
 
@@ -424,7 +433,7 @@ def cancel_session(
 def delete_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> None:
-    """Remove a session except its audit; its id stays taken."""
+    """Delete a session except its id and audit log. An open one is cancelled first."""
     retention.delete_session(service, caller, session_id)
 
 
@@ -435,29 +444,30 @@ def post_stopped(
     caller: CallerDep,
     service: ServiceDep,
 ) -> None:
-    """Announce that the caller's party stopped; a repeat changes nothing.
+    """Report that the caller's party has stopped. A repeat changes nothing.
 
-    A held party may continue. A party with another reason sends nothing more, and the
-    session ends unless the remaining parties are a quorum.
+    A party that is held may continue later. For any other reason the party has stopped
+    for good: it sends nothing more, and the session ends unless the remaining parties
+    form a quorum.
     """
     reason = body.read().reason
     service.database.transact(sessions.stop_party, caller, session_id, reason)
     service.notifier.notify_driver()
 
 
-def _change(
+def _apply_change(
     service: Service,
     caller: Caller,
     session_id: str,
     change: Callable[[Transaction, Caller, str, T], Session],
     value: T,
 ) -> SessionStatus:
-    """Change a session and return its new state after the commit."""
+    """Apply a change to a session, and return its new state after the commit."""
 
-    def work(db: Transaction) -> SessionStatus:
-        return _read_status(db, caller, change(db, caller, session_id, value))
+    def change_and_read(db: Transaction) -> SessionStatus:
+        return _build_status(db, caller, change(db, caller, session_id, value))
 
-    return service.database.transact(work)
+    return service.database.transact(change_and_read)
 
 
 @results_router.get(
@@ -468,16 +478,16 @@ def _change(
 def get_result(
     session_id: SessionID, request: Request, caller: CallerDep, service: ServiceDep
 ) -> Response:
-    """Return a party's own result; for the coordinator, the summary."""
-    digest = service.database.transact(_hand_out, caller, session_id)
+    """Return the caller's result: the labels for a party, the summary for a coordinator."""
+    digest = service.database.transact(_hand_out_result, caller, session_id)
     return send_blob(service, digest, request.headers)
 
 
-def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
-    """Return the digest of the caller's result; audit its first delivery."""
-    session = sessions.visible(db, caller, session_id)
+def _hand_out_result(db: Transaction, caller: Caller, session_id: str) -> str:
+    """Return the digest of the caller's result, and audit its first delivery."""
+    session = sessions.visible_session(db, caller, session_id)
     if session.state != SessionState.COMPLETED:
-        sessions.require_alive(session)
+        sessions.require_not_ended(session)
         raise NotReady("The session is not complete.")
     is_party, digest = caller.role is Role.PARTY, session.summary_digest
     if is_party:

@@ -1,4 +1,4 @@
-"""Sessions: their rows, permissions, quotas and stops."""
+"""Create, find and change sessions, and check who may see them and what they may store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analyst_service import audit
 from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction
 from analyst_service.models import Contribution, Member, Principal, Session, Task, table
-from analyst_service.outbox import SessionMove, write_notices
+from analyst_service.outbox import SessionChange, write_notices
 from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -45,14 +45,10 @@ _IS_OPEN: Final = Session.state.not_in(OVER_STATES)
 _COORDINATORS: Final = (Role.COORDINATOR, Role.ADMINISTRATOR)
 _LONGEST_WAIT = timedelta(days=366)
 _NO_REASON = "Stopped on request."
-_STEM = 54  # characters of the name in an id that has a random suffix
-
-
-# Rows
-
+_STEM = 54  # characters of the name that are kept before a random suffix
 
 _SESSIONS, _TASKS = table(Session), table(Task)
-# built once, because every request executes them
+# Built once, because every request executes these statements.
 _BY_IDS = (
     sa.select(Session)
     .where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
@@ -62,7 +58,7 @@ _BY_IDS = (
 _BY_IDS_LOCKED = _BY_IDS.with_for_update()
 
 
-def move(
+def apply_event(
     db: Transaction,
     session: Session,
     event: Event,
@@ -70,11 +66,12 @@ def move(
     token: str | None = None,
     **changes: Any,
 ) -> bool:
-    """Move a session on, unless it has moved since it was read.
+    """Apply an event to a session; return False if the session has changed meanwhile.
 
-    A compare-and-set on state, round and attempt, and on the lease's token if a step
-    moves the session, so that one of several concurrent moves wins. A move ends a lease,
-    is audited, and is announced to the mail addresses of the session.
+    The UPDATE compares the state, round and attempt, and the token of the caller's
+    lease if one is passed, so only one of several concurrent changes succeeds. A
+    successful change ends any lease, is recorded in the audit log, and is announced to
+    the session's mail addresses. ``changes`` are further columns to set.
     """
     values = {
         **{f"from_{name}": getattr(session, name) for name in _POSITION},
@@ -89,7 +86,7 @@ def move(
     row = db.execute(_MOVE if token is None else _MOVE_BY_LEASE, values).first()
     if row is None:
         return False
-    moved = SessionMove(*row)
+    change = SessionChange(*row)
     audit.note_locked(db, [session.id])
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):
@@ -99,35 +96,40 @@ def move(
         session.id,
         event.value,
         now,
-        round=moved.round,
-        attempt=moved.attempt,
+        round=change.round,
+        attempt=change.attempt,
         digest=digest,
         reason=changes.get("reason"),
         stage=changes.get("stage"),
     )
-    write_notices(db, moved, now)
+    write_notices(db, change, now)
     return True
 
 
 _POSITION = ("id", "state", "round", "attempt")
-# the names of the parameters of each execution decide which columns are set
+# SQLAlchemy also sets the columns that the parameters of an execution name.
 _MOVE = (
     sa.update(_SESSIONS)
     .where(*(_SESSIONS.c[name] == sa.bindparam(f"from_{name}") for name in _POSITION))
-    .returning(*(_SESSIONS.c[name] for name in SessionMove._fields))
+    .returning(*(_SESSIONS.c[name] for name in SessionChange._fields))
 )
 _MOVE_BY_LEASE = _MOVE.where(_SESSIONS.c.lease_token == sa.bindparam("token"))
 
 
-def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
-    """Return a session as it is now, locked on request; None if it does not exist."""
-    return with_ids(db, [session_id], lock=lock).get(session_id)
+def find_session(
+    db: Transaction, session_id: str, *, lock: bool = False
+) -> Session | None:
+    """Return the current row of a session, or None if it does not exist."""
+    return find_sessions(db, [session_id], lock=lock).get(session_id)
 
 
-def with_ids(
+def find_sessions(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
-    """Return sessions as they are now, by id; ``lock`` locks them in the order of ids."""
+    """Return the current rows of those sessions that exist, keyed by id.
+
+    lock: whether to lock the rows, in the order of their ids.
+    """
     query = _BY_IDS_LOCKED if lock else _BY_IDS
     rows = db.scalars(query, {"session_ids": list(session_ids)})
     sessions = {session.id: session for session in rows}
@@ -136,26 +138,26 @@ def with_ids(
     return sessions
 
 
-def _by_name(
+def _find_by_name(
     db: Transaction, owner_id: str | None, name: str, *, lock: bool
 ) -> Session | None:
     query = sa.select(Session.id).where(
         Session.owner_id == owner_id, Session.name == name
     )
     session_id = db.scalar(query)
-    return None if session_id is None else find(db, session_id, lock=lock)
+    return None if session_id is None else find_session(db, session_id, lock=lock)
 
 
 def members_of(db: Transaction, session_id: str) -> list[Member]:
-    """Return the slots of a session in order."""
+    """Return the members of a session, ordered by row group and column group."""
     query = sa.select(Member).where(Member.session_id == session_id)
     return list(db.scalars(query.order_by(Member.row_group, Member.column_group)))
 
 
-def _slots_having(
+def _slots_in_open_attempt(
     db: Transaction, kind: type[Task | Contribution], session: Session
 ) -> set[str]:
-    """Return the slots that have a task, or a contribution, in the open attempt."""
+    """Return the slots that have a task or contribution in the session's open attempt."""
     query = sa.select(kind.slot).where(
         kind.session_id == session.id,
         kind.round == session.round,
@@ -164,8 +166,8 @@ def _slots_having(
     return set(db.scalars(query))
 
 
-def find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
-    """Return the slots for which sessions wait, by the sessions' ids."""
+def awaited_slots(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
+    """Return the slots that sessions are waiting for, keyed by the id of the session."""
     ids: dict[str, list[str]] = {}
     for session in sessions:
         ids.setdefault(session.state, []).append(session.id)
@@ -201,60 +203,66 @@ _AWAITED = {
 }
 
 
-def visible(
+def visible_session(
     db: Transaction,
     caller: Caller,
     session_id: str,
     *,
     lock: bool = False,
-    deleted: bool = False,
+    allow_deleted: bool = False,
     loaded: Mapping[str, Session] | None = None,
 ) -> Session:
-    """Return a session that the caller may see, by the same rule for all endpoints.
+    """Return a session that the caller may see; every endpoint applies the same rule.
 
-    Raises NotFound if it does not exist or is somebody else's, SessionOver if it was
-    deleted (unless ``deleted``). ``loaded``: the sessions of parties, by id, that
-    :func:`with_ids` has read already.
+    Raises NotFound if the session does not exist or belongs to somebody else. Raises
+    SessionOver if the session was deleted, unless ``allow_deleted`` is true.
+
+    lock: whether to lock the session's row.
+    loaded: the parties' sessions by id, if :func:`find_sessions` has already read them.
     """
     if caller.role is Role.ADMINISTRATOR:
-        session = find(db, session_id, lock=lock)
+        session = find_session(db, session_id, lock=lock)
     elif caller.role is Role.COORDINATOR:
-        session = _by_name(db, caller.principal_id, session_id, lock=lock)
+        session = _find_by_name(db, caller.principal_id, session_id, lock=lock)
     else:
         own_id = caller.session_id or ""
-        own = find(db, own_id, lock=lock) if loaded is None else loaded.get(own_id)
+        own = (
+            find_session(db, own_id, lock=lock)
+            if loaded is None
+            else loaded.get(own_id)
+        )
         session = own if own is not None and own.name == session_id else None
     if session is None:
         raise NotFound("No session of this id is visible to this credential.")
-    if session.deleted_at is not None and not deleted:
+    if session.deleted_at is not None and not allow_deleted:
         raise SessionOver("It was deleted.", session.state, session.reason)
     return session
 
 
 def public_id(caller: Caller, session: Session) -> str:
-    """Return the id by which a caller knows a session."""
+    """Return the id by which this caller refers to the session."""
     return session.id if caller.role is Role.ADMINISTRATOR else session.name
 
 
-def require_alive(session: Session) -> None:
-    """Raise :class:`SessionOver`, with state and reason, if the session has ended."""
+def require_not_ended(session: Session) -> None:
+    """Raise :class:`SessionOver` with the session's state and reason if it has ended."""
     state = SessionState(session.state)
     if state in OVER:
         detail = session.detail or f"Session {session.name!r} is {state}."
         raise SessionOver(detail, state.value, session.reason)
 
 
-def count_sessions(db: Transaction) -> dict[str, float]:
+def count_sessions_by_state(db: Transaction) -> dict[str, float]:
     """Return the number of sessions in each state."""
     query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
     numbers = dict(db.execute(query).all())
     return {state.value: numbers.get(state.value, 0) for state in SessionState}
 
 
-def longest_waits(db: Transaction) -> dict[str, float]:
-    """Return the longest time (seconds) that any session has spent in each open state.
+def longest_wait_by_state(db: Transaction) -> dict[str, float]:
+    """Return the longest time (seconds) that any session has been in each open state.
 
-    It is 0 for a state in which there is no session.
+    The time is 0 for a state that no session is in.
     """
     query = sa.select(Session.state, sa.func.min(Session.changed_at))
     since = dict(db.execute(query.group_by(Session.state)).all())
@@ -266,11 +274,7 @@ def longest_waits(db: Transaction) -> dict[str, float]:
     }
 
 
-# Quotas; None is no quota. With a quota, the principal's row is locked until the
-# transaction ends, so that the second of two simultaneous requests sees the first.
-
-
-def check_bytes(
+def check_byte_quota(
     db: Transaction,
     session: Session,
     size: int,
@@ -279,9 +283,14 @@ def check_bytes(
     unstored: int = 0,
     lock: bool = False,
 ) -> None:
-    """Raise :class:`QuotaReached` if bytes exceed the quota of the session's owner.
+    """Raise :class:`QuotaReached` if ``size`` more bytes exceed the owner's quota.
 
-    unstored: bytes that are about to be stored and are in no row yet.
+    quota: the limit in bytes for all contributions in the owner's open sessions; None
+        for no limit.
+    unstored: the number of bytes that this transaction will store but has not inserted
+        yet.
+    lock: whether to lock the owner's row, so that of two simultaneous requests the
+        second one sees what the first one stored.
     """
     if quota is None:
         return
@@ -303,24 +312,23 @@ def _lock_principal(db: Transaction, principal_id: str | None) -> None:
     db.execute(query.with_for_update(key_share=True))
 
 
-# A coordinator's requests
-
-
-def create(
+def create_session(
     db: Transaction,
     caller: Caller,
     name: str,
     request: SessionRequest,
     quota: int | None = None,
 ) -> tuple[Session, bool]:
-    """Open a session; return it and whether it is new. A repeat changes nothing.
+    """Create a session unless it exists; return it and whether it is new.
 
-    Raises QuotaReached if the caller has as many open sessions as its quota allows.
-    Raises SessionExists if the id is taken by other terms.
+    quota: the number of open sessions that the caller may have; None for no limit.
+
+    Raises QuotaReached if the caller already has that many open sessions. Raises
+    SessionExists if the name is already used for a session with different terms.
     """
-    caller.require(*_COORDINATORS)
+    caller.require_role(*_COORDINATORS)
     terms = draw_up(name, request)
-    existing = _by_name(db, caller.principal_id, name, lock=True)
+    existing = _find_by_name(db, caller.principal_id, name, lock=True)
     if existing is not None:
         if existing.terms != terms:
             raise SessionExists(f"The id {name!r} is taken.")
@@ -335,7 +343,7 @@ def create(
             )
     now, retention = db.now(), request.retention
     session = Session(
-        id=_free_id(db, caller, name),
+        id=_choose_unused_id(db, caller, name),
         name=name,
         owner_id=caller.principal_id,
         title=request.about.title,
@@ -369,28 +377,28 @@ def create(
     return session, True
 
 
-def _free_id(db: Transaction, caller: Caller, name: str) -> str:
-    """Return the id of a new session: its name, unless that is another session's id.
+def _choose_unused_id(db: Transaction, caller: Caller, name: str) -> str:
+    """Return an id for a new session: its name, with a suffix if that id is taken.
 
-    Coordinators use names and do not learn whether the two differ.
+    Coordinators address sessions by name, so they never learn whether the id differs.
     """
-    if find(db, name) is None:
+    if find_session(db, name) is None:
         return name
-    if caller.role is Role.ADMINISTRATOR:  # administrators use ids, not names
+    if caller.role is Role.ADMINISTRATOR:  # they address sessions by id
         raise SessionExists(f"The id {name!r} is taken.")
     return f"{name[:_STEM]}.{secrets.token_hex(4)}"
 
 
-def cancel(
+def cancel_session(
     db: Transaction, caller: Caller, session_id: str, reason: str = ""
 ) -> Session:
-    """End a session, for a reason that the parties read; a repeat changes nothing."""
-    caller.require(*_COORDINATORS)
-    session = visible(db, caller, session_id, lock=True)
+    """Cancel a session and store the reason for its parties. A repeat changes nothing."""
+    caller.require_role(*_COORDINATORS)
+    session = visible_session(db, caller, session_id, lock=True)
     if session.state == SessionState.CANCELLED:
         return session
-    require_alive(session)
-    move(
+    require_not_ended(session)
+    apply_event(
         db,
         session,
         Event.CANCEL,
@@ -398,20 +406,21 @@ def cancel(
         reason=Problem.CANCELLED.slug,
         detail=f"The coordinator says: {reason}" if reason else _NO_REASON,
     )
-    return visible(db, caller, session_id)
+    return visible_session(db, caller, session_id)
 
 
-def extend(
+def extend_deadline(
     db: Transaction, caller: Caller, session_id: str, deadline: datetime
 ) -> Session:
-    """Set a later deadline; a repeat changes nothing.
+    """Postpone the session's deadline. Repeating the request changes nothing.
 
-    Raises InvalidParameters if it is not later, or more than a year away.
-    Raises NotReady while the analyst computes a step and waits for nobody.
+    Raises InvalidParameters if the new deadline is earlier than the current one, or
+    more than 366 days from now. Raises NotReady while the analyst is computing, because
+    no deadline applies then.
     """
-    caller.require(*_COORDINATORS)
-    session = visible(db, caller, session_id, lock=True)
-    require_alive(session)
+    caller.require_role(*_COORDINATORS)
+    session = visible_session(db, caller, session_id, lock=True)
+    require_not_ended(session)
     if session.state == SessionState.STEPPING:
         raise NotReady("The analyst is computing and waits for nobody.")
     now = db.now()
@@ -424,20 +433,21 @@ def extend(
             field="deadline",
         )
     since = session.changed_at
-    move(db, session, Event.EXTENDED, now, deadline=deadline, changed_at=since)
-    return visible(db, caller, session_id)
+    apply_event(db, session, Event.EXTENDED, now, deadline=deadline, changed_at=since)
+    return visible_session(db, caller, session_id)
 
 
-def choose(
+def choose_run(
     db: Transaction, caller: Caller, session_id: str, n_clusters: int
 ) -> Session:
-    """Select one of the runs; a repeat changes nothing.
+    """Select the run whose labels the parties get. A repeat changes nothing.
 
     Raises InvalidParameters if no run of the session has this number of clusters.
-    Raises NotReady if the runs are not done, RoundClosed if another run is selected.
+    Raises NotReady if the runs are not finished yet. Raises RoundClosed if another run
+    has already been selected.
     """
-    caller.require(*_COORDINATORS)
-    session = visible(db, caller, session_id, lock=True)
+    caller.require_role(*_COORDINATORS)
+    session = visible_session(db, caller, session_id, lock=True)
     evaluation = read_terms(session.terms).evaluation
     runs = evaluation.n_clusters if evaluation else ()
     if n_clusters not in runs:
@@ -448,21 +458,22 @@ def choose(
         )
     run = runs.index(n_clusters)
     if session.state == SessionState.CHOOSING:
-        move(db, session, Event.CHOSEN, db.now(), chosen=run)
-        return visible(db, caller, session_id)
+        apply_event(db, session, Event.CHOSEN, db.now(), chosen=run)
+        return visible_session(db, caller, session_id)
     if session.chosen is None:
-        require_alive(session)
+        require_not_ended(session)
         raise NotReady("There is nothing to choose yet: the runs are not done.")
     if session.chosen != run:
         raise RoundClosed("Another run was already chosen.")
     return session
 
 
-def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
-    """End the open sessions whose terms this release refuses; return them and the reasons.
+def end_outdated_sessions(db: Transaction) -> list[tuple[Session, str]]:
+    """Cancel the open sessions whose terms this release no longer accepts.
 
-    The returned sessions have their earlier state. Parties and the coordinator
-    get the reason ``version-mismatch``, and which value was refused.
+    Returns the cancelled sessions, as they were before, each with the message that says
+    which value was refused. Parties and the coordinator see this message too, with the
+    reason ``version-mismatch``.
     """
     ended = []
     query = sa.select(Session).where(_IS_OPEN).order_by(Session.id)
@@ -471,33 +482,31 @@ def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
             check_terms(read_terms(session.terms))
         except CoterieError as error:
             reason = Problem.VERSION_MISMATCH.slug
-            if move(
+            if apply_event(
                 db, session, Event.CANCEL, db.now(), reason=reason, detail=error.detail
             ):
                 ended.append((session, error.detail))
     return ended
 
 
-# Parties that stop for good
-
-
 def stop_party(
     db: Transaction, caller: Caller, session_id: str, reason: StopReason | None
 ) -> None:
-    """Record that the caller's own party stopped; a repeat changes nothing.
+    """Record that the caller's party has stopped. A repeat changes nothing.
 
-    A held party still gets tasks, and continues when it withdraws its reason (None).
+    A party that stops with the reason 'held' still gets tasks, and resumes when it
+    withdraws the reason by sending None.
 
-    Raises PartyStopped if it stopped for good already, for another reason.
-    Raises SessionOver if the session has ended.
+    Raises PartyStopped if the party has already stopped for good, for a different
+    reason. Raises SessionOver if the session has ended.
     """
-    session = visible(db, caller, session_id, lock=True)
-    caller.require(Role.PARTY)
+    session = visible_session(db, caller, session_id, lock=True)
+    caller.require_role(Role.PARTY)
     [own] = (m for m in members_of(db, session.id) if m.slot == caller.slot)
     if own.stopped == reason:
         return
     require_not_stopped(db, session, own.slot)
-    require_alive(session)
+    require_not_ended(session)
     own.stopped = None if reason is None else reason.value
     event = "continued" if reason is None else "stopped"
     audit.append(db, session.id, event, db.now(), slot=own.slot, reason=own.stopped)
@@ -505,18 +514,18 @@ def stop_party(
 
 
 def require_not_stopped(db: Transaction, session: Session, slot: str) -> None:
-    """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
-    reason = _find_stopped(db, session.id).get(slot)
+    """Raise :class:`PartyStopped` if the party in this slot has stopped for good."""
+    reason = _find_stopped_parties(db, session.id).get(slot)
     if reason is not None:
         raise PartyStopped(describe_stop(slot, reason))
 
 
 def drop_stopped_parties(db: Transaction, session_id: str) -> None:
-    """Withdraw the tasks of stopped parties; end a session that needs these parties."""
-    stopped = _find_stopped(db, session_id)
-    if not stopped or (session := find(db, session_id, lock=True)) is None:
+    """Withdraw stopped parties' open tasks; end the session if it needs these parties."""
+    stopped = _find_stopped_parties(db, session_id)
+    if not stopped or (session := find_session(db, session_id, lock=True)) is None:
         return
-    unanswered = set(stopped) - _slots_having(db, Contribution, session)
+    unanswered = set(stopped) - _slots_in_open_attempt(db, Contribution, session)
     db.execute(
         sa.delete(_TASKS).where(
             _TASKS.c.session_id == session.id,
@@ -525,14 +534,16 @@ def drop_stopped_parties(db: Transaction, session_id: str) -> None:
             _TASKS.c.slot.in_(unanswered),
         )
     )
-    if _needs_stopped(db, session, len(stopped)):
+    if _needs_stopped_parties(db, session, len(stopped)):
         detail = " ".join(describe_stop(*stop) for stop in stopped.items())
         reason = Problem.PARTY_STOPPED.slug
-        move(db, session, Event.PARTY_STOPPED, db.now(), reason=reason, detail=detail)
+        apply_event(
+            db, session, Event.PARTY_STOPPED, db.now(), reason=reason, detail=detail
+        )
 
 
-def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
-    """Return the slots whose parties stopped for good, and their reasons."""
+def _find_stopped_parties(db: Transaction, session_id: str) -> dict[str, StopReason]:
+    """Return the slots whose parties have stopped for good, with the reason of each."""
     rows = db.execute(_STOPPED, {"session_id": session_id})
     return {slot: StopReason(reason) for slot, reason in rows if reason}
 
@@ -547,15 +558,16 @@ _STOPPED = (
 )
 
 
-def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
-    """Return whether a session cannot continue without the parties that stopped.
+def _needs_stopped_parties(db: Transaction, session: Session, n_stopped: int) -> bool:
+    """Return whether the session cannot continue without the parties that have stopped.
 
-    While the analyst computes a step no party is needed: the next round decides.
+    While the analyst computes a step it needs no party, so the check is left to the
+    next round.
     """
     if session.state == SessionState.STEPPING:
         return False
     if session.state == SessionState.COLLECTING:
-        return len(_slots_having(db, Task, session)) < session.quorum
+        return len(_slots_in_open_attempt(db, Task, session)) < session.quorum
     if session.state == SessionState.CHOOSING:
         terms = read_terms(session.terms)
         remaining = len(terms.layout.slots) - n_stopped

@@ -32,10 +32,10 @@ from analyst_service.models import (
 )
 from analyst_service.process_context import Service
 from analyst_service.sessions import (
+    apply_event,
+    awaited_slots,
     drop_stopped_parties,
-    find_awaited,
     members_of,
-    move,
 )
 from analyst_service.worker import Failed, Job, StepResult
 from clustering_protocols.common.error_catalogue import Problem
@@ -195,18 +195,18 @@ def close_rounds(db: Transaction) -> None:
     complete = set(db.scalars(answered, {"now": now})) if late else ()
     for session, is_complete in rows:
         if is_complete or session.id in complete:
-            move(db, session, Event.ROUND_COMPLETE, now)
+            apply_event(db, session, Event.ROUND_COMPLETE, now)
         elif session.state == SessionState.CHOOSING:
-            move(db, session, Event.DEADLINE, now)
+            apply_event(db, session, Event.DEADLINE, now)
         else:
             reason, detail = Problem.DEADLINE_PASSED.slug, _describe_wait(db, session)
-            move(db, session, Event.DEADLINE, now, reason=reason, detail=detail)
+            apply_event(db, session, Event.DEADLINE, now, reason=reason, detail=detail)
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
     """Return why a session expired, in words, with the missing parties."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
-    awaited = find_awaited(db, [session]).get(session.id, [])
+    awaited = awaited_slots(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
@@ -338,7 +338,7 @@ def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> b
         news["profiles"] = opened.profiles
     if opened.progress is not None:
         news["progress"] = {**opened.progress, "stage": opened.stage}
-    moved = move(
+    moved = apply_event(
         db,
         lease.session,
         Event.ROUND_OPENED,
@@ -378,7 +378,7 @@ def _task_columns(task: str | bytes) -> dict[str, Any]:
 
 def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
-    return move(
+    return apply_event(
         db,
         lease.session,
         Event.RUNS_DONE,
@@ -393,7 +393,7 @@ def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) 
 
 def _complete(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> bool:
     session, digest = lease.session, closed.summary
-    moved = move(
+    moved = apply_event(
         db, session, Event.FINISHED, db.now(), lease.token, summary_digest=digest
     )
     if moved:
@@ -405,7 +405,7 @@ def _complete(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> boo
 
 
 def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
-    return move(
+    return apply_event(
         db,
         lease.session,
         Event.STEP_FAILED,

@@ -178,12 +178,12 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
         raise click.UsageError("Give the id of a key, or --session.")
     from analyst_service import credentials
     from analyst_service.logs import Act, log_when_committed
-    from analyst_service.members import shut_out
+    from analyst_service.members import revoke_access
     from analyst_service.models import Credential
 
     with current_database(read_settings()) as database, database.write() as db:
         if session is not None:
-            revoked = shut_out(db, session)
+            revoked = revoke_access(db, session)
             if not revoked:
                 raise click.ClickException(
                     f"No party of a session {session!r} has a token."
@@ -193,8 +193,8 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
             click.echo(f"Revoked {revoked} tokens.", err=True)
             return
         with _explain_unknown_key(key_id or ""):
-            credentials.revoke(db, key_id or "", operator())
+            credentials.revoke_credential(db, key_id or "", operator())
         token = db.get_one(Credential, key_id)
         if token.session_id is not None:
-            shut_out(db, token.session_id, token.slot)
+            revoke_access(db, token.session_id, token.slot)
     click.echo("Revoked.", err=True)

@@ -133,9 +133,9 @@ def migrate() -> None:
 
 def end_outdated_sessions(database: Database) -> None:
     """End the sessions that this release cannot continue, and list them."""
-    from analyst_service.sessions import end_outdated
+    from analyst_service.sessions import end_outdated_sessions
 
-    ended = database.transact(end_outdated)
+    ended = database.transact(end_outdated_sessions)
     for session, refusal in ended:
         click.echo(f"Ended: {session.id} ({session.state}). {refusal}", err=True)
     if ended:

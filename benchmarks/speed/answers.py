@@ -17,7 +17,7 @@ from statistics import median
 import httpx
 import sqlalchemy as sa
 
-from analyst_service.credentials import Role, create_key, revoke
+from analyst_service.credentials import Role, create_key, revoke_credential
 from analyst_service.database import Database, SystemClock
 from analyst_service.models import Principal, Session, Task
 from analyst_service.settings import Settings
@@ -47,7 +47,7 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     task = settings.blob_place.open().put(b"")  # so that no blob is missing at a start
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
-        revoke(transaction, gone)
+        revoke_credential(transaction, gone)
         _, administrator = create_key(
             transaction, Role.ADMINISTRATOR, "benchmark", 86_400
         )

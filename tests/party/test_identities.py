@@ -464,7 +464,8 @@ def test_a_moved_analyst_is_followed_if_the_operator_agrees(guest: Guest) -> Non
 
 
 def shut_out(guest: Guest) -> None:
-    assert guest.api.service.database.transact(members.shut_out, guest.session.id) == 1
+    database = guest.api.service.database
+    assert database.transact(members.revoke_access, guest.session.id) == 1
 
 
 @pytest.mark.threat(29)

@@ -140,7 +140,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     stranger = replace(two.caller, credential_id="revoked")
     late = replace(two, round=7, draft=Refused())
     elsewhere = replace(two, session="another", draft=Refused())
-    found = endpoints._store_all(
+    found = endpoints._check_and_store(
         session.api.service,
         [
             replace(two, caller=stranger, draft=Refused()),
@@ -168,7 +168,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     assert stored[1], "the first of the same bytes is new"
     assert session.put(A, contents[A]).json()["entry"] == stored[0].entry
     assert events(session)["contribution"] == 1
-    later = endpoints._store_all(session.api.service, [two])
+    later = endpoints._check_and_store(session.api.service, [two])
     assert isinstance(later[0], tuple), "what was refused for want of room may come"
 
 
@@ -178,7 +178,7 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     caller = asking[0][0]
     revoked = replace(caller, credential_id="revoked"), name
     asked = [*asking, revoked, (caller, "another"), asking[0]]
-    found = endpoints.open_tasks(service, asked)
+    found = endpoints.fetch_open_tasks(service, asked)
     assert [type(each) for each in found] == [
         OpenTask,
         OpenTask,
@@ -186,12 +186,12 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
         NotFound,
         OpenTask,
     ]
-    endpoints.open_tasks(service, asked)
+    endpoints.fetch_open_tasks(service, asked)
     twice = [task for task in found if isinstance(task, OpenTask)]
     service.database.transact(record_first_sending, twice)  # as another process may
     assert events(session)["task-sent"] == 2
     session.put(A, session.reply(A))
-    assert endpoints.open_tasks(service, asking)[0] is None
+    assert endpoints.fetch_open_tasks(service, asking)[0] is None
 
 
 @pytest.mark.parametrize("are_short", [False, True])
@@ -215,7 +215,7 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(
         short = zip(both, contents, strict=True)
         both = [replace(upload, content=sent, draft=None) for upload, sent in short]
     asked.clear()
-    stored = endpoints._store_all(service, both)
+    stored = endpoints._check_and_store(service, both)
     assert [is_new for _, is_new in stored] == [True, True]  # type: ignore[misc]  # no refusal
     assert len(asked) <= 8, asked
 

@@ -21,9 +21,9 @@ from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, StartApi, in_process
 from support.tls import certificate
 
-from analyst_service.credentials import revoke
+from analyst_service.credentials import revoke_credential
 from analyst_service.models import Notice, Receiver, Session
-from analyst_service.notices import RETRIES, Notification, Sender, compose
+from analyst_service.notices import RETRIES, NoticeSender, Notification, compose_mail
 from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.retention import Sweeper
 from analyst_service.settings import is_mail_address
@@ -133,8 +133,8 @@ def listed(session: ByHand, who: str | None = None) -> list[dict[str, Any]]:
 
 
 def tell(api: Api) -> None:
-    sender = Sender(api.service)
-    while sender.send_due():
+    sender = NoticeSender(api.service)
+    while sender.send_due_notices():
         pass
 
 
@@ -317,7 +317,7 @@ def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
         leave(session)
         tell(api)
         assert listed(session)[0]["failure"] == "mail-server"
-        with patch("analyst_service.notices.compose", side_effect=RuntimeError):
+        with patch("analyst_service.notices.compose_mail", side_effect=RuntimeError):
             for wait in RETRIES:
                 api.clock.forward(wait.total_seconds())
                 tell(api)
@@ -371,7 +371,7 @@ def test_a_notice_that_is_a_week_late_is_not_sent(
 def test_notices_are_limited_per_hour_except_the_last(
     start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analyst_service.notices.MOST_AN_HOUR", 2)
+    monkeypatch.setattr("analyst_service.notices.MAX_NOTICES_PER_HOUR", 2)
     with start_api(**mails.settings) as api:
         session = api.open(Dummy(), PARTS).join()
         leave(session, A)
@@ -393,7 +393,7 @@ def test_whose_credential_was_revoked_hears_no_more(
     leave(session, A if whose == "party" else None)
     secret = session.tokens[A] if whose == "party" else session.key
     credential_id = told_api.caller(secret).credential_id
-    told_api.service.database.transact(revoke, credential_id)
+    told_api.service.database.transact(revoke_credential, credential_id)
     told_api.clock.forward(2 * DAY)
     told_api.turn()
     tell(told_api)
@@ -454,7 +454,7 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
     receiver = Receiver(id="1" * 32, address="a@b.example", slot=A)
     told = Notification(notice, receiver, session, [])
     with pytest.raises(ValueError, match="linefeed"):
-        compose(told, FROM, api.clock.now())
+        compose_mail(told, FROM, api.clock.now())
 
 
 @pytest.mark.threat(125)

@@ -25,7 +25,7 @@ from support.analyst_process import Analyst
 from support.databases import limit_connections
 from support.in_process import Api, HandClock, StartApi
 
-from analyst_service.credentials import revoke, rotate_key
+from analyst_service.credentials import revoke_credential, rotate_key
 from analyst_service.database import Database, ServerClock, SystemClock
 from analyst_service.logs import JsonLines
 from analyst_service.settings import Settings
@@ -255,7 +255,7 @@ def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A)
     token, key = map(api.caller, (session.tokens[A], session.key))
     database = api.service.database
-    database.transact(revoke, key.credential_id)
+    database.transact(revoke_credential, key.credential_id)
     for credential in (token.credential_id, key.credential_id, "unknown"):
         with pytest.raises(NotFound):
             database.transact(rotate_key, credential, 60, 60)

@@ -19,8 +19,8 @@ from support.in_process import Api, ByHand
 
 from analyst_service import models
 from analyst_service.credentials import Role
-from analyst_service.members import INVITATION_SECONDS, revoke_unused
-from analyst_service.sessions import find, move
+from analyst_service.members import INVITATION_SECONDS, revoke_invitations
+from analyst_service.sessions import apply_event, find_session
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
@@ -67,9 +67,9 @@ def test_the_database_moves_exactly_as_the_table_says(file_api: Api) -> None:
                 with pytest.raises(
                     ValueError, match=f"{event} cannot happen .* {state}"
                 ):
-                    move(transaction, row, event, now)
+                    apply_event(transaction, row, event, now)
             else:
-                assert move(transaction, row, event, now, reason="why")
+                assert apply_event(transaction, row, event, now, reason="why")
         expected = (to or state, None if to is None else "why")
         assert (session.status["state"], session.status["reason"]) == expected
     put_in_state(session, SessionState.COMPLETED)
@@ -84,7 +84,7 @@ def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) 
     before = api.stored()
     with api.service.database.write() as transaction:
         now = api.clock.now()
-        assert not move(transaction, row, Event.ROUND_COMPLETE, now)
+        assert not apply_event(transaction, row, Event.ROUND_COMPLETE, now)
     assert api.stored() == before
 
 
@@ -496,7 +496,7 @@ def held_up(session: ByHand, n_requests: int) -> Iterator[Transaction]:
     """Hold the session's lock until so many requests wait for it."""
     api = session.api
     with api.service.database.write() as transaction:
-        assert find(transaction, session.id, lock=True)
+        assert find_session(transaction, session.id, lock=True)
         yield transaction
         wait_for(lambda: n_waiting(api) in {n_requests, None})
 
@@ -532,7 +532,7 @@ def test_an_invitation_that_ends_during_a_join_is_refused(shared_api: Api) -> No
     with ThreadPoolExecutor(1) as threads:
         with held_up(session, n_requests=1) as transaction:
             joining = threads.submit(session.try_join, A)
-            revoke_unused(transaction, session.id, [A])
+            revoke_invitations(transaction, session.id, [A])
         assert problem_of(joining.result(30)) is Problem.INVITATION_EXPIRED
 
 

@@ -17,7 +17,7 @@ from support.in_process import Api, StartApi
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
-from analyst_service.middleware import RequestLimits, RequestPool, Shares
+from analyst_service.middleware import ConcurrencyLimits, RequestLimits, RequestPool
 from analyst_service.process_context import Recent
 from analyst_service.requests import MAX_NAMES, UnreadBody
 from analyst_service.session_endpoints import SessionWrite
@@ -162,8 +162,8 @@ def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
 def test_strangers_that_fall_silent_take_no_place_from_a_caller(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=2, unauthenticated=6, each=4, waiting=0)
-    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
+    shares = ConcurrencyLimits(callers=2, unauthenticated=6, each=4, waiting=0)
+    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
     with start_api() as api:
         key = api.key()
         with silent(api, 7) as sent:
@@ -187,8 +187,8 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
 def test_one_callers_requests_take_no_place_from_another(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=6, unauthenticated=6, each=3, waiting=0)
-    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
+    shares = ConcurrencyLimits(callers=6, unauthenticated=6, each=3, waiting=0)
+    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
     with start_api() as api:
         flooding, other = api.key(), api.key()
         sent = [
@@ -209,8 +209,8 @@ def test_one_callers_requests_take_no_place_from_another(
 def test_long_polls_take_no_slot_and_too_many_return_at_once(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=2, unauthenticated=2, each=2, waiting=3)
-    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
+    shares = ConcurrencyLimits(callers=2, unauthenticated=2, each=2, waiting=3)
+    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
     monkeypatch.setattr(endpoints, "MAX_WAIT_SECONDS", 300)
     with start_api() as api:
         session, other = api.open(Dummy(), PARTS).join(A), api.key()

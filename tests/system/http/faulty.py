@@ -88,11 +88,11 @@ def wrap_all() -> None:
     from party_sdk.party.ledger import Ledger
 
     endpoints.ROW_BYTES = 0  # files come to more places than rows
-    wrap(endpoints, "check_headers", after="after the headers")
+    wrap(endpoints, "parse_body_headers", after="after the headers")
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
-    wrap(endpoints, "_store_all", after="after the commit")
+    wrap(endpoints, "_check_and_store", after="after the commit")
     wrap_response(_Exchange)
     wrap(Driver, "_submit", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
