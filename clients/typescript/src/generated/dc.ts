@@ -154,7 +154,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: project your rows and the anchors, whose number follows from the roster.",
+        "Task: project your rows and the anchors. The roster fixes the number of anchors.",
       title: "Project",
       type: "object",
       properties: {},
@@ -178,7 +178,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij.\n\nwidth: at most the number of the party's features, which is in the roster.",
+        "Contribution: the reduced rows X̃_ij and the reduced anchors X̃^anc_ij.\n\nwidth: at most the party's number of features, which the roster lists.",
       title: "Projections",
       type: "object",
       properties: {},
@@ -197,7 +197,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result for the parties of one row group, in the order in which rows travelled.",
+        "Result for the parties of a row group: labels, in the order of the sent rows.",
       title: "RowGroupLabels",
       type: "object",
       properties: {},
@@ -240,7 +240,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result if the terms disclose more than labels; fields they withhold are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
+        "Result if the terms disclose more than labels. Withheld fields are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
       title: "RowGroupModel",
       type: "object",
       properties: {},
@@ -259,7 +259,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\nstarts: row numbers in the stacked row groups, in the order in which rows travelled.\n    Anyone who holds pooled data in that order can start k-means from the same rows.",
+        "The coordinator's summary.\n\nstarts: for each start of k-means, the numbers of the rows that were its initial\n    centroids. Rows are numbered through all row groups in turn, in the order in\n    which they were sent. Anyone who holds the pooled data in that order can start\n    k-means from the same rows.",
       title: "Summary",
       type: "object",
       properties: {
@@ -283,7 +283,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result for the parties of one row group, in the order in which rows travelled.",
+        "Result for the parties of a row group: labels, in the order of the sent rows.",
       title: "RowGroupLabels",
       type: "object",
       properties: {},
@@ -326,7 +326,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Result if the terms disclose more than labels; fields they withhold are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
+        "Result if the terms disclose more than labels. Withheld fields are empty.\n\ncoordinates: Z_i, the rows of the row group in the space that was clustered.\ncentroids: θ, in the same space.\nmap_matrix, map_offset: G_i and g_i, the collaboration map of the row group.",
       title: "RowGroupModel",
       type: "object",
       properties: {},
@@ -345,7 +345,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\nstarts: row numbers in the stacked row groups, in the order in which rows travelled.\n    Anyone who holds pooled data in that order can start k-means from the same rows.",
+        "The coordinator's summary.\n\nstarts: for each start of k-means, the numbers of the rows that were its initial\n    centroids. Rows are numbered through all row groups in turn, in the order in\n    which they were sent. Anyone who holds the pooled data in that order can start\n    k-means from the same rows.",
       title: "Summary",
       type: "object",
       properties: {
@@ -365,7 +365,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task: the leader of each column group synthesises anchors.",
+      description: "Task: the leader of each column group makes the anchors.",
       title: "MakeAnchors",
       type: "object",
       properties: {},
@@ -380,7 +380,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution, empty: the leader has sent the anchors in envelopes.",
+      description:
+        "Contribution, empty: the leader has sent the anchors to other members.",
       title: "AnchorsMade",
       type: "object",
       properties: {},
@@ -397,7 +398,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "Envelope and memory: X^anc of the column group.",
+      description:
+        "Envelope, and memory of the receiver: the anchors X^anc of the column group.",
       title: "AnchorRows",
       type: "object",
       properties: {},
