@@ -43,7 +43,7 @@ SESSION: Final = "demo"
 LAYOUT: Final = Layout.lattice(2, 2)
 PARAMS: Final = DataCollaboration(n_clusters=2, dimensions="all_but_one")
 # not drawn by chance: every run prints the same numbers
-KEYS: Final = simulation.entropies(SEED, SESSION, LAYOUT.names)
+KEYS: Final = simulation.derive_entropies(SEED, SESSION, LAYOUT.names)
 ANALYST: Final = Institution.derive(bytes(32))
 COTERIE: Final = [sys.executable, "-P", "-m", "party_sdk.cli"]
 
@@ -172,16 +172,18 @@ def table_lines(held: Deal, played: SimulatedSession) -> Iterator[str]:
     rows = {slot.name: held.parts.rows[slot.row] for slot in LAYOUT.slots}
     reference = catalogue.protocol_of(PARAMS).reference()
     alone = [
-        simulation.fidelity(
+        simulation.compute_fidelity(
             pooled[own],
             reference.cluster_pooled(PARAMS, matrix(held.parts.data[slot]), None),
         )
         for slot, own in rows.items()
     ]
-    session = [simulation.fidelity(pooled[own], labels[own]) for own in rows.values()]
+    session = [
+        simulation.compute_fidelity(pooled[own], labels[own]) for own in rows.values()
+    ]
     lines = {
         "each party alone": [*alone, float(np.mean(alone))],
-        "dc": [*session, simulation.fidelity(pooled, labels)],
+        "dc": [*session, simulation.compute_fidelity(pooled, labels)],
     }
     yield "Fidelity: agreement with the same k-means on the pooled data (adjusted Rand index)."
     yield "1.000 means that nothing was lost by not pooling."

@@ -13,10 +13,14 @@ from hashlib import sha256
 import numpy as np
 
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.alignment.linkage import Tokens, as_texts, link
+from clustering_protocols.shared_stages.alignment.linkage import (
+    Tokens,
+    as_bytes,
+    link_rows,
+)
 from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
-    key_values,
+    compute_key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -54,8 +58,8 @@ def try_match_keys(
     ids: of each table the cells of the keys' columns, as a session reads them.
     people: of each table the number of the person of each row.
     """
-    first, second = (key_values(each, keys, normalisation) for each in ids)
-    found = link(_hash("first", first), _hash("second", second))
+    first, second = (compute_key_values(each, keys, normalisation) for each in ids)
+    found = link_rows(_hash("first", first), _hash("second", second))
     rows = np.flatnonzero(found >= 0)
     right = people[0][rows] == people[1][found[rows]]
     common = np.intersect1d(*people)
@@ -74,4 +78,4 @@ def _hash(table: str, found: Sequence[KeyValues]) -> Tokens:
         for row, value in enumerate(key.values)
     )
     shape = (len(found), len(found[0].values), 32)
-    return as_texts(table, np.frombuffer(made, np.uint8).reshape(shape))
+    return as_bytes(table, np.frombuffer(made, np.uint8).reshape(shape))

@@ -124,7 +124,7 @@ def objectives(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
                 except CoterieError:
                     refused += 1
                     continue
-                fidelity = simulation.measure(run, known.X, parts).fidelity
+                fidelity = simulation.compare_with_pooled(run, known.X, parts).fidelity
                 compared = simulation.compare_objectives(run, known.X, parts)
                 if compared is not None:
                     ratios = (compared.ratio, compared.ratio_same_rules)
@@ -250,7 +250,7 @@ def ragged(_: Sequence[Way], sets: Sets, seeds: int) -> bool:
                 run = simulation.run(given, layout, parts.data, seed, choices=choices)
             except CoterieError:
                 continue
-            measured = simulation.measure(run, known.X, parts)
+            measured = simulation.compare_with_pooled(run, known.X, parts)
             filled = _fill_cell(known.X, parts)
             pooled = KMeans(k, n_init=10, random_state=seed).fit_predict(filled)
             inertias = (measured.labels, pooled)

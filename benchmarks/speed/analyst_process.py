@@ -180,7 +180,7 @@ def join_all(
     }
     client.put_session(session, body)
     codes = client.invite(session, None)
-    keys = simulation.entropies(7, session, layout.names)
+    keys = simulation.derive_entropies(7, session, layout.names)
     members = [
         Member(client, session, slot, keys, codes[slot], n_rows)
         for slot in layout.names
@@ -206,7 +206,7 @@ class Member:
         self.session, self.slot, self.entropy = session, slot, keys[slot]
         self.rows = Rows(n_rows)
         terms = client.preview(code).terms.encode()
-        line = simulation.member(terms, slot, keys, self.rows)
+        line = simulation.enrol(terms, slot, keys, self.rows)
         proof = roster_entries.prove(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)

@@ -76,7 +76,7 @@ def agreement() -> bytes:
     layout = Layout.lattice(2)
     data = {slot: MatrixSource(np.zeros((100, 8))) for slot in layout.names}
     params = DataCollaboration(n_clusters=2, dimensions="all_but_one")
-    return simulation.agree(params, layout, data, 0, session="starts")
+    return simulation.build_agreement(params, layout, data, 0, session="starts")
 
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:

@@ -21,7 +21,7 @@ from clustering_protocols.secrecy.envelopes import Binding, seal
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.masked_sums import MaskedSum
-from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret, key_from
+from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret, key_for
 from clustering_protocols.simulation import Session
 
 RESULT: Final = "the result"
@@ -127,7 +127,7 @@ class Forger:
         label = MaskedSum(
             members=session.slots, name=of.name, transcript=transcript
         ).label
-        return KeyedStream(key_from(session, known.secret, f"tag/{label}"))
+        return KeyedStream(key_for(session, known.secret, f"tag/{label}"))
 
     def task_of_round(self, number: int) -> Packet:
         """Return the last task of a round that the slot was sent."""

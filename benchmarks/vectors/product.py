@@ -59,11 +59,11 @@ from clustering_protocols.secrecy.ristretto import (
 from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
 from clustering_protocols.shared_stages.alignment.intersection import (
-    bind as bind_ids,
-    make_tokens,
+    binding as bind_ids,
+    compute_tokens,
 )
 from clustering_protocols.shared_stages.alignment.linkage import (
-    bind as bind_keys,
+    binding as bind_keys,
     hash_points,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -309,7 +309,7 @@ def make_share(given: Input) -> Output:
     context = parties.context(given["slot"], given["transcript"])
     masked = parties.check(given).masked_sum(context, given)
     words = as_words(given["words"])
-    made = CheckedSum(scope="column").share(context, words, masked)
+    made = CheckedSum(scope="column").mask(context, words, masked)
     return {"label": masked.label, "share": as_text(made)}
 
 
@@ -324,7 +324,7 @@ def read_total(given: Input) -> Output:
         return bool((np.abs(words.view(np.int64)) <= largest).all())
 
     total = as_words(given["total"])
-    words = CheckedSum(scope="column").read(context, total, masked, fits)
+    words = CheckedSum(scope="column").unmask(context, total, masked, fits)
     return {"words": as_text(words)}
 
 
@@ -419,7 +419,7 @@ def unblind_id(given: Input) -> Output:
     bound, ids = bind_ids(*_place(given)), [given["id"].encode()]
     asker = RistrettoAsker(bound)
     values = asker.values(ids, _points(given), _GivenBytes(given))
-    (token,) = make_tokens(bound, ids, values).tokens
+    (token,) = compute_tokens(bound, ids, values).tokens
     return {"value": values[0].hex(), "token": token.tobytes().hex()}
 
 
@@ -428,7 +428,7 @@ def find_match_values(given: Input) -> Output:
     alignment = Alignment.model_validate({"method": "ecdh", **given["alignment"]})
     ids = given["ids"]
     data = MatrixSource(np.zeros((len(ids), 1)), ["x"], ids)
-    return {"values": [list(key.values) for key in alignment.match(data)]}
+    return {"values": [list(key.values) for key in alignment.match_key_values(data)]}
 
 
 def mask_value(given: Input) -> Output:

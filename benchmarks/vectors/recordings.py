@@ -17,7 +17,7 @@ from clustering_protocols.engine.packets import read
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import COORDINATOR
 from clustering_protocols.terms import roster_entries
@@ -77,7 +77,7 @@ def _name_people(
         cells = [person.get(name, f"P {number:02d}") for name in columns]
         if number % 4 == 1 and not is_first:
             cells[0] = ""
-        ids.append(join(cells))
+        ids.append(join_parts(cells))
     return ids
 
 
@@ -86,13 +86,13 @@ class SessionWithAbsences(Session):
 
     absences: Mapping[int, Collection[str]] = MappingProxyType({})
 
-    def turn(
+    def play_round(
         self,
         absent: Collection[str] = (),
         forged: Mapping[str, bytes] | None = None,
     ) -> None:
         """Let the parties that are not absent answer the open round."""
-        super().turn([*absent, *self.absences.get(self.open.round, ())], forged)
+        super().play_round([*absent, *self.absences.get(self.open.round, ())], forged)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class Recording:
             **self.sections,
         )
         session.absences = self.absences
-        session.to_the_end()
+        session.run_to_end()
         return session
 
     def record(self, session: Session, refusals: list[Refusal]) -> RecordedSession:

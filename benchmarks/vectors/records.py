@@ -37,7 +37,7 @@ def _packets() -> list[VectorCase]:
     layout = Layout.lattice(2)
     rows = {slot: MatrixSource(np.zeros((12, 3))) for slot in layout.names}
     session = Session(Dummy(n_clusters=3), layout, rows, seed=SEED)
-    session.to_the_end()
+    session.run_to_end()
     found = []
     for sent in session.sent:
         packet = packets.read(sent.payload)

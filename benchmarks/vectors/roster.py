@@ -11,7 +11,11 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
-from clustering_protocols.simulation.session import COORDINATOR, agree, entropies
+from clustering_protocols.simulation.session import (
+    COORDINATOR,
+    build_agreement,
+    derive_entropies,
+)
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, Slot
@@ -34,8 +38,8 @@ class _KnownSession:
         )
         rows = {name: MatrixSource(np.zeros((12, 3))) for name in SLOTS}
         about = About(title="Größe und Gewicht", purpose="Naïve café")
-        self.entropies = entropies(SEED, SESSION, SLOTS)
-        self.agreement = agree(
+        self.entropies = derive_entropies(SEED, SESSION, SLOTS)
+        self.agreement = build_agreement(
             Dummy(n_clusters=3), layout, rows, SEED, session=SESSION, about=about
         ).decode()
         read: dict[str, Any] = json.loads(self.agreement)

@@ -133,9 +133,11 @@ def build_message_table(name: str) -> MessageTable:
         )
         sessions.setdefault(repr(order.stages), order)
     # terms of any protocol may add preparation, profiles and several runs
-    profiles = profiling.stage(Release(profiles="everybody"), reader_of(()), "slot")
+    profiles = profiling.build_stage(
+        Release(profiles="everybody"), reader_of(()), "slot"
+    )
     closing = build_closing((profiles,), 2, least=1)
-    optional = (filling.stage(), site_effects.stage(), profiles, closing)
+    optional = (filling.build_stage(), site_effects.build_stage(), profiles, closing)
     messages |= {message.model_dump_json(): message for message in _messages(optional)}
     return MessageTable(
         protocol=name,

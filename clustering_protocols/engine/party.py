@@ -46,7 +46,7 @@ from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
-from clustering_protocols.shared_stages.profiles.messages import profiles_in
+from clustering_protocols.shared_stages.profiles.messages import profiles_in_memory
 from clustering_protocols.terms.preparation import (
     check_fields,
     clustered_columns,
@@ -215,7 +215,7 @@ class PartyEngine:
         rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
         outcome = wrap_predict(session, self.slot, memory, outcome)
-        outcome = replace(outcome, profiles=profiles_in(memory))
+        outcome = replace(outcome, profiles=profiles_in_memory(memory))
         selection = memory.get(Selection)
         if selection is None:
             return outcome

@@ -72,7 +72,7 @@ def profiles_stage(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage
     if terms.release is None:
         return ()
     audience = final_stages[0].results_to
-    return (profiling.stage(terms.release, reader_of(final_stages), audience),)
+    return (profiling.build_stage(terms.release, reader_of(final_stages), audience),)
 
 
 def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
@@ -110,7 +110,7 @@ def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
 
     foundations = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
     index = 1 + max(i for i, stage in enumerate(stages) if stage.name in foundations)
-    added = [filling.stage()] * fills + [site_effects.stage()] * harmonises
+    added = [filling.build_stage()] * fills + [site_effects.build_stage()] * harmonises
     return (*stages[:index], *added, *stages[index:])
 
 

@@ -58,12 +58,12 @@ class ComparedColumns:
         return len(set(self.fields)) + len(self.foreign_variances)
 
     @property
-    def limit(self) -> float:
+    def share_limit(self) -> float:
         """Return the share of variance of a field of weight two among F equal fields."""
         return 4.0 / (self.n_fields + 3)
 
     @property
-    def largest(self) -> tuple[str, float]:
+    def largest_share(self) -> tuple[str, float]:
         """Return the field of largest variance, and its share of the total."""
         variances: dict[str, float] = {}
         for name, variance in zip(self.fields, np.diag(self.covariance), strict=True):
@@ -73,7 +73,7 @@ class ComparedColumns:
         return name, variances[name] / total if total > 0 else 0.0
 
     @property
-    def most_readable(self) -> tuple[str, float]:
+    def most_readable_field(self) -> tuple[str, float]:
         """Return the field that correlates most with a principal axis, and its |r|."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
@@ -87,7 +87,7 @@ class ComparedColumns:
         return self.fields[column], min(float(r[best].max()), 1.0)
 
 
-def check(
+def check_dominance(
     context: PartyContext, columns: Sequence[str], scaled: Rows
 ) -> DominanceQuestion:
     """Return the notes and the question before rows are uploaded.
@@ -97,18 +97,18 @@ def check(
     compared = build_compared_columns(context, columns, scaled)
     notes: dict[str, Any] = {}
     if len(compared.fields) <= _MOST_COLUMNS:
-        best, r = compared.most_readable
+        best, r = compared.most_readable_field
         notes["field that the analyst alone can read best"] = (
             f"{best!r}, to |r| {r:.2f}, up to sign and shift"
         )
-    name, share = compared.largest
+    name, share = compared.largest_share
     # a single clustered field is no surprise, unless others are only described
     is_alone = compared.n_fields == 1 and context.session.terms.described_names(
         context.slot.name
     )
-    if context.choices.get(ONE_FIELD) or not (is_alone or share > compared.limit):
+    if context.choices.get(ONE_FIELD) or not (is_alone or share > compared.share_limit):
         return DominanceQuestion(notes, "")
-    limit = f"the limit is {compared.limit:.0%}"
+    limit = f"the limit is {compared.share_limit:.0%}"
     asks = (
         f"Field {name!r} makes up {share:.0%} of the distances, "
         f"{'all others are only described' if is_alone else limit}: the analyst reads its "
@@ -133,12 +133,12 @@ def build_compared_columns(
             foreign_variances.append(variances)
     return ComparedColumns(
         fields=columns if plan is None else plan.sources,
-        covariance=_covariance(scaled, len(columns)),
+        covariance=_compute_covariance(scaled, len(columns)),
         foreign_variances=np.concatenate(foreign_variances),
     )
 
 
-def _covariance(scaled: Rows, width: int) -> FloatArray:
+def _compute_covariance(scaled: Rows, width: int) -> FloatArray:
     n_rows, total = 0, np.zeros(width)
     for batch in scaled():
         n_rows, total = n_rows + len(batch), total + batch.sum(axis=0)

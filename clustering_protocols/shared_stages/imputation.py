@@ -36,8 +36,8 @@ from clustering_protocols.shared_stages.masked_sums import CheckedSum
 from clustering_protocols.shared_stages.site_effects import SiteEffects, harmonise
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
-    bound_of,
-    count_units,
+    powers_of_two,
+    sum_in_units,
 )
 from clustering_protocols.shared_stages.sums import (
     Findings,
@@ -46,7 +46,7 @@ from clustering_protocols.shared_stages.sums import (
     SumProgram,
     Sums,
     column_group_members,
-    n_rows,
+    n_group_rows,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Fill
 
@@ -80,7 +80,7 @@ class Gaps(NamedTuple):
     n_foreign: IntArray
 
 
-def gaps_of(context: PartyContext) -> Gaps | None:
+def find_filled_gaps(context: PartyContext) -> Gaps | None:
     """Return the filled gaps of each numeric column; None if nothing is filled.
 
     Also None if site effects are removed, because this changes the filled values.
@@ -91,7 +91,7 @@ def gaps_of(context: PartyContext) -> Gaps | None:
         return None
     n_own_rows = context.session.n_rows(context.slot.name)
     n_counted = np.where(fillings.n_own >= _minimum_values(context), fillings.n_own, 0)
-    n_foreign = n_rows(context) - n_own_rows - (fillings.n_values - n_counted)
+    n_foreign = n_group_rows(context) - n_own_rows - (fillings.n_values - n_counted)
     width = len(plan.columns)
     gaps = Gaps(np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64))
     for number, fill in enumerate(plan.fills):
@@ -136,17 +136,17 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     own_minimum = _minimum_values(context)
 
     def tally(adds: Sequence[_Add], sum_index: int) -> IntArray:
-        sizes = [pooling.sizes[sum_index] for pooling in poolings]
-        return _tally(data, columns, adds, sizes, own_minimum)
+        sizes = [pooling.n_words[sum_index] for pooling in poolings]
+        return _sum_own_numbers(data, columns, adds, sizes, own_minimum)
 
     def split(words: WordArray, sum_index: int) -> list[IntArray]:
-        sizes = [pooling.sizes[sum_index] for pooling in poolings]
+        sizes = [pooling.n_words[sum_index] for pooling in poolings]
         return np.split(words.view(np.int64), np.cumsum(sizes)[:-1])
 
     def first_sums_fit(words: WordArray) -> bool:
-        n, n_members = n_rows(context), len(column_group_members(context))
+        n, n_members = n_group_rows(context), len(column_group_members(context))
         pairs = zip(poolings, split(words, 0), strict=True)
-        return all(pooling.fits(first, n, n_members) for pooling, first in pairs)
+        return all(pooling.fits_first(first, n, n_members) for pooling, first in pairs)
 
     def second_sums_fit(words: WordArray) -> bool:
         triples = zip(poolings, first_sums, split(words, 1), strict=True)
@@ -175,7 +175,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
     triples = zip(poolings, first_sums, second_sums, strict=True)
     fillings = Fillings(
-        instead=np.array([pooling.value(*sums) for pooling, *sums in triples]),
+        instead=np.array([pooling.fill_value(*sums) for pooling, *sums in triples]),
         n_values=np.array(n_values),
         n_own=_count_values(data, columns),
     )
@@ -195,7 +195,7 @@ def _count_values(data: DataSource, columns: Sequence[int]) -> IntArray:
     return n_values
 
 
-def _tally(
+def _sum_own_numbers(
     data: DataSource,
     columns: Sequence[int],
     adds: Sequence[_Add],
@@ -219,27 +219,27 @@ def _tally(
     return np.concatenate(numbers)
 
 
-def _groups(session: SessionContext) -> list[tuple[str, ...]]:
+def _groups_with_fills(session: SessionContext) -> list[tuple[str, ...]]:
     groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
     return [group for group, plan in groups if plan.fills]
 
 
-def _sizes(session: SessionContext, slot: str) -> list[int]:
+def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
     fills = session.terms.plans[session.layout.slot(slot).column].fills
-    return [sum(pooling_of(fill).sizes[index] for fill in fills) for index in (0, 1)]
+    return [sum(pooling_of(fill).n_words[index] for fill in fills) for index in (0, 1)]
 
 
-def stage() -> Stage:
+def build_stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return SumProgram(
         NAME,
         2,
         find_fillings,
-        _sizes,
-        _groups,
+        _sum_sizes,
+        _groups_with_fills,
         hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),
         alone_below=_LEAST_MEMBERS,
-    ).stage()
+    ).build_stage()
 
 
 BINS: Final = 1024
@@ -259,7 +259,7 @@ class PooledFilling(ABC):
 
     @property
     @abstractmethod
-    def sizes(self) -> tuple[int, int]:
+    def n_words(self) -> tuple[int, int]:
         """Return how many numbers the first and the second sum have."""
 
     @abstractmethod
@@ -276,7 +276,7 @@ class PooledFilling(ABC):
         """Return the number of values, given the first sum."""
         return int(first.sum())
 
-    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
+    def fits_first(self, first: IntArray, n_rows: int, n_members: int) -> bool:
         """Return whether members with n_rows rows in all could have sent this sum."""
         return _are_counts(first, n_rows)
 
@@ -285,47 +285,47 @@ class PooledFilling(ABC):
         """Return whether a second sum agrees with the counts of the first."""
 
     @abstractmethod
-    def value(self, first: IntArray, second: IntArray) -> float:
+    def fill_value(self, first: IntArray, second: IntArray) -> float:
         """Return the value that fills the gaps."""
 
 
 class _Mean(PooledFilling):
     """The mean: first the count and a power of two that bounds all values, then the sum."""
 
-    sizes = (1 + _POWERS.n_words, 1)
+    n_words = (1 + _POWERS.n_words, 1)
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)
         if numbers[1:].any():  # earlier batches: bound / 2 keeps their power
-            np.maximum(largest, self._bound(numbers) / 2, out=largest)
+            np.maximum(largest, self._value_bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
         numbers[1:] = _POWERS.count(largest, [self.fill.name])
 
     def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        unit = self._encoding(first).unit
-        numbers += count_units(values[:, None], unit, self._bound(first))
+        unit = self._sum_encoding(first).unit
+        numbers += sum_in_units(values[:, None], unit, self._value_bound(first))
 
-    def _encoding(self, first: IntArray) -> FixedPoint:
-        return FixedPoint.of(max(1, self.count(first)) * self._bound(first))
+    def _sum_encoding(self, first: IntArray) -> FixedPoint:
+        return FixedPoint.of(max(1, self.count(first)) * self._value_bound(first))
 
-    def _bound(self, first: IntArray) -> FloatArray:
+    def _value_bound(self, first: IntArray) -> FloatArray:
         """Return the power of two that bounds every value (1,)."""
-        return bound_of(_POWERS.largest(first[1:]))
+        return powers_of_two(_POWERS.largest(first[1:]))
 
     def count(self, first: IntArray) -> int:
         return int(first[0])
 
-    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
+    def fits_first(self, first: IntArray, n_rows: int, n_members: int) -> bool:
         one_each = _POWERS.fits(first[1:], n_members)
         return one_each and 0 <= self.count(first) <= n_rows
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        return self._encoding(first).fits(second.view(np.uint64))
+        return self._sum_encoding(first).fits(second.view(np.uint64))
 
-    def value(self, first: IntArray, second: IntArray) -> float:
-        total = self._encoding(first).decode(second.view(np.uint64))
+    def fill_value(self, first: IntArray, second: IntArray) -> float:
+        total = self._sum_encoding(first).decode(second.view(np.uint64))
         return float(total[0]) / self.count(first)
 
 
@@ -337,23 +337,23 @@ class _Median(PooledFilling):
     values: of an even number of values the median is their mean.
     """
 
-    sizes = (BINS, 2 * BINS)
+    n_words = (BINS, 2 * BINS)
 
-    def _positions(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+    def _locate_in_parts(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return the positions of values in the range, in parts, and the part of each."""
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
-        return position, _bin(position)
+        return position, _bin_positions(position)
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
-        numbers += np.bincount(self._positions(values)[1], minlength=BINS)
+        numbers += np.bincount(self._locate_in_parts(values)[1], minlength=BINS)
 
     def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        position, parts = self._positions(values)
+        position, parts = self._locate_in_parts(values)
         ranks = self._middle_ranks(first)
         for counts, (part, _) in zip(numbers.reshape(2, BINS), ranks, strict=True):
-            fine = _bin((position[parts == part] - part) * BINS)
+            fine = _bin_positions((position[parts == part] - part) * BINS)
             np.add(counts, np.bincount(fine, minlength=BINS), out=counts)
 
     def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
@@ -372,7 +372,7 @@ class _Median(PooledFilling):
             for (part, _), counts in pairs
         )
 
-    def value(self, first: IntArray, second: IntArray) -> float:
+    def fill_value(self, first: IntArray, second: IntArray) -> float:
         low, high = self.fill.low, self.fill.high
         is_exact = self.fill.whole and high - low < BINS**2
         middles = []
@@ -384,7 +384,7 @@ class _Median(PooledFilling):
         return sum(middles) / 2
 
 
-def _bin(position: FloatArray) -> IntArray:
+def _bin_positions(position: FloatArray) -> IntArray:
     """Return the bin of each position; positions outside are in the first or last bin."""
     return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
 
@@ -393,7 +393,7 @@ class _MostFrequent(PooledFilling):
     """The most frequent level; of equally frequent ones, the first in the ranking."""
 
     @property
-    def sizes(self) -> tuple[int, int]:
+    def n_words(self) -> tuple[int, int]:
         return len(self.fill.ranking), 0
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
@@ -407,7 +407,7 @@ class _MostFrequent(PooledFilling):
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
         return not second.size
 
-    def value(self, first: IntArray, second: IntArray) -> float:
+    def fill_value(self, first: IntArray, second: IntArray) -> float:
         return float(max(self.fill.ranking, key=lambda level: int(first[level])))
 
 

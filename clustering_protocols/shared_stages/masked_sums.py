@@ -63,7 +63,7 @@ class MaskedSum:
         return sha256(content).hexdigest()
 
 
-def mask(
+def mask_share(
     context: PartyContext,
     words: WordArray,
     masked_sum: MaskedSum,
@@ -109,7 +109,7 @@ class CheckedSum:
     scope: Scope
     minimum_members: int = MINIMUM_MEMBERS
 
-    def share(
+    def mask(
         self, context: PartyContext, words: WordArray, masked_sum: MaskedSum
     ) -> WordArray:
         """Return the share to send: masked elements and a masked tag (m + 1,).
@@ -135,7 +135,7 @@ class CheckedSum:
             tag = tags.shift_residue(tag, stream, sign)
         return np.append(masked, np.uint64(tag))
 
-    def read(
+    def unmask(
         self,
         context: PartyContext,
         total: WordArray,

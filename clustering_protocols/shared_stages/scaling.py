@@ -52,16 +52,16 @@ class Scaler:
         """Return offset and inverse, the arguments of kernels."""
         return self.offset, self.inverse
 
-    def farthest_from(self, V: FloatArray) -> float:
+    def bound_squared_distances(self, V: FloatArray) -> float:
         """Return an upper bound on squared distances of rows from points V (k, m)."""
         return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
 
-    def undo(self, Z: FloatArray) -> FloatArray:
+    def unscale(self, Z: FloatArray) -> FloatArray:
         """Return scaled rows (n, m) in the units of the data."""
         return Z / self.inverse + self.offset
 
 
-def check_widths(session: SessionContext[Any]) -> None:
+def check_start_widths(session: SessionContext[Any]) -> None:
     """Refuse a given start whose width differs from that of the data."""
     centroids, width = session.params.initial_centroids, sum(session.column_widths)
     if centroids is not None and any(len(row) != width for row in centroids):
@@ -77,10 +77,10 @@ def scaler_of(context: PartyContext[Any]) -> Scaler:
         )
 
         moments = context.recall(PooledMoments)
-    return scaler(context.session, context.slot.column, moments)
+    return build_scaler(context.session, context.slot.column, moments)
 
 
-def scaler(
+def build_scaler(
     session: SessionContext[Any], column: int, moments: PooledMoments | None
 ) -> Scaler:
     """Return the scaler of a column group.

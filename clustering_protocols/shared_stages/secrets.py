@@ -102,12 +102,12 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
     return layout.column_group(slot.column)
 
 
-def leads(context: PartyContext, scope: Scope) -> bool:
+def leads_group(context: PartyContext, scope: Scope) -> bool:
     """Return whether a party leads its group of this scope."""
     return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
 
 
-def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
+def group_leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
     """Return the distinct leaders of a party's groups, except itself."""
     groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
     slots = dict.fromkeys(group[0] for group in groups)
@@ -116,10 +116,10 @@ def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
 
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
     """Return 32 bytes that all members of a group derive alike, for one purpose."""
-    return key_from(context.session, context.recall(_KINDS[scope]).secret, purpose)
+    return key_for(context.session, context.recall(_KINDS[scope]).secret, purpose)
 
 
-def key_from(session: SessionContext, secret: str, purpose: str) -> bytes:
+def key_for(session: SessionContext, secret: str, purpose: str) -> bytes:
     """Return the key of one purpose, given a group's secret (hex)."""
     salt = bytes.fromhex(session.agreement_digest)
     return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
@@ -130,9 +130,7 @@ def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStre
     return KeyedStream(group_key(context, scope, purpose))
 
 
-def group_mark(
-    context: PartyContext, scope: Scope, purpose: str, content: bytes
-) -> str:
+def group_mac(context: PartyContext, scope: Scope, purpose: str, content: bytes) -> str:
     """Return the HMAC-SHA256 (hex) of a value that a group compares via the analyst.
 
     A bare digest of a few small numbers reveals them to anyone who tries all numbers.
@@ -163,7 +161,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
         return Reply(
             contribution=SecretsShared(),
             envelopes=envelopes,
-            awaits=leaders(context, *self.scopes),
+            awaits=group_leaders(context, *self.scopes),
             remember=remember,
         )
 
@@ -181,7 +179,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
         return secrets
 
 
-def stage(*scopes: Scope) -> Stage:
+def build_stage(*scopes: Scope) -> Stage:
     """Return the stage for the secrets that a protocol needs."""
     return Stage(
         name=NAME,

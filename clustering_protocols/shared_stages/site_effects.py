@@ -52,7 +52,7 @@ from clustering_protocols.shared_stages.sums import (
     Sum,
     SumProgram,
     Sums,
-    n_rows,
+    n_group_rows,
 )
 from clustering_protocols.terms.preparation import ColumnPlan
 
@@ -80,7 +80,7 @@ class SiteEffects(Record):
     shifts: Annotated[FloatArray, Spec("columns")]
     scales: Annotated[FloatArray, Spec("columns", low=0)]
 
-    def remove(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
+    def remove_from(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
         """Return values (n, f) without the site's effects, given covariates (n, q)."""
         expected = self.intercepts + covariates @ self.coefficients
         residuals: FloatArray = (values - expected - self.shifts) / self.scales
@@ -90,13 +90,13 @@ class SiteEffects(Record):
 def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:
     """Return the columns (n, m) of prepared rows (n, m + q) without site effects."""
     columns, covariates = np.split(batch, [len(plan.columns)], axis=1)
-    columns[:, plan.harmonised] = effects.remove(
+    columns[:, plan.harmonised] = effects.remove_from(
         columns[:, plan.harmonised], covariates
     )
     return columns
 
 
-def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]:
+def estimate_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Estimate the effects of this site on its columns.
 
     data: yields columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
@@ -106,7 +106,7 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     """
     plan = context.session.terms.plans[context.slot.column]
     rows = _SiteRows(plan, data)
-    n, q, f = n_rows(context), len(plan.covariates), rows.n_columns
+    n, q, f = n_group_rows(context), len(plan.covariates), rows.n_columns
     low, high = plan.harmonised_ranges
     middle, reach = (low + high) / 2, high - low
     upper = np.triu_indices(q)
@@ -120,8 +120,8 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     products = FixedPoint.of(n * np.maximum(bounds, np.finfo(np.float64).tiny))
 
     def add_products() -> WordArray:
-        own = rows.products()
-        rows.check(own)
+        own = rows.centred_products()
+        rows.check_values(own)
         sums = data.n_rows * (rows.mean - middle)
         return products.encode(
             np.concatenate([own[f:, f:][upper], own[f:, :f].ravel(), sums])
@@ -156,7 +156,7 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     squares = FixedPoint.of(n * np.square(residuals))
     variance = yield from Sum(
         "site-effects-2",
-        local=lambda: squares.encode(rows.squares(slopes)),
+        local=lambda: squares.encode(rows.squared_residuals(slopes)),
         fits=lambda words: (
             bool((words.view(np.int64) >= 0).all()) and squares.fits(words)
         ),
@@ -165,8 +165,10 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     varies = variance > n / squares.unit
     spread = np.sqrt(np.where(varies, variance, 1.0))
     shifts = (rows.mean[:f] - intercepts - rows.mean[f:] @ slopes) / spread
-    scales = rows.squares(slopes) / (data.n_rows - 1) / np.square(spread)
-    shifts[varies], scales[varies] = shrink(shifts[varies], scales[varies], data.n_rows)
+    scales = rows.squared_residuals(slopes) / (data.n_rows - 1) / np.square(spread)
+    shifts[varies], scales[varies] = shrink_site_effects(
+        shifts[varies], scales[varies], data.n_rows
+    )
     effects = SiteEffects(
         intercepts=intercepts,
         coefficients=slopes,
@@ -176,7 +178,7 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     return Findings([effects])
 
 
-def shrink(
+def shrink_site_effects(
     shifts: FloatArray, variances: FloatArray, n: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return γ* and δ*² of standardised columns (f,): the posterior means of ComBat.
@@ -228,7 +230,7 @@ class _SiteRows:
             total += batch.sum(axis=0)
         return total / self._data.n_rows
 
-    def products(self) -> FloatArray:
+    def centred_products(self) -> FloatArray:
         """Return the sums (f + q, f + q) of products of deviations from the mean."""
         total = np.zeros((len(self._columns), len(self._columns)))
         for batch in self._batches():
@@ -236,7 +238,7 @@ class _SiteRows:
             total += centred.T @ centred
         return total
 
-    def squares(self, slopes: FloatArray) -> FloatArray:
+    def squared_residuals(self, slopes: FloatArray) -> FloatArray:
         """Return the sums (f,) of squared residuals of deviations from the mean."""
         total, f = np.zeros(self.n_columns), self.n_columns
         for batch in self._batches():
@@ -245,10 +247,10 @@ class _SiteRows:
             total += np.square(residuals).sum(axis=0)
         return total
 
-    def check(self, products: FloatArray) -> None:
+    def check_values(self, products: FloatArray) -> None:
         """Refuse values out of range, constant covariates, rare levels and decisive rows.
 
-        products: the result of :meth:`products`.
+        products: the result of :meth:`centred_products`.
 
         Raises InvalidData, which names fields, but no value.
         """
@@ -301,12 +303,12 @@ def _groups(session: SessionContext) -> list[tuple[str, ...]]:
     return [group for group, plan in groups if plan.harmonised.any()]
 
 
-def _sizes(session: SessionContext, slot: str) -> list[int]:
+def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
     plan = session.terms.plans[session.layout.slot(slot).column]
     f, q = int(plan.harmonised.sum()), len(plan.covariates)
     return [q * (q + 1) // 2 + q * f + f + q, f]
 
 
-def stage() -> Stage:
+def build_stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
-    return SumProgram(NAME, 2, find_site_effects, _sizes, _groups).stage()
+    return SumProgram(NAME, 2, estimate_site_effects, _sum_sizes, _groups).build_stage()

@@ -18,7 +18,7 @@ back the decoded total over all members::
         "means", 1, mean_of_rows, lambda session, slot: [session.member(slot).n_columns]
     )
 
-``PROGRAM.stage()`` is the stage; it needs the secrets of column groups. A total
+``PROGRAM.build_stage()`` is the stage; it needs the secrets of column groups. A total
 comes with the next task; one task more brings the last total, and its share is empty:
 
 | round | task → contribution |
@@ -121,7 +121,7 @@ class SumTotals(Record):
     own: Annotated[WordArray, Spec("own")]
 
     @property
-    def parts(self) -> list[WordArray]:
+    def earlier_totals(self) -> list[WordArray]:
         """Return the total of each earlier sum."""
         ends = np.cumsum(self.sizes)
         return [
@@ -209,20 +209,20 @@ class SumProgram(Generic[R]):
     )
     alone_below: int = 0
 
-    def stage(self: SumProgram[Findings]) -> Stage:
+    def build_stage(self: SumProgram[Findings]) -> Stage:
         """Return the stage."""
         return Stage(
             name=self.name,
-            analyst=self.analyst,
-            party=self.party,
-            exchanges=(exchange(self.n_sums),),
+            analyst=self.build_analyst,
+            party=self.build_party,
+            exchanges=(build_exchange(self.n_sums),),
         )
 
-    def analyst(self) -> SumAnalyst:
+    def build_analyst(self) -> SumAnalyst:
         """Return the analyst's role."""
         return SumAnalyst(self)
 
-    def party(self: SumProgram[Findings]) -> SumParty:
+    def build_party(self: SumProgram[Findings]) -> SumParty:
         """Return the party's role."""
         return SumParty(self)
 
@@ -237,7 +237,7 @@ class SumProgram(Generic[R]):
         column = session.layout.slot(slot).column
         return len(session.layout.column_group(column)) < self.alone_below
 
-    def play(
+    def run_to_sum(
         self,
         context: PartyContext[Any],
         data: DataSource,
@@ -263,27 +263,27 @@ class SumProgram(Generic[R]):
         if previous is None:
             task.require({"before": 0})
         else:
-            totals = previous.parts
+            totals = previous.earlier_totals
             for words in totals:
                 current = run.send(current.decode(words))
-            totals.append(self._read(context, previous, current, task, total))
+            totals.append(self._read_total(context, previous, current, task, total))
             try:
                 current = run.send(current.decode(totals[-1]))
             except StopIteration as end:
-                final_state = self._state(number, "", [], _NO_WORDS)
+                final_state = self._build_record(number, "", [], _NO_WORDS)
                 return Turn(_NO_WORDS, [final_state], end.value)
         remember = current.remember()
         own: WordArray = current.local().view(np.uint64)
         alone = self.is_alone(context.session, context.slot.name)
         stored = own if alone or current.compare else _NO_WORDS
-        state = self._state(number, context.transcript, totals, stored)
+        state = self._build_record(number, context.transcript, totals, stored)
         share = _NO_WORDS
         if not alone:
             masked_sum = _masked_sum(context, state, current)
-            share = self.hiding(context).share(context, own, masked_sum)
+            share = self.hiding(context).mask(context, own, masked_sum)
         return Turn(share, [*remember, state])
 
-    def _state(
+    def _build_record(
         self, number: int, transcript: str, totals: Sequence[WordArray], own: WordArray
     ) -> SumTotals:
         return SumTotals(
@@ -295,7 +295,7 @@ class SumProgram(Generic[R]):
             own=own,
         )
 
-    def _read(
+    def _read_total(
         self,
         context: PartyContext[Any],
         previous: SumTotals,
@@ -308,7 +308,7 @@ class SumProgram(Generic[R]):
         if self.is_alone(context.session, slot):
             return previous.own
         masked_sum = _masked_sum(context, previous, current)
-        words = self.hiding(context).read(context, total, masked_sum, current.fits)
+        words = self.hiding(context).unmask(context, total, masked_sum, current.fits)
         if current.compare is not None:
             current.compare(words, previous.own)
         return words
@@ -337,7 +337,7 @@ class SumParty(PartyRole[Params, AddUp]):
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the share of the current sum, or remember the program's findings."""
-        turn = self.program.play(context, data, task.phase, task, task.total)
+        turn = self.program.run_to_sum(context, data, task.phase, task, task.total)
         findings = turn.result or Findings(())
         return Reply(
             contribution=Share(words=turn.words),
@@ -356,7 +356,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the first sum."""
-        return self._ask(
+        return self._ask_for_sum(
             session, 1, dict.fromkeys(self.program.groups(session), _NO_WORDS)
         )
 
@@ -373,9 +373,9 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
             group: add_shares([contributions[slot].words for slot in group])
             for group in self.program.groups(session)
         }
-        return self._ask(session, state.phase + 1, totals)
+        return self._ask_for_sum(session, state.phase + 1, totals)
 
-    def _ask(
+    def _ask_for_sum(
         self,
         session: SessionContext,
         phase: int,
@@ -406,11 +406,11 @@ def column_group_members(context: PartyContext[Any]) -> tuple[str, ...]:
     return group_of(context.session.layout, context.slot, "column")
 
 
-def n_rows(context: PartyContext[Any]) -> int:
+def n_group_rows(context: PartyContext[Any]) -> int:
     """Return the number of rows of a party's column group that take part."""
     return sum(context.session.n_rows(slot) for slot in column_group_members(context))
 
 
-def exchange(n_sums: int) -> Exchange:
+def build_exchange(n_sums: int) -> Exchange:
     """Return the exchange of a stage with n sums."""
     return Exchange(AddUp, Share, n_sums + 1, n_sums + 1, audience="column")

@@ -48,10 +48,10 @@ def evaluate(
     pooled clustering then uses the columns prepared from them, in common units.
     """
     simulated = run(params, parts.layout, parts.data, seed, **options)
-    return measure(simulated, X, parts)
+    return compare_with_pooled(simulated, X, parts)
 
 
-def measure(
+def compare_with_pooled(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> SessionEvaluation:
     """Compare a session with the same clustering on X.
@@ -66,10 +66,10 @@ def measure(
     pooled = np.full(len(X), -1, dtype=np.int64)
     agreement = np.nan
     if can_be_pooled(X, parts):
-        order, params, rows = _pool(simulated, X, parts)
+        order, params, rows = _pool_session_rows(simulated, X, parts)
         reference = catalogue.protocol_of(params).reference()
         pooled[order] = reference.cluster_pooled(params, rows, simulated.trace)
-        agreement = fidelity(pooled[order], labels[order])
+        agreement = compute_fidelity(pooled[order], labels[order])
     return SessionEvaluation(
         labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
     )
@@ -84,7 +84,7 @@ def compare_objectives(
     """
     if not can_be_pooled(X, parts):
         return None
-    _, params, rows = _pool(simulated, X, parts)
+    _, params, rows = _pool_session_rows(simulated, X, parts)
     firsts = _first_slots(parts)
     pairs = [(simulated.outcomes[slot], simulated.orders[slot]) for slot in firsts]
     labels = np.concatenate([outcome.labels[order] for outcome, order in pairs])
@@ -103,7 +103,7 @@ def can_be_pooled(X: FloatArray, parts: Split) -> bool:
     return parts.layout.regular or not bool(np.isnan(X).any())
 
 
-def fidelity(pooled: IntArray, labels: IntArray) -> float:
+def compute_fidelity(pooled: IntArray, labels: IntArray) -> float:
     """Return the adjusted Rand index between labels and those of the pooled run."""
     # imported late: it takes a second to import
     from clustering_protocols.numerics.scores import adjusted_rand
@@ -115,7 +115,7 @@ def _first_slots(parts: Split) -> list[str]:
     return [group[0] for group in parts.layout.row_groups]
 
 
-def _pool(
+def _pool_session_rows(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> tuple[IntArray, Params, FloatArray]:
     """Return indices of rows that took part, the parameters and the pooled columns."""
@@ -137,12 +137,12 @@ def _pool(
                 for slot in parts.layout.column_group(column)
             ]
             effects = [e for m in memories if (e := m.get(SiteEffects)) is not None]
-            groups[column] = _prepare(plan, groups[column], sites, effects)
+            groups[column] = _prepare_pooled(plan, groups[column], sites, effects)
         params = params.model_copy(update={"scaling": "none"})
     return order, params, np.hstack(groups)
 
 
-def _prepare(
+def _prepare_pooled(
     plan: ColumnPlan,
     fields: FloatArray,
     sites: IntArray,

@@ -88,7 +88,7 @@ class SimulationResult:
     rounds: int
 
 
-def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
+def derive_entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
     """Return 32 bytes derived from a seed for each slot and the coordinator."""
     return {
         name: hashlib.sha256(
@@ -98,7 +98,7 @@ def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]
     }
 
 
-def member(
+def enrol(
     terms: bytes, slot: str, entropies: Mapping[str, bytes], source: DataSource
 ) -> Member:
     """Return a slot's line of the roster.
@@ -120,7 +120,7 @@ def member(
     )
 
 
-def agree(
+def build_agreement(
     params: Params,
     layout: Layout,
     data: Mapping[str, DataSource],
@@ -154,7 +154,7 @@ def agree_and_join(
     **sections: further sections of the terms, by name; see
         :class:`~clustering_protocols.terms.terms.SessionRequest`.
     """
-    keys = entropies(seed, session, layout.names)
+    keys = derive_entropies(seed, session, layout.names)
     coordinator = Institution.derive(keys[COORDINATOR]).key
     request_fields = {
         "about": About(title=session),
@@ -169,7 +169,7 @@ def agree_and_join(
         slot: admit_table(parsed, params, slot, own) for slot, own in data.items()
     }
     roster = {
-        slot: member(terms, slot, keys, table.data) for slot, table in tables.items()
+        slot: enrol(terms, slot, keys, table.data) for slot, table in tables.items()
     }
     return roster_entries.agree(terms, roster), tables
 
@@ -218,7 +218,7 @@ class Session:
             params, layout, data, seed, **options
         )
         session = options.get("session", SIMULATION)
-        self.entropies = entropies(seed, session, layout.names)
+        self.entropies = derive_entropies(seed, session, layout.names)
         self.data = {slot: table.data for slot, table in self.tables.items()}
         self.choices = choices or {}
         self.memories = {slot: Memory() for slot in layout.names}
@@ -230,9 +230,9 @@ class Session:
         self.sent: list[SentMessage] = []
         self.stored: list[bytes] = []
         self.costs = {role: Cost() for role in (ANALYST, *layout.names)}
-        with self.clock(ANALYST):
+        with self.measure_time(ANALYST):
             move = engine.begin(self.agreement)
-        self.move = self.keep(move)
+        self.move = self.store_move(move)
 
     # State
 
@@ -293,7 +293,7 @@ class Session:
         state = (self.journals[slot], self.memories[slot])
         return self.party(slot).reply(*state, task, self.data[slot])
 
-    def kill(self, *slots: str) -> None:
+    def restart_parties(self, *slots: str) -> None:
         """Restart parties (all by default) from their stored bytes.
 
         Memory and journal are encoded and decoded, and every role's cached agreement is
@@ -330,9 +330,9 @@ class Session:
         """Let the coordinator choose a run; None lets the deadline pass."""
         if not isinstance(self.move, engine.Choosing):
             raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
-        self.move = self.keep(engine.choose(self.agreement, self.move.state, run))
+        self.move = self.store_move(engine.choose(self.agreement, self.move.state, run))
 
-    def turn(
+    def play_round(
         self,
         absent: Collection[str] = (),
         forged: Mapping[str, bytes] | None = None,
@@ -351,31 +351,32 @@ class Session:
         tasks = self.tasks() | dict(forged or {})
         tasks = {slot: tasks[slot] for slot in opened.tasks if slot not in absent}
         for slot, task in tasks.items():
-            self.record(ANALYST, slot, task)
+            self.record_message(ANALYST, slot, task)
         answers = {
-            slot: self.ask(slot, tasks[slot]) for slot in self.answering_order(tasks)
+            slot: self.ask_party(slot, tasks[slot])
+            for slot in self.answering_order(tasks)
         }
         self.advance({slot: answer.contribution for slot, answer in answers.items()})
-        if not self.is_reopened(opened):
+        if not self.is_round_reopened(opened):
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
-    def until(self, kind: type[Record], number: int | None = None) -> None:
+    def play_until(self, kind: type[Record], number: int | None = None) -> None:
         """Play rounds with everybody up to a task of this kind (and number, if given)."""
         while True:
             task = packets.read(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}
             if task["kind"] == kind.kind and number in numbers:
                 return
-            self.turn()
+            self.play_round()
 
-    def to_the_end(self, forged: Mapping[str, bytes] | None = None) -> SimulationResult:
+    def run_to_end(self, forged: Mapping[str, bytes] | None = None) -> SimulationResult:
         """Play all rounds with everybody; ``forged`` replaces tasks of the open round."""
         if forged:
-            self.turn(forged=forged)
+            self.play_round(forged=forged)
         while not self.is_over:
             if isinstance(self.move, engine.Choosing):
                 self.choose(None)
-            self.turn()
+            self.play_round()
         return self.build_result()
 
     # The steps of a round
@@ -388,14 +389,14 @@ class Session:
         """Return the slots in the order in which they answer."""
         return list(slots)
 
-    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+    def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Return a party's answer to a task, and keep its journal.
 
         A party that refuses an analyst which broke the rules stays stopped.
 
         Raises GuardRefused if its rows look wrong, unless its choices allow them.
         """
-        with self.clock(slot):
+        with self.measure_time(slot):
             try:
                 answer = self.reply(slot, task)
             except engine.FINAL as error:
@@ -410,16 +411,16 @@ class Session:
         """Let the analyst receive contributions to the open round, and continue."""
         opened = self.open
         for slot, contribution in contributions.items():
-            self.record(slot, ANALYST, contribution)
+            self.record_message(slot, ANALYST, contribution)
         self.stored += contributions.values()
-        with self.clock(ANALYST):
+        with self.measure_time(ANALYST):
             move = engine.advance(
                 *(self.agreement, opened.state, opened.tasks, contributions),
                 runs_on=self.runs_on,
             )
-        self.move = self.keep(move)
+        self.move = self.store_move(move)
 
-    def keep(self, move: engine.Move) -> engine.Move:
+    def store_move(self, move: engine.Move) -> engine.Move:
         """Let the analyst store the payloads of a move; return the move."""
         if isinstance(move, engine.Opened):
             self.last = move
@@ -427,12 +428,12 @@ class Session:
         self.stored += move.payloads
         return move
 
-    def is_reopened(self, before: engine.Opened) -> bool:
+    def is_round_reopened(self, before: engine.Opened) -> bool:
         """Return whether this round is open again: its attempt was void."""
         now = self.move
         return isinstance(now, engine.Opened) and now.round == before.round
 
-    def record(self, sender: str, receiver: str, payload: bytes) -> None:
+    def record_message(self, sender: str, receiver: str, payload: bytes) -> None:
         """Record a message of the open round."""
         self.costs[sender].sent_bytes += len(payload)
         self.sent.append(
@@ -446,7 +447,7 @@ class Session:
         )
 
     @contextmanager
-    def clock(self, role: str) -> Iterator[None]:
+    def measure_time(self, role: str) -> Iterator[None]:
         """Add the time that the block takes to a role's cost."""
         begin = self.timer()
         yield
@@ -457,11 +458,11 @@ class Session:
     def outcomes(self) -> dict[str, Outcome]:
         """Return the outcome of each party."""
         return {
-            slot: self.outcome(slot, result, self.data[slot])
+            slot: self.outcome_of(slot, result, self.data[slot])
             for slot, result in self.final_step.results.items()
         }
 
-    def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
+    def outcome_of(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
         """Return the outcome that one party derives from a result, with or without rows.
 
         Its order is that of the party's own table; ``data`` are the rows that take part.
@@ -519,4 +520,4 @@ def run(
 
     Raises CoterieError where a session over HTTP would end with that problem.
     """
-    return Session(params, layout, data, seed, **options).to_the_end()
+    return Session(params, layout, data, seed, **options).run_to_end()

@@ -14,10 +14,10 @@ from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.alignment import id_patterns
-from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
+from clustering_protocols.shared_stages.alignment.cell_values import missing_ids_note
 from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
-    key_values,
+    compute_key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.shared_stages.imputation import prepare_rows
@@ -29,7 +29,7 @@ from clustering_protocols.shared_stages.row_selection import (
 from clustering_protocols.shared_stages.statistics.by_leader import (
     Moments,
     PooledMoments,
-    measure,
+    measure_moments,
 )
 from clustering_protocols.terms.preparation import (
     Preparation,
@@ -142,10 +142,10 @@ def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> Float
         if declared is not None and np.isfinite(declared).all():
             return declared.high - declared.low
         if pooled is None or not len(pooled.minimum):
-            pooled = measure(data, moments=False, ranges=True)
+            pooled = measure_moments(data, moments=False, ranges=True)
         return pooled.maximum - pooled.minimum
     if pooled is None or not len(pooled.deviations):
-        pooled = measure(data, moments=True, ranges=False)
+        pooled = measure_moments(data, moments=True, ranges=False)
     plan = terms.plan(slot)
     return pooled.spread if plan is None else plan.units(pooled.spread)
 
@@ -161,7 +161,7 @@ def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     ):
         return []
     alignment = params.alignment
-    return key_values(data.ids, alignment.match_keys, alignment.normalisation)
+    return compute_key_values(data.ids, alignment.match_keys, alignment.normalisation)
 
 
 def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
@@ -200,9 +200,11 @@ def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     if isinstance(params, AlignedParams) and params.linked_by:
         sentences += key_warnings(key_values_of(terms, slot, data))
     elif isinstance(params, AlignedParams) and shares_rows(terms, slot):
-        sentences.append(unnamed_warning(data.ids))
+        sentences.append(missing_ids_note(data.ids))
         expected = params.alignment.id_patterns
         if expected and data.ids is not None:
-            fit = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
-            sentences.append(fit.sentence(expected))
+            fit = id_patterns.fit_patterns(
+                expected, data.ids, params.alignment.normalisation
+            )
+            sentences.append(fit.describe_misfits(expected))
     return list(filter(None, sentences))

@@ -84,7 +84,9 @@ def table(
         return _propose_mapping(file, options, schema, reading.mapping, force=force)
     if terms is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
-    from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
+    from clustering_protocols.shared_stages.alignment.cell_values import (
+        missing_ids_note,
+    )
     from party_sdk.tables import examine
 
     if link:
@@ -98,7 +100,7 @@ def table(
     if id_patterns and data is not None and data.ids:
         return _draft_patterns(data.ids)
     if data is not None:
-        of_ids = filter(None, (data.describe_same_ids(), unnamed_warning(data.ids)))
+        of_ids = filter(None, (data.describe_same_ids(), missing_ids_note(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
     is_unfit = data is not None and bool(data.obstacles) and options.schema is None
     return check_output(report, fails=bool(report.problems) or is_unfit or id_patterns)
@@ -108,12 +110,12 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
     """Draft patterns of ids, in which letters that nearly all ids share are literal."""
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,
-        fit,
+        fit_patterns,
     )
     from clustering_protocols.shared_stages.alignment.params import Alignment
 
     patterns = draft_patterns(ids)
-    fitting = fit(patterns, ids, Alignment().normalisation)
+    fitting = fit_patterns(patterns, ids, Alignment().normalisation)
     say(f"{fitting.n_fitting} of {fitting.n_ids} ids look like this.", err=True)
     counts = {"n_ids": fitting.n_ids, "n_fitting": fitting.n_fitting}
     lines = (f"--id-pattern {shlex.quote(pattern)}" for pattern in patterns)

@@ -196,7 +196,9 @@ def local_session(
     fields = as_list(dictionary)
     prepared = prepare(preparation, fields)
     seed = secrets.randbits(52) if seed is None else seed
-    keys = simulation.entropies(seed, _SESSION, [simulation.ANALYST, *layout.names])
+    keys = simulation.derive_entropies(
+        seed, _SESSION, [simulation.ANALYST, *layout.names]
+    )
     identity = Institution.derive(keys[simulation.ANALYST])
     with ExitStack() as stack:
         folder = Path(

@@ -20,7 +20,7 @@ from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.engine.inspection import Inspection, Rehearsal, RehearsedRound
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.terms.schema import Field
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
@@ -39,7 +39,7 @@ def rehearse(
     Raises CoterieError: the refusal of the party or the protocol in a real session.
     """
     played = _RecordedSession(terms, slot, data, choices or {})
-    played.to_the_end()
+    played.run_to_end()
     answers = [
         Inspection.of(
             outcome.contribution, outcome.notes, outcome.question, outcome.records
@@ -87,8 +87,8 @@ class _RecordedSession(simulation.Session):
             **terms.optional_sections,
         )
 
-    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        answer = super().ask(slot, task)
+    def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        answer = super().ask_party(slot, task)
         if slot == self._own:
             self.answers.append(answer)
         return answer
@@ -118,7 +118,7 @@ def _make_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSour
         if ids is not None and slot.row != own_slot.row:  # other people
             people = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
             n_parts = len(params.match_columns)
-            ids = [join([name] * n_parts) if n_parts else name for name in people]
+            ids = [join_parts([name] * n_parts) if n_parts else name for name in people]
         tables[slot.name] = MatrixSource(cells, names, ids, gaps=True)
     return tables
 

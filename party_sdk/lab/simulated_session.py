@@ -289,7 +289,7 @@ def play(
         **sections,
     )
     inputs = (simulated, deal.pooled_values, deal.parts)
-    measured = simulation.measure(*inputs)
+    measured = simulation.compare_with_pooled(*inputs)
     objectives = simulation.compare_objectives(*inputs)
     can_be_pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
     fidelity = measured.fidelity if can_be_pooled and not params.describes else None

@@ -40,7 +40,10 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import AdmittedRows, AdmittedTable
-from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments, measure
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    OwnMoments,
+    measure_moments,
+)
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
@@ -534,7 +537,7 @@ class Party:
             return
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
         moments = OwnMoments.model_validate(
-            dict(measure(rows, moments=True, ranges=True))
+            dict(measure_moments(rows, moments=True, ranges=True))
         )
         self.stored.save(Document.MOMENTS, moments.encode())
 

@@ -19,12 +19,12 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.statistics.by_leader import (
     Moments,
     OwnMoments,
-    measure,
+    measure_moments,
 )
 from clustering_protocols.shared_stages.statistics.units import (
     Distribution,
-    columns_of,
-    question,
+    build_unit_question,
+    measured_columns,
 )
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.models import ClusterDrift, NewRowsSummary, VariableDrift
@@ -57,9 +57,9 @@ class Comparison:
         """Return a question if units seem to differ from the session's; empty otherwise."""
         plan = self.terms.plan(self.slot)
         dictionary = self.terms.dictionary_of(self.slot)
-        columns = columns_of(self.rows.columns, plan, dictionary)
+        columns = measured_columns(self.rows.columns, plan, dictionary)
         session, new = map(Distribution.from_moments, (self.trained, self._moments))
-        return question(columns, new, session, "the session's rows")
+        return build_unit_question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
         """Return the share of columns out of range per row, and the summary."""
@@ -107,7 +107,7 @@ class Comparison:
 
     @cached_property
     def _moments(self) -> Moments:
-        return measure(self.rows, moments=True, ranges=False)
+        return measure_moments(self.rows, moments=True, ranges=False)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
         """Return the share of columns (n,) and the number of rows (m,) out of range."""

@@ -415,7 +415,7 @@ def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
     """Return the ids from one or several columns, and a mask of rows without an id."""
-    from clustering_protocols.shared_stages.alignment.identifiers import join
+    from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 
     id_parts = [texts(part) for part in parts]
     empty = np.zeros(len(id_parts[0]), dtype=bool)
@@ -425,4 +425,4 @@ def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
     if len(id_parts) == 1:
         return id_parts[0], empty
     rows = zip(*(part.fill_null("").to_pylist() for part in id_parts), strict=True)
-    return pa.array([join(row) for row in rows], pa.large_string()), empty
+    return pa.array([join_parts(row) for row in rows], pa.large_string()), empty

@@ -15,11 +15,11 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
-    columns_of,
-    key_values,
+    compute_key_values,
+    key_columns,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
 from party_sdk.tables.columns import texts, without_codes
@@ -152,7 +152,7 @@ def preview_of(
     Raises ValueError if a key is invalid.
     """
     ids = linking_ids(table, options, keys)
-    return preview_keys(key_values(ids, keys, Alignment().normalisation))
+    return preview_keys(compute_key_values(ids, keys, Alignment().normalisation))
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:
@@ -169,13 +169,13 @@ def candidate_keys(roles: Mapping[str, str]) -> list[str]:
 
 def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
     """Return the linking ids of a table's rows: the joined cells of their key columns."""
-    codes, columns = options.file_dialect.codes, columns_of(keys)
+    codes, columns = options.file_dialect.codes, key_columns(keys)
     ids: list[str] = []
     for batch in read_cells(table, options, naming=columns).batches:
         cells = [
             without_codes(texts(column), codes).to_pylist() for column in batch.columns
         ]
-        ids += [join(row) for row in zip(*cells, strict=True)]
+        ids += [join_parts(row) for row in zip(*cells, strict=True)]
     return ids
 
 
@@ -188,7 +188,7 @@ def preview_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
             n_filled=key.n_filled,
             n_unique=key.n_unique,
             n_stand_ins=key.n_stand_ins,
-            first=tuple(key.show(row) for row in range(len(key.values))[:3]),
+            first=tuple(key.readable_value(row) for row in range(len(key.values))[:3]),
         )
         for key in keys
     )
@@ -219,7 +219,7 @@ def unlinked_rows(
     if not params.linked_by:
         return []
     alignment = params.alignment
-    keys = key_values(data.ids, alignment.match_keys, alignment.normalisation)
+    keys = compute_key_values(data.ids, alignment.match_keys, alignment.normalisation)
     rows = np.flatnonzero(labels < 0).tolist()
     lines, word = [row + 1 for row in rows], "row"
     if isinstance(data, Table):

@@ -133,7 +133,7 @@ def test_ids_stay_as_they_are_written(make: Make, tmp_path: Path) -> None:
 def test_ids_equal_in_unicode_are_refused_when_compared() -> None:
     table = pa.table({"id": ["\u00e9", "e\u0301"], "x": [1, 2]})
     with pytest.raises(InvalidData, match="Rows 1 and 2 have the same id"):
-        Alignment().identify(open_table(table, id_column="id"))
+        Alignment().identify_rows(open_table(table, id_column="id"))
 
 
 @pytest.mark.parametrize(

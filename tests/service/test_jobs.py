@@ -592,7 +592,7 @@ class Place(BlobPlace):
 def test_payloads_wait_for_the_disk_together(tmp_path: Path) -> None:
     layout = Layout.lattice(3)  # three tasks and the state
     data = simulation.split(np.eye(30), layout, seed=1).data
-    agreement = simulation.agree(Dummy(), layout, data, seed=1, session="s")
+    agreement = simulation.build_agreement(Dummy(), layout, data, seed=1, session="s")
     opened = worker.run(any_job(Place(folder=tmp_path), agreement))
     assert isinstance(opened, Opened)
     assert len(opened.payloads) == 4

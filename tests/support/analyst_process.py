@@ -274,7 +274,7 @@ class Crowd(House):
         *,
         at_home: bool = False,
     ) -> None:
-        keys = simulation.entropies(seed, session, layout.names)
+        keys = simulation.derive_entropies(seed, session, layout.names)
         super().__init__(analyst, home, keys=keys, shared=not at_home)
         self.analyst = analyst
         self.params = params

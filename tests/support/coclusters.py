@@ -71,9 +71,9 @@ class Session(simulation.Session):
 
     def follow(self) -> Session:
         """Go on to the end, and keep memberships after every iteration."""
-        self.until(messages.Add)
+        self.play_until(messages.Add)
         while isinstance(self.move, engine.Opened):
-            self.turn()
+            self.play_round()
             number, U, W = side_by_side(self.memories)
             if number:
                 self.found[number] = U, W

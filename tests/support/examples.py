@@ -29,12 +29,12 @@ def refuse_first_tasks(
     params: Params, layout: Layout, data: Mapping[str, DataSource], seed: int, why: str
 ) -> None:
     """Let an analyst begin with a forbidden roster; every party must refuse."""
-    agreement = simulation.agree(params, layout, data, seed)
+    agreement = simulation.build_agreement(params, layout, data, seed)
     with pytest.MonkeyPatch.context() as lying:
         lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
         opened = engine.begin(agreement)
     assert isinstance(opened, engine.Opened)
-    keys = simulation.entropies(seed, "simulation", layout.names)
+    keys = simulation.derive_entropies(seed, "simulation", layout.names)
     for slot in layout.names:
         party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
         with pytest.raises(ProtocolFailed, match=why):

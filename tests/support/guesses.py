@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy import ristretto
-from clustering_protocols.shared_stages.alignment.identifiers import join, normal_form
+from clustering_protocols.shared_stages.alignment.identifiers import (
+    join_parts,
+    normalise_id_parts,
+)
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 HASHES = ("md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b")
@@ -16,8 +19,8 @@ SHORTEST = 6  # bytes: a shorter form would be found by chance
 
 def spellings(name: str) -> list[bytes]:
     """A guessed id as it may be written."""
-    normal = normal_form(name, Alignment().normalisation)
-    written = [name, name.upper(), name.casefold(), *normal, join(normal)]
+    normal = normalise_id_parts(name, Alignment().normalisation)
+    written = [name, name.upper(), name.casefold(), *normal, join_parts(normal)]
     return [text.encode() for text in dict.fromkeys(written)]
 
 

@@ -326,7 +326,7 @@ class ByHand:
         self.id = session or f"s-{secrets.token_hex(4)}"
         self.path = f"/v1/sessions/{self.id}"
         self.key = api.key()
-        self.keys = simulation.entropies(7, self.id, parts.layout.names)
+        self.keys = simulation.derive_entropies(7, self.id, parts.layout.names)
         self.coordinator = Institution.derive(self.keys[simulation.COORDINATOR])
         if named:
             expected = {

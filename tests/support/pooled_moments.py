@@ -20,7 +20,7 @@ ONE = LosslessFederated(n_clusters=1)
 def prepare(session: Session) -> Session:
     """Go on until every party knows the pooled moments."""
     while session.open.stage in {OPENING, *PREPARING}:
-        session.turn()
+        session.play_round()
     return session
 
 

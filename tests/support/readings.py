@@ -93,10 +93,10 @@ class ReadSession(Session):
         ):
             yield
 
-    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+    def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
         self._role = slot
         self._open(slot, ANALYST, task)
-        return super().ask(slot, task)
+        return super().ask_party(slot, task)
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
         self._role = ANALYST
@@ -148,7 +148,7 @@ def play_example(example: Example[Any]) -> ReadSession:
     """Return the session of an example, run to its end."""
     session = begun(example, SEED, ReadSession)
     with session.collecting():
-        session.to_the_end()
+        session.run_to_end()
     return session
 
 

@@ -47,7 +47,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
 
     def check(self, params: CohortSize, layout: Layout) -> None:
         """Refuse a layout in which nobody shares rows."""
-        alignment.check(params, layout)
+        alignment.check_rows_are_shared(params, layout)
 
     def figures(self, params: CohortSize, layout: Layout) -> frozenset[str]:
         """Return no figures: there are no clusters to measure."""

@@ -30,8 +30,8 @@ from clustering_protocols.shared_stages.alignment.linkage import (
     LinkageAnalyst,
     LinkageParty,
     LinkageState,
-    link_groups,
-    shared_groups,
+    find_rings,
+    link_all_rings,
 )
 
 
@@ -64,7 +64,7 @@ class CountingAnalyst(LinkageAnalyst):
         """Return the next round, or at the end the rounded numbers."""
         if state.asked != "show-tokens":
             return super().step(session, state, contributions)
-        linked = link_groups(session, contributions)
+        linked = link_all_rings(session, contributions)
         numbers = {group[0]: len(rows[0]) for group, rows in linked.items()}
         counts = Counted(
             rows_in_common={s: n - n % self.unit for s, n in numbers.items()}
@@ -92,7 +92,7 @@ class CountingParty(LinkageParty):
         Raises ProtocolFailed if they cannot be counts of the parties' rows.
         """
         session, counts = context.session, Counted.narrow(result).rows_in_common
-        groups = {group[0]: group for group in shared_groups(session.layout)}
+        groups = {group[0]: group for group in find_rings(session.layout)}
         if set(counts) != set(groups):
             raise ProtocolFailed("The analyst reports counts of other row groups.")
         report = {}

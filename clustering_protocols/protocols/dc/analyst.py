@@ -60,7 +60,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
         if session.params.algorithm == "kmeans":  # k-means reads the rows many times
             X_hat = row_blocks.load_if_small(X_hat)
-        magnitudes.check_blocks("The common space", X_hat, session.engine)
+        magnitudes.check_block_magnitudes("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
         if session.params.samples_rows(n):
             rng = session.generator("dc", "representatives")
@@ -149,7 +149,9 @@ def _check_projections(
             f"{slot!r} sent projections of {width} dimensions; it has {n_features} "
             "features."
         )
-    magnitudes.check(f"What {slot!r} sent", projections.rows, projections.anchors)
+    magnitudes.check_magnitudes(
+        f"What {slot!r} sent", projections.rows, projections.anchors
+    )
 
 
 def _build_run(

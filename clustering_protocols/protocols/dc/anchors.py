@@ -200,7 +200,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows = content_of(leader, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": n_anchors_of(context.session)})
-        magnitudes.check("An anchor", rows.rows)
+        magnitudes.check_magnitudes("An anchor", rows.rows)
         return [rows]
 
 

@@ -28,7 +28,7 @@ from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
-    measure,
+    measure_moments,
 )
 from clustering_protocols.terms.preparation import Ranges
 
@@ -62,7 +62,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     Raises GuardRefused if a dimension must be left out but the data have only one, or
     if the party's own transformer returns as many dimensions as the data have, or more.
     """
-    own = measure(data, moments=True, ranges=False)
+    own = measure_moments(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
     offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
     R = centred = maths.triangular_factor(data, own.mean, scale)
@@ -333,7 +333,7 @@ class Projector(
                     f"{float(limit):.1%}."
                 )
             notes, question = compare(context, data, X_anc, f_ij, rebuilt)
-            dominant = dominance.check(
+            dominant = dominance.check_dominance(
                 context,
                 data.columns,
                 lambda: (batch / f_ij.scale for batch in data.batches()),
@@ -366,17 +366,17 @@ class Projector(
         report = _report(context)
         if not isinstance(result, messages.RowGroupModel):
             return Outcome(
-                labels=order.restore(result.labels),
+                labels=order.restore_own_order(result.labels),
                 cluster_sizes=result.cluster_sizes,
                 report=report,
             )
         coordinates = None
         if len(result.coordinates):
             _check_nearest(result)
-            coordinates = order.restore(result.coordinates)
+            coordinates = order.restore_own_order(result.coordinates)
         f_ij = context.memory.get(messages.KeptMap)
         return Outcome(
-            labels=order.restore(result.labels),
+            labels=order.restore_own_order(result.labels),
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             coordinates=coordinates,

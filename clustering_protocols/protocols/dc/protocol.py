@@ -229,7 +229,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Raise if the alignment does not suit the layout, or a predictor cannot work."""
-        alignment.check(params, layout)
+        alignment.check_rows_are_shared(params, layout)
         if not params.predictor:
             return
         if layout.n_column_groups > 1:
@@ -303,10 +303,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 codes.append(session_risks.SOLVABLE)
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
-        codes += statistics.risks(layout, **_pooled_statistics(params))
+        codes += statistics.risk_codes(layout, **_pooled_statistics(params))
         return [
             *codes,
-            *alignment.risks(params, layout),
+            *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -323,7 +323,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         if not params.leaves_one_out:  # then rounded values reveal single features
             disclosures |= to(Reader.OUTSIDE, Kind.VALUES)
         disclosures |= to(Reader.GROUP, Kind.LABELS)
-        disclosures |= statistics.shows(layout, **_pooled_statistics(params))
+        disclosures |= statistics.disclosures(layout, **_pooled_statistics(params))
         if (
             params.synthesises_anchors
         ):  # they are made from rows of the group's first party
@@ -353,9 +353,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             results_to="row",
         )
         return (
-            secrets.stage("row", "column"),
-            alignment.stage(params, layout),
-            *statistics.stages(layout, **_pooled_statistics(params)),
+            secrets.build_stage("row", "column"),
+            alignment.build_stage(params, layout),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             *([anchors.anchor_stage()] if params.synthesises_anchors else []),
             upload,
         )

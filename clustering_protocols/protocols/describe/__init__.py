@@ -82,7 +82,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             results=(messages.Described,),
             results_to="all",
         )
-        return (secrets.stage("column"), opening)
+        return (secrets.build_stage("column"), opening)
 
 
 PROTOCOL = DescribeProtocol()

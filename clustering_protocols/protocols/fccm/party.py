@@ -15,7 +15,7 @@ from clustering_protocols.quality.sums import partition_coefficient
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.secrets import group_mark
+from clustering_protocols.shared_stages.secrets import group_mac
 
 from . import maths, messages, site_state
 from .messages import Memberships
@@ -61,7 +61,7 @@ class FccmParty(
         best = site_state.best_lane(state)
         U = site_state.lane_part(state.objects, [best], params.n_clusters)
         W = site_state.lane_part(state.items, [best], params.n_clusters)
-        U = context.recall(RowOrder).restore(U)
+        U = context.recall(RowOrder).restore_own_order(U)
         sizes = _count_sizes(U)
         large = np.flatnonzero(sizes >= params.min_cluster_rows)
         return Outcome(
@@ -106,7 +106,7 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
         sizes=sizes[published],
         n_iterations=int(state.n_iterations[best]),
         figures=figures.round_values() if leads else None,
-        digest=group_mark(context, "row", "told", np.append(sizes, best).tobytes()),
+        digest=group_mac(context, "row", "told", np.append(sizes, best).tobytes()),
     )
     return Reply(contribution=report, remember=[figures])
 
@@ -130,7 +130,7 @@ def _build_share(
         normalisers = state.shifts.reshape(-1, params.n_clusters).sum(axis=1)
     words = np.concatenate([sums, encoding.encode(normalisers)])
     masked_sum = site_state.masked_sum(context, state)
-    words = site_state.SUMS.share(context, words, masked_sum)
+    words = site_state.SUMS.mask(context, words, masked_sum)
     overflows = np.asarray(state.lanes)[overflow].tolist()
     if context.session.slots[0] != context.slot.name:
         return messages.SiteShare(words=words, overflows=overflows)

@@ -138,7 +138,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 f"fccm needs {MINIMUM_MEMBERS} sites: with two, each could subtract "
                 "its own share from every total."
             )
-        alignment.check(params, layout)
+        alignment.check_rows_are_shared(params, layout)
 
     def check_roster(self, session: FccmSession) -> None:
         """Raise if there are too few items for the number of rounds."""
@@ -159,7 +159,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             "by-design",
             "collusion",
             *([session_risks.SOLVABLE] if solvable else []),
-            *alignment.risks(params, layout),
+            *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -208,8 +208,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             each_run=True,
         )
         return (
-            secrets.stage("row", "column"),
-            alignment.stage(params, layout),
+            secrets.build_stage("row", "column"),
+            alignment.build_stage(params, layout),
             iterations,
         )
 

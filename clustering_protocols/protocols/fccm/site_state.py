@@ -221,7 +221,7 @@ def _read(context: FccmContext, task: messages.Add, state: Memberships) -> ItemT
     def fits(words: WordArray) -> bool:
         return sum_encoding.fits(words[:n_sums]) and encoding.fits(words[n_sums:])
 
-    words = SUMS.read(context, task.total, masked_sum(context, state), fits)
+    words = SUMS.unmask(context, task.total, masked_sum(context, state), fits)
     sums = sum_encoding.decode(words[:n_sums]).reshape(n_rows, n_columns)
     normalisers = encoding.decode(words[n_sums:])
     own = state.weights.sum(axis=0) - 1.0 / encoding.unit

@@ -28,7 +28,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask_share
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.starts import clusters
@@ -95,7 +95,9 @@ def _check_before_upload(
 ) -> dominance.DominanceQuestion:
     """Refuse rows outside the ranges; return the question if one field dominates."""
     check_ranges(context, data)
-    return dominance.check(context, data.columns, lambda: map(scale, data.batches()))
+    return dominance.check_dominance(
+        context, data.columns, lambda: map(scale, data.batches())
+    )
 
 
 def _hide(context: LlfContext, words: WordArray, name: str, *, shifted: bool) -> None:
@@ -108,12 +110,14 @@ def _hide(context: LlfContext, words: WordArray, name: str, *, shifted: bool) ->
         # the same for all clusters of a row: the nearest stays the nearest
         shift = group_stream(context, "row", f"shift/{total.label}").words(len(words))
         np.add(words, shift[:, None], out=words)
-    mask(context, words, total, minimum_members=context.session.params.least_parties)
+    mask_share(
+        context, words, total, minimum_members=context.session.params.least_parties
+    )
 
 
 def _sampled_rows(context: LlfContext, data: DataSource, sample: Sample) -> FloatArray:
     order = context.recall(RowOrder).order
-    return clusters.take(data, order[: sample.n_rows])
+    return clusters.take_rows(data, order[: sample.n_rows])
 
 
 def _means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:
@@ -180,12 +184,12 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             check_last_labels(context, result.labels)
         memberships = None
         if len(result.memberships):
-            memberships = order.restore(result.memberships)
+            memberships = order.restore_own_order(result.memberships)
         own = context.recall(messages.OwnCentroids).centroids
         return Outcome(
-            labels=order.restore(result.labels),
+            labels=order.restore_own_order(result.labels),
             cluster_sizes=result.cluster_sizes,
-            centroids=scaler_of(context).undo(own),
+            centroids=scaler_of(context).unscale(own),
             memberships=memberships,
             report={
                 "n_updates": result.n_updates,
@@ -206,7 +210,7 @@ def _start(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
     clusters.check_enough_rows(data, k)
     order = context.recall(RowOrder).order
     positions = group_stream(context, "row", "start").permutation(data.n_rows)[:k]
-    return scale(clusters.take(data, order[positions]))
+    return scale(clusters.take_rows(data, order[positions]))
 
 
 def _move_centroids(
@@ -300,6 +304,6 @@ def _reply_scatter(
     scatter = np.array([inertia, float(counts @ separations)])
     words = build_scatter_encoding(context.session).encode(scatter)
     total = MaskedSum.from_context(context, context.session.slots, "scatter")
-    mask(context, words, total, minimum_members=params.least_parties)
+    mask_share(context, words, total, minimum_members=params.least_parties)
     final = messages.FinalRows(labels=labels, memberships=np.empty((0, k)))
     return Reply(contribution=messages.ScatterShare(words=words), remember=[final])

@@ -34,7 +34,7 @@ from clustering_protocols.records.arrays import (
     WordArray,
 )
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
-from clustering_protocols.shared_stages.scaling import Scaler, scaler
+from clustering_protocols.shared_stages.scaling import Scaler, build_scaler
 
 from . import messages
 from .params import LlfSession, LosslessFederated
@@ -180,10 +180,10 @@ def figures_encoding(
     (k, F) of the labels, in scaled units; for fuzzy c-means also Σ_c Σ_i μ_ci² ‖x_i - v_c‖²
     around the centroids V (k, F), and Σ_c Σ_i μ_ci².
     """
-    k, farthest = params.n_clusters, scale.farthest_from(means)
+    k, farthest = params.n_clusters, scale.bound_squared_distances(means)
     bounds = [farthest] * k + [math.sqrt(farthest)] * k + [1.0]
     if params.fuzzy:
-        bounds += [scale.farthest_from(V), 1.0]
+        bounds += [scale.bound_squared_distances(V), 1.0]
     reals = FixedPoint.of(n_rows * np.array(bounds))
     return FixedPoint.concatenate(_count_encoding(n_rows, k), reals)
 
@@ -259,7 +259,7 @@ def build_publication(
     )
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
-        centroids=np.rint(scale.undo(V) / grid) * grid,
+        centroids=np.rint(scale.unscale(V) / grid) * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=state.number,
         n_coinciding=None if silent else n_coinciding(state.centroids),
@@ -304,7 +304,7 @@ def build_distance_encoding(session: LlfSession) -> FixedPoint:
     A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
     """
     limits = [
-        scaler(session, column, None).limit
+        build_scaler(session, column, None).limit
         for column in range(session.layout.n_column_groups)
     ]
     return FixedPoint.of(np.square(2.01 * np.concatenate(limits)).sum())
@@ -358,7 +358,7 @@ def hard_labels(task: messages.MeasureDistances) -> IntArray:
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:
     """Return the encoding of the two sums of scatter, which are at most Σ ‖x‖²."""
     columns = range(session.layout.n_column_groups)
-    limits = [scaler(session, column, None).square_limit for column in columns]
+    limits = [build_scaler(session, column, None).square_limit for column in columns]
     return FixedPoint.of(np.concatenate(limits).sum())
 
 

@@ -294,7 +294,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters(
                 "llf takes split rows or split columns; for both at once there is 'dc'."
             )
-        alignment.check(params, layout)
+        alignment.check_rows_are_shared(params, layout)
         _check_parties(params, layout)
         if params.start == "random_party" and not _rows_split(layout):
             raise InvalidParameters("init 'random_party' is for split rows.")
@@ -303,7 +303,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "init 'random_rows' is for split columns: with split rows, rows would "
                 "leave their party."
             )
-        starts.check_given(params)
+        starts.check_initial_centroids(params)
         _check_race(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
@@ -343,7 +343,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "figures: leave quorum and participation at their defaults, and "
                 "publish at least sizes."
             )
-        starts.check_runs(runs)
+        starts.check_given_start_has_one_run(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
         """Return the usual figures; for split columns, those that need no whole rows."""
@@ -362,11 +362,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_roster(self, session: LlfSession) -> None:
         """Refuse a given start whose width differs from the data's, and too few rows."""
-        from clustering_protocols.shared_stages.scaling import check_widths
+        from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import round_bound
 
-        check_widths(session)
+        check_start_widths(session)
         round_bound.check(session)
 
     def cautions(
@@ -414,8 +414,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return [
             *codes,
             *([session_risks.TWO_PARTIES] if len(layout.slots) == 2 else []),
-            *statistics.risks(layout, **_pooled_statistics(params)),
-            *alignment.risks(params, layout),
+            *statistics.risk_codes(layout, **_pooled_statistics(params)),
+            *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -477,7 +477,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         Fuzzy memberships of split columns go to all parties, and determine distances up
         to a factor for each row.
         """
-        disclosures = statistics.shows(layout, **_pooled_statistics(params))
+        disclosures = statistics.disclosures(layout, **_pooled_statistics(params))
         disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
         if not _rows_split(layout):
             for reader in (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else [])):
@@ -496,9 +496,9 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         rows_split = _rows_split(layout)
         return (
-            secrets.stage("row", "column"),
-            alignment.stage(params, layout, rows_travel=not rows_split),
-            *statistics.stages(layout, **_pooled_statistics(params)),
+            secrets.build_stage("row", "column"),
+            alignment.build_stage(params, layout, rows_travel=not rows_split),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             *(_row_stages(params) if rows_split else _column_stages(params)),
         )
 
@@ -525,13 +525,13 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
     from . import messages
 
     if params.start in starts.FROM_PARTIES:
-        yield starts.stage(params)
+        yield starts.build_stage(params)
     if params.n_init > 1:
         yield Stage(
             name="race",
             analyst=_role("rows_party:RACE.analyst"),
             party=_role("rows_party:RACE.party"),
-            exchanges=(sums.exchange(1),),
+            exchanges=(sums.build_exchange(1),),
             each_run=True,
         )
     minimum = 0 if params.may_be_left_out else 1

@@ -23,8 +23,8 @@ from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
-from clustering_protocols.shared_stages.scaling import scaler
-from clustering_protocols.shared_stages.secrets import RowSecret, key_from
+from clustering_protocols.shared_stages.scaling import build_scaler
+from clustering_protocols.shared_stages.secrets import RowSecret, key_for
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation, Treatment
@@ -111,7 +111,7 @@ def _run_updates(
     unit = np.ones(V.shape[1])
     if trace is not None:
         columns = range(trace.session.layout.n_column_groups)
-        scalers = [scaler(trace.session, column, None) for column in columns]
+        scalers = [build_scaler(trace.session, column, None) for column in columns]
         unit = np.concatenate([scale.step for scale in scalers])
     V = equalise_coordinates(V, unit)
     rows_split = _rows_split(trace)
@@ -164,14 +164,14 @@ def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatAr
         return 1e-3 * rng.normal(size=shape)
     session = trace.session
     if _rows_split(trace):
-        return nudge(session, number, scaler(session, 0, None))
+        return nudge(session, number, build_scaler(session, 0, None))
     secret = trace.memories[session.slots[0]].get(RowSecret)
     if secret is None:
         raise ValueError("the trace holds no secret of the row group")
     steps = []
     for column in range(session.layout.n_column_groups):
-        key = key_from(session, secret.secret, nudge_purpose(column, number))
-        scale = scaler(session, column, None)
+        key = key_for(session, secret.secret, nudge_purpose(column, number))
+        scale = build_scaler(session, column, None)
         steps.append(draw_nudge(KeyedStream(key), scale, shape[0]))
     return np.hstack(steps)
 
@@ -207,7 +207,9 @@ def objectives(
         # the start 'careful' of a single party that holds all rows
         stream = KeyedStream(lane.to_bytes(32, "big"))
         party = clusters.local_centroids(Z, k, stream)
-        V = clusters.merge(party.centroids, party.sizes.astype(np.float64), k, stream)
+        V = clusters.merge_centroids(
+            party.centroids, party.sizes.astype(np.float64), k, stream
+        )
         pooled = _run_updates(params, Z, V, trace)
         inertias.append(pooled_objectives.inertia(Z, pooled.labels))
     return Objectives(own, plain.inertia, agreement, min(inertias))

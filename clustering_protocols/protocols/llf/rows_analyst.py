@@ -146,7 +146,7 @@ def _finish_session(
     if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = reports[members_of(session, state.cohort)[0]]
-    magnitudes.check("The leader's result", leader.centroids)
+    magnitudes.check_magnitudes("The leader's result", leader.centroids)
     published = {
         name: getattr(leader, name) for name in messages.PublishedResult.model_fields
     }

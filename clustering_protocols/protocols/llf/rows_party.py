@@ -50,7 +50,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_members
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
-from clustering_protocols.shared_stages.secrets import group_mark
+from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import (
     LaneStarts,
@@ -111,7 +111,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         return Outcome(
             labels=rows.labels,
             cluster_sizes=sizes.sizes,
-            centroids=scaler_of(context).undo(state.centroids),
+            centroids=scaler_of(context).unscale(state.centroids),
             order=order.order,
         )
 
@@ -132,7 +132,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         return Outcome(
             labels=rows.labels,
             cluster_sizes=sizes.sizes,
-            centroids=view.scale.undo(state.centroids),
+            centroids=view.scale.unscale(state.centroids),
             memberships=rows.memberships if memberships else None,
             predict=_NearestCentroid(view.scale, state.centroids),
             report={
@@ -291,7 +291,7 @@ def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     silent = not leads or view.params.publish == "nothing"
     report = messages.DigestReport(
         **dict(published),
-        digest=group_mark(view.context, "column", "told", mark),
+        digest=group_mac(view.context, "column", "told", mark),
         figures=None if silent else figures.round_values(),
     )
     return Reply(contribution=report, remember=[state, figures, sizes, order])
@@ -418,7 +418,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     view = RowsRound(context)
     starts = context.memory.get(messages.RacingStarts)
     lanes = _lanes(view) if starts is None else starts.centroids
-    farthest = np.array([view.scale.farthest_from(V) for V in lanes])
+    farthest = np.array([view.scale.bound_squared_distances(V) for V in lanes])
     objectives = FixedPoint.of(view.n_rows * farthest)
     encoding = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
 

@@ -239,7 +239,7 @@ class RowsRound:
         """
         masked_sum = MaskedSum.from_context(self.context, members, name)
         return {
-            "words": self._checked_sum.share(self.context, words, masked_sum),
+            "words": self._checked_sum.mask(self.context, words, masked_sum),
             "round": self.context.round,
             "attempt": self.context.attempt,
         }
@@ -258,7 +258,7 @@ class RowsRound:
             name=name,
             transcript=self.context.transcript_of(*map(int, attempt)),
         )
-        total = self._checked_sum.read(self.context, words, masked_sum, encoding.fits)
+        total = self._checked_sum.unmask(self.context, words, masked_sum, encoding.fits)
         return encoding.decode(total)
 
     def _move_centroids(

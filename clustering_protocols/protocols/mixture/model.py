@@ -177,7 +177,7 @@ def start(
     if shape.kind == "spherical":
         covariances /= max(shape.width, 1)
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
-    coded = np.clip(scale.undo(V) / high, 0.0, 1.0)
+    coded = np.clip(scale.unscale(V) / high, 0.0, 1.0)
     shares = columns.to_levels(coded)
     for part, size in zip(columns.level_slices, columns.level_counts, strict=True):
         share = shares[:, part]

@@ -124,22 +124,22 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             )
         from clustering_protocols.shared_stages import starts
 
-        starts.check_given(params)
+        starts.check_initial_centroids(params)
 
     def check_runs(self, runs: Sequence[Mixture], layout: Layout) -> None:
         """Refuse several runs from one given start."""
         from clustering_protocols.shared_stages import starts
 
         super().check_runs(runs, layout)
-        starts.check_runs(runs)
+        starts.check_given_start_has_one_run(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
         """Refuse a start whose width differs from the data's, and too few rows."""
-        from clustering_protocols.shared_stages.scaling import check_widths
+        from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import bound
 
-        check_widths(session)
+        check_start_widths(session)
         if bound.most_updates(session) < 1:
             raise ProtocolFailed(
                 f"A party lacks {bound.rows_of_others(session)} rows of others: it could "
@@ -232,9 +232,13 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             each_run=True,
         )
         return (
-            secrets.stage("column"),
-            *statistics.stages(layout, moments=True, ranges=False),
-            *([starts.stage(params)] if params.start in starts.FROM_PARTIES else []),
+            secrets.build_stage("column"),
+            *statistics.build_stages(layout, moments=True, ranges=False),
+            *(
+                [starts.build_stage(params)]
+                if params.start in starts.FROM_PARTIES
+                else []
+            ),
             updates,
         )
 

@@ -39,13 +39,13 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
-from clustering_protocols.shared_stages.secrets import group_mark
+from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-from clustering_protocols.shared_stages.sums import n_rows
+from clustering_protocols.shared_stages.sums import n_group_rows
 
 from . import bound, messages, model as em
 from .columns import Columns
@@ -109,7 +109,7 @@ def _finish(
     if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = reports[session.slots[0]]
-    magnitudes.check("The leader's result", leader.centroids)
+    magnitudes.check_magnitudes("The leader's result", leader.centroids)
     published = {name: getattr(leader, name) for name in messages.Summary.model_fields}
     return Finish.with_results(
         dict.fromkeys(session.slots, messages.Agreed()),
@@ -143,7 +143,7 @@ class RoundView:
     @cached_property
     def n_rows(self) -> int:
         """Return the number of rows of all parties."""
-        return n_rows(self.context)
+        return n_group_rows(self.context)
 
     @cached_property
     def high(self) -> FloatArray:
@@ -178,7 +178,7 @@ class RoundView:
         Raises ProtocolFailed if it is not the sum of the members' shares.
         """
         masked_sum = _masked_sum(self.context, before)
-        return _SUM.read(self.context, total, masked_sum, encoding.fits)
+        return _SUM.unmask(self.context, total, masked_sum, encoding.fits)
 
     def follow(
         self, before: messages.Components, total: WordArray
@@ -268,7 +268,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
             remember.append(rows)
         else:
             own = view.add_up(components, data)
-        words = _SUM.share(context, own, _masked_sum(context, components))
+        words = _SUM.mask(context, own, _masked_sum(context, components))
         return Reply(
             contribution=messages.Sums(words=words, last=closing),
             remember=[components.model_copy(update={"own": own}), *remember],
@@ -325,7 +325,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     return Reply(
         contribution=messages.DigestReport(
             **dict(published),
-            digest=group_mark(context, "column", "told", mark.digest()),
+            digest=group_mac(context, "column", "told", mark.digest()),
             figures=figures.round_values() if leads else None,
         ),
         remember=[

@@ -54,7 +54,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
         bits = units.bits_for(params.bits, scale.ranges)
         order = context.recall(RowOrder).order
         rows = scaled_rows(params, scale, data)[order]
-        question = dominance.check(context, data.columns, lambda: [rows])
+        question = dominance.check_dominance(context, data.columns, lambda: [rows])
         segments = maths.cut_into_segments(maths.quantise(rows, bits), params.segments)
         noise = _derive_noise(context, segments)
         matrix = maths.build_encoding_matrix(
@@ -196,10 +196,10 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
             report |= sampling_note(n_rows)
         memberships = None
         if isinstance(result, messages.RowGroupMemberships):
-            memberships = order.restore(result.memberships)
+            memberships = order.restore_own_order(result.memberships)
             report["n_coinciding"] = result.n_coinciding
         return Outcome(
-            labels=order.restore(result.labels),
+            labels=order.restore_own_order(result.labels),
             cluster_sizes=result.cluster_sizes,
             memberships=memberships,
             report=report,

@@ -203,7 +203,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         codes = ["by-design", "collusion"]
         if not params.hide_segments:
             codes.append("analyst-learns-segments-distances")
-        codes += statistics.risks(layout, **_pooled_statistics(params))
+        codes += statistics.risk_codes(layout, **_pooled_statistics(params))
         return [*codes, session_risks.BY_DESIGN]
 
     def personal_data(self, layout: Layout) -> str:
@@ -218,7 +218,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return (
             to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
             | to(Reader.GROUP, Kind.LABELS)
-            | statistics.shows(layout, **_pooled_statistics(params))
+            | statistics.disclosures(layout, **_pooled_statistics(params))
         )
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
@@ -255,9 +255,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             results_to="row",
         )
         return (
-            secrets.stage("row", "column"),
-            digests.stage(),
-            *statistics.stages(layout, **_pooled_statistics(params)),
+            secrets.build_stage("row", "column"),
+            digests.build_stage(),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             shares,
             distances,
         )

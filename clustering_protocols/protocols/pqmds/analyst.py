@@ -41,7 +41,9 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
     ) -> Ask | Finish:
         """Cluster the codes; return labels, and to each party its part of the centres."""
         for slot in session.slots:
-            magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
+            magnitudes.check_magnitudes(
+                f"What {slot!r} sent", contributions[slot].codes
+            )
         Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))
         runs = [_run(session, params, Z) for params in session.runs]
         numbers = [params.n_clusters for params in session.runs]

@@ -169,7 +169,7 @@ class Encoder(
         width = n_codes_of(context.session)[context.slot.name]
         result.require({"n": len(order.order), "s": width})
         return Outcome(
-            labels=order.restore(result.labels),
+            labels=order.restore_own_order(result.labels),
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             report={

@@ -160,7 +160,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
-        alignment.check(params, layout)
+        alignment.check_rows_are_shared(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Raise if there are more clusters than rows."""
@@ -202,7 +202,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("noise-covers-one-row-once")
         return [
             *codes,
-            *alignment.risks(params, layout),
+            *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -236,8 +236,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             results=(messages.Clusters, messages.Summary),
         )
         return (
-            secrets.stage("row", "column"),
-            alignment.stage(params, layout),
+            secrets.build_stage("row", "column"),
+            alignment.build_stage(params, layout),
             upload,
         )
 

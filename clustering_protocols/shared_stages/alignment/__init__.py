@@ -17,7 +17,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 
-def check(params: AlignedParams, layout: Layout) -> None:
+def check_rows_are_shared(params: AlignedParams, layout: Layout) -> None:
     """Refuse an intersection of rows that nobody shares.
 
     Raises InvalidParameters.
@@ -29,7 +29,7 @@ def check(params: AlignedParams, layout: Layout) -> None:
         )
 
 
-def risks(params: AlignedParams, layout: Layout) -> list[str]:
+def risk_codes(params: AlignedParams, layout: Layout) -> list[str]:
     """Return the risk codes of an alignment; none if no two parties share rows."""
     if not shares_any_rows(layout):
         return []
@@ -42,7 +42,9 @@ def risks(params: AlignedParams, layout: Layout) -> list[str]:
     return []
 
 
-def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) -> Stage:
+def build_stage(
+    params: AlignedParams, layout: Layout, *, rows_travel: bool = True
+) -> Stage:
     """Return the stage that aligns rows; it needs the secrets of row and column groups.
 
     There is one for rows that the terms declare to be the same, one for common ids and
@@ -55,13 +57,13 @@ def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) ->
     if params.alignment.match_keys:
         from clustering_protocols.shared_stages.alignment import linkage
 
-        return linkage.stage(params.alignment, layout)
+        return linkage.build_stage(params.alignment, layout)
     if params.selects_rows:
         from clustering_protocols.shared_stages.alignment import intersection
 
-        return intersection.stage(params.alignment)
+        return intersection.build_stage(params.alignment)
     from clustering_protocols.shared_stages.alignment import digests
 
-    return digests.stage(
+    return digests.build_stage(
         rows_travel=rows_travel, normalisation=params.alignment.normalisation
     )

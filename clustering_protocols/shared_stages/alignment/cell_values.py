@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.shared_stages.alignment.identifiers import parts_of
+from clustering_protocols.shared_stages.alignment.identifiers import split_id
 
 _SPELLINGS: Final = (
     "k.a.|ka|k.a|keine angabe|unbekannt|unbek.|fehlend|fehlt|nicht bekannt|entfällt|-"
@@ -55,11 +55,11 @@ def rows_without_id(ids: Sequence[str]) -> list[int]:
     return [
         row
         for row, name in enumerate(ids)
-        if name in stand_ins or any(map(is_missing_word, parts_of(name)))
+        if name in stand_ins or any(map(is_missing_word, split_id(name)))
     ]
 
 
-def unnamed_warning(ids: Sequence[str] | None) -> str:
+def missing_ids_note(ids: Sequence[str] | None) -> str:
     """Return a warning if there are rows whose id means a missing value."""
     n = 0 if ids is None else len(rows_without_id(ids))
     if not n:
@@ -70,14 +70,14 @@ def unnamed_warning(ids: Sequence[str] | None) -> str:
     )
 
 
-def without_stand_ins(texts: Sequence[str]) -> list[str]:
+def blank_out_stand_ins(texts: Sequence[str]) -> list[str]:
     """Return the cells of a column with an empty text in place of each stand-in."""
-    stand_ins = frequent_stand_ins(texts)
+    stand_ins = find_frequent_stand_ins(texts)
     stand_ins |= {text for text in set(texts) if is_missing_word(text)}
     return ["" if text in stand_ins else text for text in texts]
 
 
-def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
+def find_frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
     """Return up to three cells that are far more frequent than all others of a column.
 
     They are dates, or hold a digit or an at sign in a column whose other cells are nearly
@@ -94,7 +94,7 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
             continue
         n_unique = sum(count == 1 for _, count in rare)
         if all(
-            read_date(text) is not None
+            parse_date(text) is not None
             or (_NOT_IN_NAMES.search(text) and n_unique >= _UNIQUE_SHARE * n_rare)
             for text, _ in frequent
         ):
@@ -127,7 +127,7 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
 
 
 @lru_cache(maxsize=1 << 16)
-def read_date(text: str) -> Date | None:
+def parse_date(text: str) -> Date | None:
     """Return the date in a text; None if the text is not a date.
 
     The year stands first or last. If it is last, the day precedes the month, unless
@@ -136,14 +136,14 @@ def read_date(text: str) -> Date | None:
     if match := _YEAR_FIRST.fullmatch(text):
         year, month, day = map(int, match.groups())
         if _EARLIEST <= year <= _LATEST:
-            return _date(year, month, day)
+            return _build_date(year, month, day)
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year = map(int, match.groups())
-        return _date(year, month, day) or _date(year, day, month)
+        return _build_date(year, month, day) or _build_date(year, day, month)
     return None
 
 
-def _date(year: int, month: int, day: int) -> Date | None:
+def _build_date(year: int, month: int, day: int) -> Date | None:
     try:
         np.datetime64(f"{year:04}-{month:02}-{day:02}", "D")
     except ValueError:

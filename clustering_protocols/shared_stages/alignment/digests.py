@@ -55,10 +55,10 @@ from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.shared_stages.secrets import (
     Scope,
     group_key,
+    group_leaders,
     group_of,
     group_stream,
-    leaders,
-    leads,
+    leads_group,
 )
 from clustering_protocols.terms.session_risks import SMALL_OVERLAP
 
@@ -99,7 +99,7 @@ class RowOrder(Record):
 
     order: Annotated[IntArray, Spec("n", low=0)]
 
-    def restore(self, travelled: _Rows) -> _Rows:
+    def restore_own_order(self, travelled: _Rows) -> _Rows:
         """Return per-row values (n, …) in the order of the party's own rows."""
         own = np.empty_like(travelled)
         own[self.order] = travelled
@@ -120,11 +120,11 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
         contributions: Mapping[str, Digests],
     ) -> Ask | Finish:
         """Finish; fail if a group is not aligned."""
-        compare(session, contributions)
+        compare_digests(session, contributions)
         return Finish()
 
 
-def compare(session: SessionContext, digests: Mapping[str, Digests]) -> None:
+def compare_digests(session: SessionContext, digests: Mapping[str, Digests]) -> None:
     """Refuse digests that differ within a row group or a column group.
 
     Raises RowsNotAligned, ColumnsNotAligned, which name the parties of the group.
@@ -151,15 +151,15 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
         ids: Iterable[str] = [f"rows:{data.n_rows}"]
         if data.ids is not None:
             ids = identifiers.normalise_ids(data.ids, self.normalisation)
-        own = digests(context, data, ids)
-        order = [row_order(context, data.n_rows)] if self.rows_travel else []
+        own = compute_digests(context, data, ids)
+        order = [draw_row_order(context, data.n_rows)] if self.rows_travel else []
         return build_digest_reply(context, own, remember=order)
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
     ) -> Sequence[Record]:
         """Refuse a leader's digests that differ from the party's own."""
-        check_leaders(context, {e.peer: e.content for e in envelopes})
+        check_leader_digests(context, {e.peer: e.content for e in envelopes})
         return ()
 
 
@@ -176,19 +176,19 @@ def build_digest_reply(
         slot
         for scope in _SCOPES
         for slot in group_of(context.session.layout, context.slot, scope)
-        if leads(context, scope) and slot != context.slot.name
+        if leads_group(context, scope) and slot != context.slot.name
     ]
     return Reply(
         contribution=own,
         envelopes=[PeerMessage(peer=slot, content=own) for slot in members],
-        awaits=leaders(context, *_SCOPES),
+        awaits=group_leaders(context, *_SCOPES),
         remember=[own, *remember],
         notes=notes or {},
         asks=asks,
     )
 
 
-def check_selected(
+def check_envelopes_after_selection(
     context: PartyContext, envelopes: Sequence[PeerMessage[Record]]
 ) -> None:
     """Refuse envelopes once rows are selected, except equal digests from a leader.
@@ -198,10 +198,12 @@ def check_selected(
     contents = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
     if len(contents) < len(envelopes):
         raise EnvelopeRefused("A leader sends digests of the common rows.")
-    check_leaders(context, contents)
+    check_leader_digests(context, contents)
 
 
-def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> None:
+def check_leader_digests(
+    context: PartyContext, contents: Mapping[str, Digests]
+) -> None:
     """Refuse digests of leaders that hold other rows or columns.
 
     contents: the digests in envelopes, by sender.
@@ -218,23 +220,25 @@ def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> Non
             )
 
 
-def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Digests:
+def compute_digests(
+    context: PartyContext, data: DataSource, ids: Iterable[str]
+) -> Digests:
     """Return the keyed digests of ordered ids and of the names of the columns."""
     shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
         # rows that nobody else holds are not compared: millions of ids take time
-        rows=_digest(context, "row", ids if shared else ()),
-        columns=_digest(context, "column", data.columns),
+        rows=_digest_for_group(context, "row", ids if shared else ()),
+        columns=_digest_for_group(context, "column", data.columns),
     )
 
 
-def row_order(context: PartyContext, n_rows: int) -> RowOrder:
+def draw_row_order(context: PartyContext, n_rows: int) -> RowOrder:
     """Return the secret order in which n rows of the row group travel."""
     order = group_stream(context, "row", "row-order").permutation(n_rows)
     return RowOrder(order=order)
 
 
-def _digest(context: PartyContext, scope: Scope, names: Iterable[str]) -> str:
+def _digest_for_group(context: PartyContext, scope: Scope, names: Iterable[str]) -> str:
     return digest_names(group_key(context, scope, f"alignment/{scope}"), names)
 
 
@@ -246,7 +250,9 @@ def digest_names(key: bytes, names: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> Stage:
+def build_stage(
+    *, rows_travel: bool = True, normalisation: Collection[Step] = ()
+) -> Stage:
     """Return the stage; it needs the secrets of row and column groups.
 
     rows_travel: whether rows travel, in an order on which the row group agrees.
@@ -264,7 +270,7 @@ def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> 
 # Selected rows: the common rows of a row group, whichever way they were matched.
 
 
-def select_common(
+def select_common_rows(
     context: PartyContext,
     *,
     rows: IntArray,
@@ -291,25 +297,25 @@ def select_common(
     group = session.layout.row_group(context.slot.row)
     ascending = np.sort(rows)
     positions = np.searchsorted(ascending, rows).astype(np.int64)
-    travel_order = positions[row_order(context, len(rows)).order]
+    travel_order = positions[draw_row_order(context, len(rows)).order]
     asks = ""
     if not context.choices.get(SMALL_OVERLAP):
         asks = _overlap_question(session, n_rows, alignment.minimum_share)
     return build_digest_reply(
         context,
-        digests(context, data, ids),
+        compute_digests(context, data, ids),
         remember=[
             Selection(rows=ascending, n_rows=dict(n_rows)),
             RowOrder(order=travel_order),
         ],
         notes={}
-        if is_alone(context)
-        else {"linked rows": _share_of(session, group, len(rows))},
+        if is_alone_in_row_group(context)
+        else {"linked rows": _overlap_text(session, group, len(rows))},
         asks=asks,
     )
 
 
-def is_alone(context: PartyContext) -> bool:
+def is_alone_in_row_group(context: PartyContext) -> bool:
     """Return whether nobody else holds the same rows as this party."""
     return len(context.session.layout.row_group(context.slot.row)) == 1
 
@@ -341,7 +347,7 @@ def _check_row_counts(
 _STEPS = 20
 
 
-def share_of_smallest(n_common: int, n_smallest: int, minimum_rows: int) -> str:
+def describe_overlap(n_common: int, n_smallest: int, minimum_rows: int) -> str:
     """Return the share of the smallest table that is common, in steps of 5 %.
 
     minimum_rows: the share is not disclosed for a table with fewer ids.
@@ -362,7 +368,7 @@ def check_overlap(
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < minimum:
         raise OverlapTooSmall(
-            f"{', '.join(group)} have {_share_of(session, group, n_rows)} in "
+            f"{', '.join(group)} have {_overlap_text(session, group, n_rows)} in "
             f"common; the terms require {minimum} rows."
         )
 
@@ -373,11 +379,11 @@ def _overlap_question(
     """Return the question to every operator about row groups with few common rows."""
     sentences = [
         f"{', '.join(group[:-1])} and {group[-1]} have "
-        f"{_share_of(session, group, n_rows[group[0]])} in common; "
+        f"{_overlap_text(session, group, n_rows[group[0]])} in common; "
         f"the terms expect {minimum_share:.0%}."
         for group in session.layout.row_groups
         if len(group) > 1
-        and n_rows[group[0]] < minimum_share * _n_smallest(session, group)
+        and n_rows[group[0]] < minimum_share * _smallest_table_size(session, group)
     ]
     if not sentences:
         return ""
@@ -388,10 +394,10 @@ def _overlap_question(
     )
 
 
-def _share_of(session: SessionContext, group: Sequence[str], n_common: int) -> str:
+def _overlap_text(session: SessionContext, group: Sequence[str], n_common: int) -> str:
     minimum = session.terms.guards.minimum_rows
-    return share_of_smallest(n_common, _n_smallest(session, group), minimum)
+    return describe_overlap(n_common, _smallest_table_size(session, group), minimum)
 
 
-def _n_smallest(session: SessionContext, group: Sequence[str]) -> int:
+def _smallest_table_size(session: SessionContext, group: Sequence[str]) -> int:
     return min(session.member(slot).n_rows for slot in group)

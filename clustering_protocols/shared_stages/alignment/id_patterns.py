@@ -20,8 +20,8 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     PADDING,
     Step,
     find_padded_length,
-    normal_form,
-    parts_of,
+    normalise_id_parts,
+    split_id,
 )
 
 Pattern = Annotated[str, StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=64)]
@@ -52,7 +52,7 @@ class PatternFit(NamedTuple):
     steps: tuple[Step, ...]
     n_mended: int
 
-    def sentence(self, patterns: Sequence[str]) -> str:
+    def describe_misfits(self, patterns: Sequence[str]) -> str:
         """Return a note for the operator; empty where all ids fit."""
         if self.n_fitting == self.n_ids:
             return ""
@@ -68,7 +68,7 @@ class PatternFit(NamedTuple):
         )
 
 
-def fit(
+def fit_patterns(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> PatternFit:
     """Return how many normalised ids fit, and with which further steps most would fit.
@@ -76,7 +76,7 @@ def fit(
     patterns: one for each id column.
     ids: the ids as in the table, not normalised.
     """
-    n_fitting = _n_fitting(patterns, ids, steps)
+    n_fitting = _count_fits(patterns, ids, steps)
     best = PatternFit(len(ids), n_fitting, (), n_fitting)
     if n_fitting == len(ids):
         return best
@@ -85,9 +85,9 @@ def fit(
         new_steps = [step for step in mend if step.partition(":")[0] not in kinds]
         if PADDING in new_steps:
             new_steps.remove(PADDING)
-            tokens = (_tokens(pattern, [*steps, *new_steps]) for pattern in patterns)
+            tokens = (_tokenise(pattern, [*steps, *new_steps]) for pattern in patterns)
             new_steps.append(f"{PADDING}{max(1, *map(len, tokens))}")
-        n_mended = _n_fitting(patterns, ids, [*steps, *new_steps]) if new_steps else 0
+        n_mended = _count_fits(patterns, ids, [*steps, *new_steps]) if new_steps else 0
         if n_mended > best.n_mended:
             best = PatternFit(len(ids), n_fitting, tuple(new_steps), n_mended)
     return best
@@ -98,7 +98,7 @@ def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
 
     A letter that nine of ten ids of the pattern share is literal; a digit never is.
     """
-    rows = [parts_of(name) for name in ids]
+    rows = [split_id(name) for name in ids]
     if not rows:
         return ()
     ((width, _),) = Counter(map(len, rows)).most_common(1)
@@ -126,10 +126,10 @@ def _draft_pattern(texts: Sequence[str]) -> str:
     return pattern
 
 
-def _n_fitting(
+def _count_fits(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> int:
-    tokens = [_tokens(pattern, steps) for pattern in patterns]
+    tokens = [_tokenise(pattern, steps) for pattern in patterns]
     forms = [
         re.compile(
             "".join(_FORMS[t.text] if t.is_kind else re.escape(t.text) for t in column)
@@ -141,7 +141,7 @@ def _n_fitting(
     widths = [len(column) if may_be_shorter else 0 for column in tokens]
     n = 0
     for name in ids:
-        parts = normal_form(name, steps)
+        parts = normalise_id_parts(name, steps)
         n += len(parts) == len(forms) and all(
             part and form.fullmatch(part.rjust(width, "0"))
             for form, part, width in zip(forms, parts, widths, strict=True)
@@ -159,7 +159,7 @@ class _Token(NamedTuple):
 _ZERO: Final = _Token("0", is_kind=False)
 
 
-def _tokens(pattern: str, steps: Collection[Step]) -> list[_Token]:
+def _tokenise(pattern: str, steps: Collection[Step]) -> list[_Token]:
     """Return a pattern after normalisation of its literal characters."""
     tokens = []
     for character in pattern:

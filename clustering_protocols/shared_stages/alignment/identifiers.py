@@ -58,14 +58,14 @@ class IdentifiedRows(NamedTuple):
         return self.rows[np.array(order, dtype=np.int64)]
 
 
-def join(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """Return the id of a row with several id columns."""
     return f"[{','.join(map(_quoted, parts))}]"
 
 
-def normal_form(name: str, steps: Collection[Step]) -> list[str]:
+def normalise_id_parts(name: str, steps: Collection[Step]) -> list[str]:
     """Return the parts of an id as the parties compare them."""
-    return [apply_steps(part, steps) for part in parts_of(name)]
+    return [apply_steps(part, steps) for part in split_id(name)]
 
 
 def apply_steps(text: str, steps: Collection[Step]) -> str:
@@ -75,7 +75,7 @@ def apply_steps(text: str, steps: Collection[Step]) -> str:
 
 def normalise_id(name: str, steps: Collection[Step]) -> str:
     """Return an id as the parties compare it, as one text."""
-    return join(normal_form(name, steps))
+    return join_parts(normalise_id_parts(name, steps))
 
 
 def normalise_ids(names: Iterable[str], steps: Collection[Step]) -> Iterator[str]:
@@ -91,10 +91,10 @@ def normalise_ids(names: Iterable[str], steps: Collection[Step]) -> Iterator[str
         if _ESCAPED.search(text) is None:
             yield from [f'["{name}"]' for name in ids]
         else:
-            yield from [join([name]) for name in ids]
+            yield from [join_parts([name]) for name in ids]
 
 
-def identify(
+def distinct_ids(
     names: Sequence[str],
     steps: Collection[Step],
     duplicates: Duplicates,
@@ -121,7 +121,7 @@ def identify(
     return IdentifiedRows(list(row_by_id), rows)
 
 
-def parts_of(name: str) -> list[str]:
+def split_id(name: str) -> list[str]:
     """Return the parts of an id as they are; the id alone if it is not composite."""
     if name.startswith(_LIST):
         try:

@@ -64,11 +64,11 @@ from clustering_protocols.secrecy.ristretto import (
 )
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
+    check_envelopes_after_selection,
     check_overlap,
-    check_selected,
-    compare,
-    is_alone,
-    select_common,
+    compare_digests,
+    is_alone_in_row_group,
+    select_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -76,7 +76,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 NAME = "intersection"
 
 
-def stage(alignment: Alignment) -> Stage:
+def build_stage(alignment: Alignment) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
     return Stage(
         name=NAME,
@@ -230,7 +230,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for blinded ids."""
-        return Ask.everybody(session, Blind(), state=_state("blind"))
+        return Ask.everybody(session, Blind(), state=_build_state("blind"))
 
     def step(
         self,
@@ -244,16 +244,16 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "evaluate":
             members = leader_by_member(session)
             return Ask(
-                state=_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
+                state=_build_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
                 tasks=dict.fromkeys(members, Unblind()),
                 dims={slot: {"t": state.n_ids[slot]} for slot in members},
             )
         if state.asked == "unblind":
-            return self._ask_select(session, state, contributions)
-        compare(session, all_of(Digests, contributions))
+            return self._ask_selection(session, state, contributions)
+        compare_digests(session, all_of(Digests, contributions))
         return Finish(n_rows=state.n_rows)
 
-    def _ask_select(
+    def _ask_selection(
         self,
         session: SessionContext,
         state: IntersectionState,
@@ -264,7 +264,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         arrays = dict(zip(leaders, np.split(state.tokens, ends[:-1]), strict=True))
         answers = all_of(PartyTokens, contributions)
         arrays |= {slot: answer.tokens for slot, answer in answers.items()}
-        tokens = {slot: as_sorted_texts(slot, array) for slot, array in arrays.items()}
+        tokens = {slot: as_sorted_bytes(slot, array) for slot, array in arrays.items()}
         common = {slot: np.empty(0, np.uint8) for slot in session.slots}
         n_rows = dict(state.n_ids)
         for group in session.layout.row_groups:
@@ -275,7 +275,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
             minimum = self.alignment.minimum_overlap
             check_overlap(session, group, n_rows[group[0]], minimum)
         return Ask(
-            state=_state("select", n_ids=state.n_ids, n_rows=n_rows),
+            state=_build_state("select", n_ids=state.n_ids, n_rows=n_rows),
             tasks={
                 slot: Select(common=common[slot], n_rows=n_rows)
                 for slot in session.slots
@@ -283,7 +283,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         )
 
 
-def _state(asked: Any, **fields: Any) -> IntersectionState:
+def _build_state(asked: Any, **fields: Any) -> IntersectionState:
     empty: dict[str, Any] = {
         "n_ids": {},
         "n_rows": {},
@@ -304,7 +304,7 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
                 f"{slot!r} sent {len(count.tokens)} tokens, not {n_tokens}."
             )
     return Ask(
-        state=_state(
+        state=_build_state(
             "evaluate",
             n_ids={slot: count.n_ids for slot, count in counts.items()},
             tokens=np.concatenate([counts[slot].tokens for slot in leaders]),
@@ -313,7 +313,7 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
     )
 
 
-def as_sorted_texts(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
+def as_sorted_bytes(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
     """Return tokens as byte strings (t,); raise InvalidArray unless they ascend."""
     flat: NDArray[np.bytes_] = np.ascontiguousarray(tokens).view("S32").reshape(-1)
     if not (flat[:-1] < flat[1:]).all():
@@ -349,22 +349,22 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
         if isinstance(task, Evaluate):
-            return self._evaluate(context)
-        if is_alone(context):  # its rows need no ids
+            return self._evaluate_blinded_ids(context)
+        if is_alone_in_row_group(context):  # its rows need no ids
             numbers = np.arange(data.n_rows)
             own = IdentifiedRows(list(map(str, numbers)), numbers)
         else:
-            own = self.alignment.identify(data)
+            own = self.alignment.identify_rows(data)
         if isinstance(task, Blind):
-            return self._blind(context, own)
+            return self._blind_own_ids(context, own)
         if isinstance(task, Unblind):
-            return self._unblind(context, own)
+            return self._unblind_own_ids(context, own)
         indices = np.arange(len(own.ids))
-        if not is_alone(context):
+        if not is_alone_in_row_group(context):
             order = context.recall(TokenOrder).order
             task.require({"t": len(order)})
             indices = order[task.common == 1]
-        return select_common(
+        return select_common_rows(
             context,
             rows=own.rows[indices],
             n_rows=task.n_rows,
@@ -378,7 +378,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     ) -> Sequence[Record]:
         """Store blinded ids from members, or answers from the leader."""
         if context.memory.get(Selection) is not None:
-            check_selected(context, envelopes)
+            check_envelopes_after_selection(context, envelopes)
             return []
         if context.slot.name in members_by_leader(context.session):
             return [self._collect_blinded_ids(context, envelopes)]
@@ -413,12 +413,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     # The leader
 
-    def _evaluate(self, context: PartyContext) -> Reply:
+    def _evaluate_blinded_ids(self, context: PartyContext) -> Reply:
         """Evaluate each member's ids once in a session: its quota covers all rounds."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
-        elements = _key(context).evaluate(blinded.elements)
+        elements = _evaluation_key(context).evaluate(blinded.elements)
         members = members_by_leader(context.session)[context.slot.name]
         ends = np.cumsum([blinded.counts[slot] for slot in members])
         parts = np.split(elements, ends[:-1])
@@ -437,11 +437,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     # Blinding and unblinding
 
-    def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+    def _blind_own_ids(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         ids = [name.encode() for name in own.ids]
         if context.slot.name in members_by_leader(context.session):
-            values = _key(context).values(ids)
-            tokens, order = make_tokens(_bind(context), ids, values)
+            values = _evaluation_key(context).values(ids)
+            tokens, order = compute_tokens(_binding(context), ids, values)
             return Reply(
                 contribution=IdCount(n_ids=len(ids), tokens=tokens),
                 remember=[TokenOrder(order=order)],
@@ -453,17 +453,17 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if leader is None:
             return Reply(contribution=count)
         stream = context.lasting_stream("blinding")
-        elements = RistrettoAsker(_bind(context)).blind(ids, stream)
+        elements = RistrettoAsker(_binding(context)).blind(ids, stream)
         message = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
         return Reply(contribution=count, envelopes=[message], notes=_quotas(context))
 
-    def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+    def _unblind_own_ids(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         answers = context.recall(EvaluatedIds)
         answers.require({"n": len(own.ids), "w": N_BYTES})
         ids = [name.encode() for name in own.ids]
         stream = context.lasting_stream("blinding")
-        values = RistrettoAsker(_bind(context)).values(ids, answers.elements, stream)
-        tokens, order = make_tokens(_bind(context), ids, values)
+        values = RistrettoAsker(_binding(context)).values(ids, answers.elements, stream)
+        tokens, order = compute_tokens(_binding(context), ids, values)
         no_answers = EvaluatedIds(elements=answers.elements[:0])
         return Reply(
             contribution=PartyTokens(tokens=tokens),
@@ -471,9 +471,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         )
 
 
-def _key(context: PartyContext) -> RistrettoKey:
+def _evaluation_key(context: PartyContext) -> RistrettoKey:
     """Return the key, which every round derives from this party's entropy."""
-    return RistrettoKey(context.lasting_stream("key"), _bind(context))
+    return RistrettoKey(context.lasting_stream("key"), _binding(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
@@ -487,17 +487,17 @@ def _quotas(context: PartyContext) -> dict[str, object]:
     }
 
 
-def _bind(context: PartyContext) -> bytes:
+def _binding(context: PartyContext) -> bytes:
     session = context.session
-    return bind(session.terms.session, session.agreement_digest, context.slot.row)
+    return binding(session.terms.session, session.agreement_digest, context.slot.row)
 
 
-def bind(session: str, agreement: str, row: int) -> bytes:
+def binding(session: str, agreement: str, row: int) -> bytes:
     """Return the bytes that bind values and tokens to an agreement and a row group."""
     return length_prefixed("coterie/intersection/1", session, agreement, row)
 
 
-def make_tokens(
+def compute_tokens(
     context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
     """Return the SHA-256 of each value with its id, sorted; a hash hides its value."""

@@ -59,11 +59,11 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.ristretto import JointMask, hash_with_prefix
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
+    check_envelopes_after_selection,
     check_overlap,
-    check_selected,
-    compare,
-    is_alone,
-    select_common,
+    compare_digests,
+    is_alone_in_row_group,
+    select_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
@@ -71,7 +71,7 @@ from clustering_protocols.terms.terms import Layout
 NAME = "linkage"
 
 
-def stage(alignment: Alignment, layout: Layout) -> Stage:
+def build_stage(alignment: Alignment, layout: Layout) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
     passes = n_passes(layout)
     passing = Exchange(PassKeys, KeysPassed, passes, passes)
@@ -89,14 +89,14 @@ def stage(alignment: Alignment, layout: Layout) -> Stage:
     )
 
 
-def shared_groups(layout: Layout) -> list[tuple[str, ...]]:
+def find_rings(layout: Layout) -> list[tuple[str, ...]]:
     """Return the row groups of two parties or more, which are the rings."""
     return [group for group in layout.row_groups if len(group) > 1]
 
 
 def n_passes(layout: Layout) -> int:
     """Return in how many rounds parties pass lists on."""
-    return max((len(group) - 2 for group in shared_groups(layout)), default=0)
+    return max((len(group) - 2 for group in find_rings(layout)), default=0)
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
@@ -107,7 +107,7 @@ def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
 Tokens = NDArray[np.bytes_]
 
 
-def as_texts(slot: str, tokens: ByteArray) -> Tokens:
+def as_bytes(slot: str, tokens: ByteArray) -> Tokens:
     """Return tokens (k, t, 32) as byte strings (k, t).
 
     Raises InvalidArray if a key has a token twice: parties must not send shared values.
@@ -121,7 +121,7 @@ def as_texts(slot: str, tokens: ByteArray) -> Tokens:
     return texts
 
 
-def link(leader: Tokens, other: Tokens) -> IntArray:
+def link_rows(leader: Tokens, other: Tokens) -> IntArray:
     """Return the row of another party to which each row of the leader is linked, or -1.
 
     A key links rows that no earlier key has linked, so that each row is linked once.
@@ -143,14 +143,14 @@ def link(leader: Tokens, other: Tokens) -> IntArray:
     return linked
 
 
-def common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
+def find_common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
     """Return each party's list positions of the rows that all have, in one order.
 
     A row of the leader takes part if each other party has a row that is linked to it. Rows
     that only other parties have in common do not.
     """
     leader, *members = tokens
-    links = [link(leader, member) for member in members]
+    links = [link_rows(leader, member) for member in members]
     rows = np.arange(leader.shape[1], dtype=np.int64)
     common = np.flatnonzero(np.all([linked >= 0 for linked in links], axis=0))
     return [positions[common] for positions in (rows, *links)]
@@ -268,16 +268,16 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     ) -> Ask | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
         if state.asked == "select-linked":
-            compare(session, all_of(Digests, contributions))
+            compare_digests(session, all_of(Digests, contributions))
             return Finish(n_rows=state.n_rows)
         if state.asked == "show-tokens":
-            return self._ask_select(session, contributions)
+            return self._ask_selection(session, contributions)
         if state.n_passed < n_passes(session.layout):
             return _ask_all_rings(session, PassKeys(), state.n_passed + 1)
         n_keys = self.alignment.n_keys
         sizes = {
             slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
-            for group in shared_groups(session.layout)
+            for group in find_rings(session.layout)
             for slot in group
         }
         return Ask(
@@ -286,12 +286,12 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
             dims=sizes,
         )
 
-    def _ask_select(
+    def _ask_selection(
         self, session: SessionContext, contributions: Mapping[str, Record]
     ) -> Ask:
         n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
         rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
-        for group, positions in link_groups(session, contributions).items():
+        for group, positions in link_all_rings(session, contributions).items():
             n_common = len(positions[0])
             check_overlap(session, group, n_common, self.alignment.minimum_overlap)
             n_rows |= dict.fromkeys(group, n_common)
@@ -304,23 +304,23 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         )
 
 
-def link_groups(
+def link_all_rings(
     session: SessionContext, contributions: Mapping[str, Record]
 ) -> dict[tuple[str, ...], list[IntArray]]:
     """Return the linked list positions of each ring, from all parties' tokens."""
     answers = all_of(KeyTokens, contributions)
     positions = {}
-    for group in shared_groups(session.layout):
+    for group in find_rings(session.layout):
         # the party before a slot in the ring sends the tokens of its rows
         tokens = [answers[neighbour(group, slot, -1)].tokens for slot in group]
-        positions[group] = common_rows(list(map(as_texts, group, tokens)))
+        positions[group] = find_common_rows(list(map(as_bytes, group, tokens)))
     return positions
 
 
 def _ask_all_rings(
     session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
 ) -> Ask:
-    slots = [slot for group in shared_groups(session.layout) for slot in group]
+    slots = [slot for group in find_rings(session.layout) for slot in group]
     asked: Literal["mask-keys", "pass-keys"] = "pass-keys" if n_passed else "mask-keys"
     state = LinkageState(asked=asked, n_passed=n_passed, n_rows={})
     return Ask(state=state, tasks=dict.fromkeys(slots, task))
@@ -343,19 +343,19 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party masks: only where others hold the same rows."""
-        return task is SelectLinked or not is_alone(context)
+        return task is SelectLinked or not is_alone_in_row_group(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
         if isinstance(task, MaskKeys):
-            return self._mask(context, data)
+            return self._mask_own_keys(context, data)
         if isinstance(task, PassKeys):
-            return self._pass_on(context)
+            return self._pass_list_on(context)
         if isinstance(task, ShowTokens):
             return self._send_tokens(context)
-        return select_common(
+        return select_common_rows(
             context,
-            rows=_find_rows(context, task, data.n_rows),
+            rows=_selected_rows(context, task, data.n_rows),
             n_rows=task.n_rows,
             ids=(),  # not compared: a person's cells may differ
             data=data,
@@ -367,70 +367,74 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     ) -> Sequence[Record]:
         """Store the list that the previous party sent; check turn and size."""
         if context.memory.get(Selection) is not None:
-            check_selected(context, envelopes)
+            check_envelopes_after_selection(context, envelopes)
             return []
-        content = content_of(_previous(context), envelopes, "Masked match keys")
+        content = content_of(_previous_in_ring(context), envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
-        if content.n_masks != expected or content.n_masks >= len(_ring(context)):
+        if content.n_masks != expected or content.n_masks >= len(_own_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
-        origin = neighbour(_ring(context), context.slot.name, -content.n_masks)
+        origin = neighbour(_own_ring(context), context.slot.name, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
         content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
 
     # The party's own list
 
-    def _mask(self, context: PartyContext, data: DataSource) -> Reply:
-        keys = self.alignment.match(data)
+    def _mask_own_keys(self, context: PartyContext, data: DataSource) -> Reply:
+        keys = self.alignment.match_key_values(data)
         order = context.lasting_stream("list-order").permutation(data.n_rows)
         mask, filler = _joint_mask(context), context.lasting_stream("no-value")
         masked = []
         for number, key in enumerate(keys):
             values = (key.values[row] for row in order)
             ordered = [None if value is None else value.encode() for value in values]
-            masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
+            masked.append(
+                mask.begin(ordered, _binding(context, f"key {number}"), filler)
+            )
         content = MaskedKeys(points=np.stack(masked), n_masks=1)
         quotas = ", ".join(
             f"{slot} {len(keys) * context.session.member(slot).n_rows}"
-            for slot in _ring(context)
+            for slot in _own_ring(context)
         )
         return Reply(
             contribution=KeysMasked(),
-            envelopes=[PeerMessage(peer=_next(context), content=content)],
-            awaits=[_previous(context)],
+            envelopes=[PeerMessage(peer=_next_in_ring(context), content=content)],
+            awaits=[_previous_in_ring(context)],
             remember=[ListOrder(order=order)],
             notes={"values of match keys compared, at most": quotas},
         )
 
     # The lists of others
 
-    def _pass_on(self, context: PartyContext) -> Reply:
+    def _pass_list_on(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
-        if incoming.n_masks == len(_ring(context)) - 1:
+        if incoming.n_masks == len(_own_ring(context)) - 1:
             return Reply(contribution=KeysPassed())  # a smaller ring is finished
-        points = self._mask_again(context, incoming)
+        points = self._mask_incoming(context, incoming)
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
-            envelopes=[PeerMessage(peer=_next(context), content=content)],
-            awaits=[_previous(context)],
+            envelopes=[PeerMessage(peer=_next_in_ring(context), content=content)],
+            awaits=[_previous_in_ring(context)],
             remember=[_drop_points(incoming)],
         )
 
     def _send_tokens(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
-        if incoming.n_masks != len(_ring(context)) - 1 or not incoming.points.size:
+        if incoming.n_masks != len(_own_ring(context)) - 1 or not incoming.points.size:
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
-        points = self._mask_again(context, incoming)
+        points = self._mask_incoming(context, incoming)
         return Reply(
-            contribution=KeyTokens(tokens=hash_points(_bind(context, "token"), points)),
+            contribution=KeyTokens(
+                tokens=hash_points(_binding(context, "token"), points)
+            ),
             remember=[_drop_points(incoming)],
         )
 
-    def _mask_again(self, context: PartyContext, incoming: MaskedKeys) -> ByteArray:
+    def _mask_incoming(self, context: PartyContext, incoming: MaskedKeys) -> ByteArray:
         points = incoming.points
         if self.shuffles:
             stream = context.lasting_stream(f"shuffle {incoming.n_masks}")
@@ -439,28 +443,28 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         return _joint_mask(context).mask_again(flat).reshape(points.shape)
 
 
-def _ring(context: PartyContext) -> tuple[str, ...]:
+def _own_ring(context: PartyContext) -> tuple[str, ...]:
     return context.session.layout.row_group(context.slot.row)
 
 
-def _next(context: PartyContext) -> str:
-    return neighbour(_ring(context), context.slot.name, 1)
+def _next_in_ring(context: PartyContext) -> str:
+    return neighbour(_own_ring(context), context.slot.name, 1)
 
 
-def _previous(context: PartyContext) -> str:
-    return neighbour(_ring(context), context.slot.name, -1)
+def _previous_in_ring(context: PartyContext) -> str:
+    return neighbour(_own_ring(context), context.slot.name, -1)
 
 
 def _joint_mask(context: PartyContext) -> JointMask:
     return JointMask(context.lasting_stream("mask"), context.engine)
 
 
-def _bind(context: PartyContext, purpose: str) -> bytes:
+def _binding(context: PartyContext, purpose: str) -> bytes:
     session, row = context.session, context.slot.row
-    return bind(session.terms.session, session.agreement_digest, row, purpose)
+    return binding(session.terms.session, session.agreement_digest, row, purpose)
 
 
-def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
+def binding(session: str, agreement: str, row: int, purpose: str) -> bytes:
     """Return bytes that bind values or tokens to an agreement, row group and purpose."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
@@ -478,9 +482,9 @@ def hash_points(context: bytes, points: ByteArray) -> ByteArray:
     return tokens.reshape(*points.shape[:2], TOKEN_BYTES)
 
 
-def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
+def _selected_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
     """Return this party's rows that take part, in the row group's common order."""
-    if is_alone(context):
+    if is_alone_in_row_group(context):
         return np.arange(n_rows)
     order = context.recall(ListOrder).order
     if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):

@@ -31,13 +31,13 @@ from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.shared_stages.alignment.cell_values import (
     FORMS,
-    read_date,
-    without_stand_ins,
+    blank_out_stand_ins,
+    parse_date,
 )
 from clustering_protocols.shared_stages.alignment.identifiers import (
     Step,
     apply_steps,
-    parts_of,
+    split_id,
 )
 from clustering_protocols.terms.schema import normal
 
@@ -59,12 +59,12 @@ class KeyPart(NamedTuple):
         return " | ".join([", ".join(self.columns), *self.steps])
 
 
-def read_match_key(text: str) -> tuple[KeyPart, ...]:
+def parse_match_key(text: str) -> tuple[KeyPart, ...]:
     """Return the parts of a match key.
 
     Raises ValueError, which names the part that cannot be read.
     """
-    parts = tuple(_read_part(part) for part in text.split("+"))
+    parts = tuple(_parse_key_part(part) for part in text.split("+"))
     if len(parts) > _MOST_PARTS:
         raise ValueError(f"a match key has {_MOST_PARTS} parts at most")
     if len(set(parts)) < len(parts):
@@ -72,7 +72,7 @@ def read_match_key(text: str) -> tuple[KeyPart, ...]:
     return parts
 
 
-def _read_part(text: str) -> KeyPart:
+def _parse_key_part(text: str) -> KeyPart:
     names, *steps = (piece.strip() for piece in text.split("|"))
     columns = tuple(normal(name) for name in names.split(","))
     if not all(columns):
@@ -85,14 +85,14 @@ def _read_part(text: str) -> KeyPart:
 MatchKey = Annotated[
     str,
     StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=_MOST_CHARACTERS),
-    AfterValidator(lambda text: " + ".join(map(str, read_match_key(text)))),
+    AfterValidator(lambda text: " + ".join(map(str, parse_match_key(text)))),
 ]
 """The text of a match key, in its standard spelling."""
 
 
-def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
+def key_columns(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the distinct columns of keys, in their order."""
-    columns = (c for key in keys for part in read_match_key(key) for c in part.columns)
+    columns = (c for key in keys for part in parse_match_key(key) for c in part.columns)
     return tuple(dict.fromkeys(columns))
 
 
@@ -100,7 +100,7 @@ _NAME: Final = re.compile(r"[^\W\d_]+")  # a run of letters
 _NON_LETTERS: Final = re.compile(r"[^a-z]+")
 
 
-def step_function(step: str) -> Callable[[str], str]:
+def build_step_function(step: str) -> Callable[[str], str]:
     """Return a step as a function of a text that has been normalised as the terms say.
 
     Raises GuardRefused if its library is missing.
@@ -108,7 +108,7 @@ def step_function(step: str) -> Callable[[str], str]:
     kind, _, argument = step.partition(":")
     if kind in FORMS:
         form = FORMS[kind]
-        return lambda text: "" if (day := read_date(text)) is None else form(day)
+        return lambda text: "" if (day := parse_date(text)) is None else form(day)
     if kind == "first":
         return lambda text, n=int(argument): text[:n]  # type: ignore[misc]  # bound now
     if kind == "sorted-names":
@@ -176,12 +176,12 @@ class KeyValues:
         """Return the share of the filled rows whose value no other row has."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
-    def show(self, row: int) -> str:
+    def readable_value(self, row: int) -> str:
         """Return a row's value in readable form; empty if it has none."""
         return (self.values[row] or "").replace(_SEPARATOR, " + ")
 
 
-def key_values(
+def compute_key_values(
     names: Sequence[str], keys: Sequence[str], normalisation: Sequence[Step]
 ) -> list[KeyValues]:
     """Return the values of match keys in a party's rows.
@@ -191,8 +191,8 @@ def key_values(
     Raises InvalidData if an id has another number of parts than the keys have columns.
     Raises GuardRefused if the library of a step is missing.
     """
-    cells = _read_cells(names, columns_of(keys), normalisation)
-    values = {column: without_stand_ins(texts) for column, texts in cells.items()}
+    cells = _normalise_cells(names, key_columns(keys), normalisation)
+    values = {column: blank_out_stand_ins(texts) for column, texts in cells.items()}
     stand_ins = {
         column: {
             row for row, text in enumerate(cells[column]) if text and not texts[row]
@@ -202,20 +202,20 @@ def key_values(
     texts_by_part: dict[KeyPart, list[str]] = {}
     keys_with_values = []
     for key in keys:
-        parts = read_match_key(key)
+        parts = parse_match_key(key)
         for part in parts:
             if part not in texts_by_part:
-                texts_by_part[part] = _part_texts(part, values)
+                texts_by_part[part] = _compute_part_texts(part, values)
         rows = zip(*(texts_by_part[part] for part in parts), strict=True)
         texts = [_SEPARATOR.join(row) if all(row) else None for row in rows]
         counts = Counter(text for text in texts if text is not None)
         unique = [text if text and counts[text] == 1 else None for text in texts]
-        n_stand_ins = len(set().union(*(stand_ins[c] for c in columns_of([key]))))
+        n_stand_ins = len(set().union(*(stand_ins[c] for c in key_columns([key]))))
         keys_with_values.append(KeyValues(key, unique, counts.total(), n_stand_ins))
     return keys_with_values
 
 
-def check_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
+def check_key_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
     """Refuse a key whose values too many rows share.
 
     Raises InvalidData, with the share of each such key.
@@ -230,10 +230,10 @@ def check_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
         )
 
 
-def _read_cells(
+def _normalise_cells(
     names: Sequence[str], columns: Sequence[str], steps: Sequence[Step]
 ) -> dict[str, list[str]]:
-    rows = [parts_of(name) for name in names]
+    rows = [split_id(name) for name in names]
     if any(len(row) != len(columns) for row in rows):
         raise InvalidData(
             f"Match keys take the columns {', '.join(columns)} of each row, in this "
@@ -246,13 +246,13 @@ def _read_cells(
     }
 
 
-def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
+def _compute_part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
     """Return the texts of a part; empty if a cell is empty, or the steps leave nothing."""
     texts = cells[part.columns[0]]
     if len(part.columns) > 1:
         rows = zip(*(cells[name] for name in part.columns), strict=True)
         texts = [" ".join(row) if all(row) else "" for row in rows]
-    steps = [step_function(step) for step in part.steps]
+    steps = [build_step_function(step) for step in part.steps]
     return _map_distinct(texts, lambda text: reduce(lambda t, f: f(t), steps, text))
 
 

@@ -31,14 +31,14 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     Duplicates,
     IdentifiedRows,
     Step,
-    identify,
+    distinct_ids,
 )
 from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
     MatchKey,
-    check_uniqueness,
-    columns_of,
-    key_values,
+    check_key_uniqueness,
+    compute_key_values,
+    key_columns,
 )
 
 _NO_IDS: Final = (
@@ -132,7 +132,7 @@ class Alignment(Params):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _omit_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Omit fields that earlier terms do not have, if they have their defaults."""
         values: dict[str, Any] = write(self)
         newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
@@ -144,14 +144,14 @@ class Alignment(Params):
     @property
     def match_columns(self) -> tuple[str, ...]:
         """Return the columns of the match keys, which then make up a row's id."""
-        return columns_of(self.match_keys)
+        return key_columns(self.match_keys)
 
     @property
     def n_keys(self) -> int:
         """Return the number of keys by which rows are linked; an exact id counts as one."""
         return max(1, len(self.match_keys))
 
-    def match(self, data: DataSource) -> list[KeyValues]:
+    def match_key_values(self, data: DataSource) -> list[KeyValues]:
         """Return the values of the match keys of a party's rows.
 
         Without match keys the id is the only key.
@@ -160,7 +160,7 @@ class Alignment(Params):
             unique values.
         """
         if not self.match_keys:
-            own = self.identify(data)
+            own = self.identify_rows(data)
             values: list[str | None] = [None] * data.n_rows
             for name, row in zip(own.ids, own.rows, strict=True):
                 values[row] = name
@@ -170,11 +170,11 @@ class Alignment(Params):
                 "Rows are linked by match keys: use a table with the columns "
                 f"{', '.join(self.match_columns)}."
             )
-        keys = key_values(data.ids, self.match_keys, self.normalisation)
-        check_uniqueness(keys, self.key_uniqueness)
+        keys = compute_key_values(data.ids, self.match_keys, self.normalisation)
+        check_key_uniqueness(keys, self.key_uniqueness)
         return keys
 
-    def identify(self, data: DataSource) -> IdentifiedRows:
+    def identify_rows(self, data: DataSource) -> IdentifiedRows:
         """Return the distinct ids of a party's rows.
 
         With ``ecdh`` a row whose id means a missing value takes no part.
@@ -184,7 +184,7 @@ class Alignment(Params):
         if data.ids is None:
             raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
         left_out = set(rows_without_id(data.ids)) if self.method == "ecdh" else set()
-        return identify(data.ids, self.normalisation, self.duplicates, left_out)
+        return distinct_ids(data.ids, self.normalisation, self.duplicates, left_out)
 
 
 class AlignedParams(Params):
@@ -235,13 +235,13 @@ class AlignedParams(Params):
             return None
         elif alignment.method == "ecdh":  # rows are matched within the session
             if alignment.match_keys:
-                alignment.match(data)
+                alignment.match_key_values(data)
             else:
-                alignment.identify(data)
+                alignment.identify_rows(data)
             ristretto.load_sodium()
             return None
         else:
-            own = alignment.identify(data)
+            own = alignment.identify_rows(data)
             rows = own.rows if alignment.method == "position" else own.rows_by_id
         return None if np.array_equal(rows, np.arange(data.n_rows)) else rows
 

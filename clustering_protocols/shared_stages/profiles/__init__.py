@@ -35,7 +35,9 @@ OutcomeReader = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
 NAME: Final = "profiles"
 
 
-def stage(release: Release, read_outcome: OutcomeReader, results_to: Audience) -> Stage:
+def build_stage(
+    release: Release, read_outcome: OutcomeReader, results_to: Audience
+) -> Stage:
     """Return the stage; it needs the secrets of column groups.
 
     read_outcome: returns the outcome that the protocol computes from a result.

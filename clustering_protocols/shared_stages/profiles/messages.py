@@ -100,7 +100,7 @@ class ProfileTold(Record):
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
         """Return the profile as a table."""
-        return () if not len(self.text) else (one_profile(self.text).table,)
+        return () if not len(self.text) else (parse_profile(self.text).table,)
 
 
 class ReadProfiles(Record):
@@ -141,7 +141,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> ByteArray:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
+def parse_profiles(text: ByteArray) -> tuple[Profile, ...]:
     """Parse profiles from JSON bytes; raise :class:`Malformed` for other bytes."""
     try:
         return _PROFILES.validate_json(text.tobytes())
@@ -149,18 +149,18 @@ def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
         raise Malformed("These bytes are not profiles.") from None
 
 
-def one_profile(text: ByteArray) -> Profile:
+def parse_profile(text: ByteArray) -> Profile:
     """Parse the only profile in JSON bytes; raise Malformed unless there is one."""
-    profiles = read_profiles(text)
+    profiles = parse_profiles(text)
     if len(profiles) != 1:
         raise Malformed("There must be exactly one profile.")
     return profiles[0]
 
 
-def profiles_in(memory: Memory) -> tuple[Profile, ...]:
+def profiles_in_memory(memory: Memory) -> tuple[Profile, ...]:
     """Return the profiles in memory: of own fields, then of other column groups."""
     own, published = memory.get(ProfileMemory), memory.get(ReadProfiles)
-    exact = () if own is None else read_profiles(own.exact)
-    rounded = () if published is None else read_profiles(published.text)
+    exact = () if own is None else parse_profiles(own.exact)
+    rounded = () if published is None else parse_profiles(published.text)
     columns = {profile.column for profile in exact if not profile.own}
     return (*exact, *(p for p in rounded if p.column not in columns))

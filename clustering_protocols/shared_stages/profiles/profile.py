@@ -23,9 +23,9 @@ from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
-    levels_of,
-    quantile,
-    share_of,
+    grid_quantile,
+    level_labels,
+    own_share,
 )
 from clustering_protocols.terms.schema import Field, Schema
 
@@ -50,23 +50,25 @@ class _FieldProfiles:
     def __iter__(self) -> Iterator[FieldProfile]:
         numbers = categories = 0
         for field in self.totals.fields.schema.fields:
-            if levels_of(field):
-                yield self._of_levels(field, categories)
+            if level_labels(field):
+                yield self._profile_categories(field, categories)
                 categories += 1
             else:
-                yield self._of_numbers(field, numbers)
+                yield self._profile_numbers(field, numbers)
                 numbers += 1
 
-    def _of_numbers(self, field: Field, column: int) -> FieldProfile:
+    def _profile_numbers(self, field: Field, column: int) -> FieldProfile:
         totals, lines = self.totals, range(self.n_lines)
         counts = totals.counts[: self.n_lines, column]
         is_shown = totals.has_enough_values[: self.n_lines, column]
         mean = totals.means[: self.n_lines, column]
         spread = totals.spreads[: self.n_lines, column]
         if self.rounded:
-            step = _step(counts[is_shown], mean[is_shown], np.square(spread[is_shown]))
+            step = _rounding_step(
+                counts[is_shown], mean[is_shown], np.square(spread[is_shown])
+            )
             mean, spread = np.rint(mean / step) * step, np.rint(spread / step) * step
-            counts = self._rounded_counts(counts)
+            counts = self._round_counts(counts)
         variance = np.square(spread[is_shown])
         return FieldProfile(
             **_describe_field(field),
@@ -75,46 +77,48 @@ class _FieldProfiles:
             mean=tuple(float(mean[i]) if is_shown[i] else None for i in lines),
             spread=tuple(float(spread[i]) if is_shown[i] else None for i in lines),
             quartiles=tuple(
-                self._quartiles(i, column) if is_shown[i] else None for i in lines
+                self._line_quartiles(i, column) if is_shown[i] else None for i in lines
             ),
-            difference=_difference(counts[is_shown], mean[is_shown], variance),
+            difference=_separation(counts[is_shown], mean[is_shown], variance),
         )
 
-    def _rounded_counts(self, counts: IntArray) -> IntArray:
+    def _round_counts(self, counts: IntArray) -> IntArray:
         rows = self.totals.line_rows[: self.n_lines]
         shares = np.rint(SHARES * counts / rows) / SHARES
         return np.rint(shares * rows).astype(np.int64)
 
-    def _quartiles(
+    def _line_quartiles(
         self, line: int, column: int
     ) -> tuple[float | None, float | None, float | None] | None:
         totals = self.totals
         if totals.histograms is None:
             return None
-        counts, middles = totals.histograms[line, column], totals.grid.middles(column)
+        counts, middles = totals.histograms[line, column], totals.grid.centres(column)
         if self.rounded:
             shares = np.rint(SHARES * np.cumsum(counts) / counts.sum())
             quartiles = [
                 float(middles[np.searchsorted(shares, SHARES * q)]) for q in _QUARTILES
             ]
         else:
-            quartiles = [quantile(counts, middles, q) for q in _QUARTILES]
+            quartiles = [grid_quantile(counts, middles, q) for q in _QUARTILES]
         first, second, third = (None if np.isnan(q) else q for q in quartiles)
         return first, second, third
 
-    def _of_levels(self, field: Field, column: int) -> FieldProfile:
-        ends, smallest = self.totals.fields.ends, self.totals.smallest
-        counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
-        names = list(levels_of(field))
+    def _profile_categories(self, field: Field, column: int) -> FieldProfile:
+        ends, smallest = self.totals.fields.level_ends, self.totals.smallest
+        counts = self.totals.level_counts[
+            : self.n_lines, ends[column] : ends[column + 1]
+        ]
+        names = list(level_labels(field))
         is_shown = counts.sum(axis=1) >= smallest
         if self.rounded:
-            counts, names, has_levels = _without_rare(counts, names, smallest)
+            counts, names, has_levels = _merge_rare_levels(counts, names, smallest)
             is_shown &= has_levels
         n_rows = counts.sum(axis=1)
         shares = counts / np.maximum(n_rows, 1)[:, None]
         if self.rounded:
             shares = np.rint(SHARES * shares) / SHARES
-            n_rows = self._rounded_counts(n_rows)
+            n_rows = self._round_counts(n_rows)
         variance = (shares * (1.0 - shares))[is_shown]
         lines = range(self.n_lines)
         return FieldProfile(
@@ -124,7 +128,7 @@ class _FieldProfiles:
             shares=tuple(
                 tuple(map(float, shares[i])) if is_shown[i] else None for i in lines
             ),
-            difference=_difference(n_rows[is_shown], shares[is_shown], variance),
+            difference=_separation(n_rows[is_shown], shares[is_shown], variance),
         )
 
 
@@ -147,12 +151,12 @@ def profile_of(
         n_rows=tuple(totals.line_rows[: len(lines)].tolist()),
         rounded=rounded,
         fields=tuple(sorted(fields, key=lambda field: -field.difference)),
-        survival=tuple(_survival(totals, rounded=rounded)) if len(lines) else (),
+        survival=tuple(_build_survival(totals, rounded=rounded)) if len(lines) else (),
         is_description=totals.describes,
     )
 
 
-def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
+def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
     fields, n_lines = totals.fields.schema.fields, len(totals.lines)
     for (index, _), counts in zip(totals.fields.times, totals.survival, strict=True):
         field, limit = fields[index], fields[index].bounds[1]
@@ -167,7 +171,7 @@ def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
         )
 
 
-def agree(first: Profile, second: Profile) -> bool:
+def are_equal(first: Profile, second: Profile) -> bool:
     """Return whether two profiles are equal, to six digits of every number.
 
     Profiles of the same sums from two machines differ by less.
@@ -194,7 +198,7 @@ def _describe_field(field: Field) -> dict[str, Any]:
     return {"name": field.name, "title": field.title, "unit": field.unit}
 
 
-def _without_rare(
+def _merge_rare_levels(
     counts: IntArray, names: list[str], smallest: int
 ) -> tuple[IntArray, list[str], MaskArray]:
     """Return counts in which the rare levels of each line are merged into a last level.
@@ -233,24 +237,24 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
     return rare
 
 
-def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+def _rounding_step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """Return the step to which means and spreads of a numeric field are rounded.
 
     It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
     field's spread, or of its absolute value if it is constant.
     """
-    between, within = _variances(counts, means, variances)
+    between, within = _between_and_within_variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
     return round_down((spread or 1.0) / SHARES)  # the same at all members
 
 
-def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """Return a field's spread between lines divided by its spread within them.
 
     counts: int64 (l,).
     means, variances: float64 (l,) or (l, levels).
     """
-    between, within = _variances(counts, means, variances)
+    between, within = _between_and_within_variances(counts, means, variances)
     if between <= (_EQUAL_MEANS * np.abs(means).max(initial=0.0)) ** 2:
         return 0.0
     if within <= 0:
@@ -258,7 +262,7 @@ def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> f
     return float(min((between / within) ** 0.5, _MOST_DIFFERENT))
 
 
-def _variances(
+def _between_and_within_variances(
     counts: IntArray, means: FloatArray, variances: FloatArray
 ) -> tuple[float, float]:
     """Return the variance between lines, and the mean variance within them."""
@@ -288,5 +292,5 @@ def own_profile(
         smallest=smallest,
     )
     for _ in range(N_SUMS):
-        totals = totals.with_sum(share_of(totals, data, labels))
+        totals = totals.with_sum(own_share(totals, data, labels))
     return profile_of(totals, column, own=True, rounded=False)

@@ -29,13 +29,13 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import OutcomeReader, messages
-from clustering_protocols.shared_stages.profiles.profile import agree, profile_of
+from clustering_protocols.shared_stages.profiles.profile import are_equal, profile_of
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
-    n_numbers,
-    share_of,
+    own_share,
+    sum_size,
 )
 from clustering_protocols.shared_stages.sums import (
     Sum,
@@ -43,7 +43,7 @@ from clustering_protocols.shared_stages.sums import (
     Sums,
     add_shares,
     column_group_members,
-    n_rows,
+    n_group_rows,
 )
 from clustering_protocols.terms.sections import Release
 
@@ -91,7 +91,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             }
             return Ask(state=next_state, tasks=tasks)
         if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
-            return _publish(session, state, contributions)
+            return _ask_to_read_profiles(session, state, contributions)
         return Finish()
 
     def _ask_sum(
@@ -106,12 +106,12 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
                 sum=state.sum, n_clusters=state.n_clusters, total=total
             )
             tasks |= dict.fromkeys(group, task)
-        program = _program(self.release, state.n_clusters)
+        program = _build_program(self.release, state.n_clusters)
         dims = {s: {"words": program.n_words(session, s, state.sum)} for s in tasks}
         return Ask(state=state, tasks=tasks, dims=dims)
 
 
-def _publish(
+def _ask_to_read_profiles(
     session: SessionContext,
     state: messages.AddingProfile,
     contributions: Mapping[str, Record],
@@ -122,7 +122,7 @@ def _publish(
     for column, group in enumerate(session.layout.audiences("column")):
         if not session.layout.adds_up(column):
             continue
-        profile = messages.one_profile(answers[group[0]].text)
+        profile = messages.parse_profile(answers[group[0]].text)
         if profile.column != column or profile.own or not profile.rounded:
             raise ProtocolFailed(f"{group[0]!r} sent another profile than requested.")
         profiles.append(profile)
@@ -160,7 +160,7 @@ class ProfilesParty(PartyRole[Params, Task]):
             return _add_share(self.release, context, task, data)
         if isinstance(task, messages.TellProfile):
             return _make_profile(self.release, context, task, data)
-        return _check_published(context, task)
+        return _check_profiles(context, task)
 
 
 def _store_labels(task: messages.TakeLabels, outcome: Outcome) -> Reply:
@@ -193,8 +193,8 @@ def _add_share(
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= task.n_clusters:
         raise ProtocolFailed("The analyst reports fewer clusters than there are.")
-    program = _program(release, task.n_clusters)
-    turn = program.play(context, data, task.sum, task, task.total)
+    program = _build_program(release, task.n_clusters)
+    turn = program.run_to_sum(context, data, task.sum, task, task.total)
     return Reply(
         contribution=messages.ProfileShare(words=turn.words),
         remember=[*turn.remember, clusters],
@@ -208,8 +208,8 @@ def _make_profile(
     data: DataSource,
 ) -> Reply:
     clusters = context.recall(messages.ProfiledClusters)
-    program = _program(release, clusters.n_clusters)
-    turn = program.play(context, data, N_SUMS + 1, task, task.total)
+    program = _build_program(release, clusters.n_clusters)
+    turn = program.run_to_sum(context, data, N_SUMS + 1, task, task.total)
     totals = turn.outcome
     alone, column = _is_alone(context), context.slot.column
     exact, rounded = (
@@ -227,28 +227,28 @@ def _make_profile(
     )
 
 
-def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Reply:
+def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply:
     """Refuse unrequested profiles, and a profile of own fields unlike its totals."""
-    published = messages.read_profiles(task.text)
+    published = messages.parse_profiles(task.text)
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [profile.column for profile in published] != columns:
         raise ProtocolFailed("The analyst reports profiles that were not requested.")
     if not _is_alone(context):
-        own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
-        if not agree(own, published[columns.index(own.column)]):
+        own = messages.parse_profile(context.recall(messages.ProfileMemory).rounded)
+        if not are_equal(own, published[columns.index(own.column)]):
             raise ProtocolFailed("The profile differs from the parties' totals.")
     return Reply(contribution=messages.ProfilesRead(), remember=[task])
 
 
-def _add_up(
+def _sum_profile_totals(
     release: Release, n_clusters: int, context: PartyContext, data: DataSource
 ) -> Sums[ProfileTotals]:
     """Add up the sums of a profile over the column group; see :mod:`.totals`."""
     totals = ProfileTotals(
-        fields=_fields_of(context.session, context.slot.name),
+        fields=_profile_fields(context.session, context.slot.name),
         n_clusters=n_clusters,
-        n_rows=n_rows(context),
+        n_rows=n_group_rows(context),
         n_members=len(column_group_members(context)),
         smallest=release.min_cluster_rows,
         describes=context.session.params.describes,
@@ -257,30 +257,30 @@ def _add_up(
     for number in range(1, N_SUMS + 1):
         total = yield from Sum(
             f"profile-{number}",
-            local=partial(share_of, totals, data, labels),
-            fits=totals.fits,
+            local=partial(own_share, totals, data, labels),
+            fits=totals.fits_next_sum,
             decode=lambda words: words.view(np.int64),
         )
         totals = totals.with_sum(total)
     return totals
 
 
-def _sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
-    fields = _fields_of(session, slot)
-    return [n_numbers(fields, n_clusters, number) for number in range(1, N_SUMS + 1)]
+def _sum_sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
+    fields = _profile_fields(session, slot)
+    return [sum_size(fields, n_clusters, number) for number in range(1, N_SUMS + 1)]
 
 
-def _fields_of(session: SessionContext, slot: str) -> ProfileFields:
+def _profile_fields(session: SessionContext, slot: str) -> ProfileFields:
     dictionary = session.terms.dictionary or ()  # terms with a release have one
     return ProfileFields(dictionary[session.layout.slot(slot).column])
 
 
-def _program(release: Release, n_clusters: int) -> SumProgram[ProfileTotals]:
+def _build_program(release: Release, n_clusters: int) -> SumProgram[ProfileTotals]:
     return SumProgram(
         "profiles",
         N_SUMS,
-        partial(_add_up, release, n_clusters),
-        partial(_sizes, n_clusters),
+        partial(_sum_profile_totals, release, n_clusters),
+        partial(_sum_sizes, n_clusters),
         alone_below=MINIMUM_MEMBERS,
     )
 

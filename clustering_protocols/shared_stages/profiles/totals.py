@@ -35,8 +35,8 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
-    bound_of,
     check_bound,
+    powers_of_two,
     varies,
 )
 from clustering_protocols.terms.schema import Field, Schema
@@ -49,16 +49,16 @@ class ProfileFields:
     schema: Schema
 
     @cached_property
-    def numbers(self) -> IntArray:
+    def numeric(self) -> IntArray:
         """Return the indices of numbers and dates (m,)."""
         fields = enumerate(self.schema.fields)
-        return np.array([i for i, field in fields if not levels_of(field)], np.int64)
+        return np.array([i for i, field in fields if not level_labels(field)], np.int64)
 
     @cached_property
-    def categories(self) -> IntArray:
+    def categorical(self) -> IntArray:
         """Return the indices of fields with levels, booleans included."""
         fields = enumerate(self.schema.fields)
-        return np.array([i for i, field in fields if levels_of(field)], np.int64)
+        return np.array([i for i, field in fields if level_labels(field)], np.int64)
 
     @cached_property
     def times(self) -> tuple[tuple[int, int], ...]:
@@ -71,31 +71,31 @@ class ProfileFields:
         )
 
     @cached_property
-    def ends(self) -> IntArray:
+    def level_ends(self) -> IntArray:
         """Return the bounds of each category's levels, which lie side by side."""
-        sizes = [len(levels_of(self.schema.fields[i])) for i in self.categories]
+        sizes = [len(level_labels(self.schema.fields[i])) for i in self.categorical]
         return np.cumsum([0, *sizes])
 
     @property
     def n_levels(self) -> int:
         """Return the number of levels of all categories."""
-        return int(self.ends[-1])
+        return int(self.level_ends[-1])
 
     @cached_property
     def whole(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which of the numbers (m,) are integers or days."""
-        kinds = [self.schema.fields[i].type for i in self.numbers]
+        kinds = [self.schema.fields[i].type for i in self.numeric]
         return np.array([kind != "number" for kind in kinds], dtype=np.bool_)
 
     @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return the dictionary's bounds of the numbers (m,); infinite without any."""
-        bounds = [self.schema.fields[i].bounds for i in self.numbers]
+        bounds = [self.schema.fields[i].bounds for i in self.numeric]
         low, high = np.array(bounds, dtype=np.float64).reshape(-1, 2).T
         return low, high
 
 
-def levels_of(field: Field) -> tuple[str, ...]:
+def level_labels(field: Field) -> tuple[str, ...]:
     """Return the labels of a field's levels; empty for a number."""
     return NO_YES if field.type == "boolean" else field.labels
 
@@ -165,7 +165,7 @@ class Grid:
         steps = np.maximum(np.ceil((high - low + 1.0) / PARTS), 1.0)
         return cls(low=low, width=np.where(whole, steps, width), whole=whole)
 
-    def part(self, values: FloatArray) -> IntArray:
+    def parts_of(self, values: FloatArray) -> IntArray:
         """Return the number of the part of each value (n, m), from 0 to SIZE - 1.
 
         NaN is in the first part.
@@ -179,7 +179,7 @@ class Grid:
         parts: IntArray = np.nan_to_num(part).astype(np.int64)
         return parts
 
-    def middles(self, field: int) -> FloatArray:
+    def centres(self, field: int) -> FloatArray:
         """Return the value (SIZE,) for which each part stands; NaN beyond the ends."""
         width = self.width[field]
         half = (width - 1.0) / 2.0 if self.whole[field] else width / 2.0
@@ -197,7 +197,7 @@ def _round_digits(values: FloatArray) -> FloatArray:
     return np.rint(values * scale) / scale
 
 
-def quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
+def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
     """Return the q-quantile of values cut to a grid, as NumPy's default computes it.
 
     counts: int64 (SIZE,); how many values each part has; at least one in all.
@@ -247,7 +247,7 @@ class ProfileLines:
     def __len__(self) -> int:
         return len(self.clusters) + bool(self.others)
 
-    def line_of(self, n_clusters: int) -> IntArray:
+    def line_by_cluster(self, n_clusters: int) -> IntArray:
         """Return the line of each cluster (k,); -1 for a cluster without one."""
         lines = np.full(n_clusters, -1, dtype=np.int64)
         lines[list(self.clusters)] = np.arange(len(self.clusters))
@@ -261,9 +261,9 @@ POWERS: Final = PowerCounts()
 _MOST_PARTS: Final = 1 << 23
 
 
-def n_numbers(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
+def sum_size(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
     """Return the number of elements of a sum."""
-    m, cells = len(fields.numbers), n_clusters * len(fields.numbers)
+    m, cells = len(fields.numeric), n_clusters * len(fields.numeric)
     return {
         SIZES: n_clusters,
         COUNTS: cells + n_clusters * fields.n_levels + m * POWERS.n_words,
@@ -277,7 +277,7 @@ def n_numbers(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
 
 def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
     """Return whether profiles have quartiles, which very many fields rule out."""
-    return n_clusters * len(fields.numbers) * SIZE <= _MOST_PARTS
+    return n_clusters * len(fields.numeric) * SIZE <= _MOST_PARTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,40 +303,40 @@ class ProfileTotals:
         return replace(self, sums=(*self.sums, total))
 
     @cached_property
-    def sizes(self) -> IntArray:
+    def cluster_sizes(self) -> IntArray:
         """Return the rows of each cluster (k,)."""
         return self.sums[SIZES - 1]
 
     @cached_property
     def lines(self) -> ProfileLines:
         """Return the lines of the profile."""
-        return ProfileLines.from_sizes(self.sizes, self.smallest)
+        return ProfileLines.from_sizes(self.cluster_sizes, self.smallest)
 
     @cached_property
     def line_rows(self) -> IntArray:
         """Return the rows of each line (k,), 0 beyond the last line."""
-        line = self.lines.line_of(self.n_clusters)
+        line = self.lines.line_by_cluster(self.n_clusters)
         n_rows = np.zeros(self.n_clusters, dtype=np.int64)
-        np.add.at(n_rows, line[line >= 0], self.sizes[line >= 0])
+        np.add.at(n_rows, line[line >= 0], self.cluster_sizes[line >= 0])
         return n_rows
 
     @cached_property
     def counts(self) -> IntArray:
         """Return how many values each line has in each numeric field (k, m)."""
-        cells = self.n_clusters * len(self.fields.numbers)
+        cells = self.n_clusters * len(self.fields.numeric)
         return self.sums[COUNTS - 1][:cells].reshape(self.n_clusters, -1)
 
     @cached_property
-    def levels(self) -> IntArray:
+    def level_counts(self) -> IntArray:
         """Return the rows of each line that have each level (k, n_levels)."""
-        begin = self.n_clusters * len(self.fields.numbers)
+        begin = self.n_clusters * len(self.fields.numeric)
         end = begin + self.n_clusters * self.fields.n_levels
         return self.sums[COUNTS - 1][begin:end].reshape(self.n_clusters, -1)
 
     @cached_property
     def power_counts(self) -> IntArray:
         """Return how many members' values each power of two bounds, as in POWERS."""
-        begin = self.n_clusters * (len(self.fields.numbers) + self.fields.n_levels)
+        begin = self.n_clusters * (len(self.fields.numeric) + self.fields.n_levels)
         return self.sums[COUNTS - 1][begin:]
 
     @cached_property
@@ -347,7 +347,7 @@ class ProfileTotals:
     @cached_property
     def value_bound(self) -> FloatArray:
         """Return the power of two that bounds the values of each number (m,)."""
-        return bound_of(POWERS.largest(self.power_counts))
+        return powers_of_two(POWERS.largest(self.power_counts))
 
     @cached_property
     def value_units(self) -> FixedPoint:
@@ -363,7 +363,7 @@ class ProfileTotals:
     @cached_property
     def deviation_bound(self) -> FloatArray:
         """Return the power of two that bounds deviations of each number (m,)."""
-        return bound_of(POWERS.largest(self.sums[DEVIATIONS - 1]))
+        return powers_of_two(POWERS.largest(self.sums[DEVIATIONS - 1]))
 
     @cached_property
     def square_units(self) -> FixedPoint:
@@ -400,7 +400,7 @@ class ProfileTotals:
         """Return how many values each part has (k, m, SIZE); None without histograms."""
         if not has_histograms(self.fields, self.n_clusters):
             return None
-        cells = self.n_clusters * len(self.fields.numbers)
+        cells = self.n_clusters * len(self.fields.numeric)
         return self.sums[HISTOGRAMS - 1][: cells * SIZE].reshape(
             self.n_clusters, -1, SIZE
         )
@@ -412,19 +412,19 @@ class ProfileTotals:
         counts = self.sums[HISTOGRAMS - 1]
         return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
-    def fits(self, words: WordArray) -> bool:
+    def fits_next_sum(self, words: WordArray) -> bool:
         """Return whether members could have sent the next sum, given earlier sums."""
         total = words.view(np.int64)
         totals, sum_number = self.with_sum(total), len(self.sums) + 1
         if sum_number == SIZES:
             return _are_counts(total, np.array(self.n_rows))
         if sum_number == COUNTS:
-            rows, counts, levels = totals.line_rows, totals.counts, totals.levels
+            rows, counts, levels = totals.line_rows, totals.counts, totals.level_counts
             return (
                 bool(((counts >= 0) & (counts <= rows[:, None])).all())
                 and all(
                     _are_counts(levels[:, begin:end], rows)
-                    for begin, end in pairwise(totals.fields.ends.tolist())
+                    for begin, end in pairwise(totals.fields.level_ends.tolist())
                 )
                 and POWERS.fits(totals.power_counts, totals.n_members)
             )
@@ -454,7 +454,7 @@ def _are_counts(numbers: IntArray, limits: IntArray) -> bool:
     return small and bool((numbers.sum(axis=-1) <= limits).all())
 
 
-def share_of(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+def own_share(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
     """Return the numbers that a party adds to the next sum.
 
     data: rows (n, fields) as the dictionary describes them, NaN for a missing value.
@@ -469,65 +469,65 @@ def share_of(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntAr
     return _SHARES[sum_number](totals, data, labels)
 
 
-def _line_values(
+def _iter_line_values(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray, NDArray[np.bool_]]]:
     """Yield line (n,), numbers (n, m), and which of them to count (n, m)."""
-    for line, rows in _line_rows(totals, data, labels):
-        values = rows[:, totals.fields.numbers]
+    for line, rows in _iter_line_rows(totals, data, labels):
+        values = rows[:, totals.fields.numeric]
         counts = totals.has_enough_values[line] & ~np.isnan(values)
         yield line, np.where(counts, values, 0.0), counts
 
 
-def _line_rows(
+def _iter_line_rows(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield the rows that are in a line, with its number."""
-    line_of, begin = np.append(totals.lines.line_of(totals.n_clusters), -1), 0
+    line_of, begin = np.append(totals.lines.line_by_cluster(totals.n_clusters), -1), 0
     for rows in data.batches():
         line = line_of[labels[begin : begin + len(rows)]]
         begin += len(rows)
         yield line[line >= 0], rows[line >= 0]
 
 
-def _counts_and_powers(
+def _count_values_and_powers(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> IntArray:
     fields, k = totals.fields, totals.n_clusters
-    counts = np.zeros((k, len(fields.numbers)), dtype=np.int64)
+    counts = np.zeros((k, len(fields.numeric)), dtype=np.int64)
     levels = np.zeros((k, fields.n_levels), dtype=np.int64)
-    largest = np.zeros(len(fields.numbers))
-    for line, rows in _line_rows(totals, data, labels):
-        values = rows[:, fields.numbers]
+    largest = np.zeros(len(fields.numeric))
+    for line, rows in _iter_line_rows(totals, data, labels):
+        values = rows[:, fields.numeric]
         _add_by_line(counts, line, ~np.isnan(values))
         _update_largest(largest, np.abs(np.nan_to_num(values)))
-        for index, begin in zip(fields.categories, fields.ends, strict=False):
+        for index, begin in zip(fields.categorical, fields.level_ends, strict=False):
             has_level = ~np.isnan(rows[:, index])
             level = begin + rows[has_level, index].astype(np.int64)
             np.add.at(levels, (line[has_level], level), 1)
-    powers = _powers(largest, totals)
+    powers = _count_powers(largest, totals)
     return np.concatenate([counts.ravel(), levels.ravel(), powers])
 
 
-def _values(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    total = np.zeros((totals.n_clusters, len(totals.fields.numbers)))
-    for line, values, _ in _line_values(totals, data, labels):
+def _sum_values(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+    total = np.zeros((totals.n_clusters, len(totals.fields.numeric)))
+    for line, values, _ in _iter_line_values(totals, data, labels):
         check_bound(values, totals.value_bound)
         _add_by_line(total, line, values)
     return totals.value_units.encode(total).view(np.int64).ravel()
 
 
 def _deviations(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    largest = np.zeros(len(totals.fields.numbers))
-    for line, values, counts in _line_values(totals, data, labels):
+    largest = np.zeros(len(totals.fields.numeric))
+    for line, values, counts in _iter_line_values(totals, data, labels):
         deviations = np.where(counts, values - totals.means[line], 0.0)
         _update_largest(largest, np.abs(deviations))
-    return _powers(largest, totals)
+    return _count_powers(largest, totals)
 
 
-def _squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    total = np.zeros((totals.n_clusters, len(totals.fields.numbers)))
-    for line, values, counts in _line_values(totals, data, labels):
+def _sum_squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+    total = np.zeros((totals.n_clusters, len(totals.fields.numeric)))
+    for line, values, counts in _iter_line_values(totals, data, labels):
         deviations = np.where(counts, values - totals.means[line], 0.0)
         check_bound(deviations, totals.deviation_bound)
         _add_by_line(total, line, np.square(deviations))
@@ -535,10 +535,10 @@ def _squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntAr
 
 
 def _histograms(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    fields, k, m = totals.fields, totals.n_clusters, len(totals.fields.numbers)
+    fields, k, m = totals.fields, totals.n_clusters, len(totals.fields.numeric)
     survival = np.zeros((len(fields.times), k, 2, BINS), dtype=np.int64)
     if fields.times:
-        for line, rows in _line_rows(totals, data, labels):
+        for line, rows in _iter_line_rows(totals, data, labels):
             for number, (index, event) in enumerate(fields.times):
                 limit = fields.schema.fields[index].bounds[1]
                 survival[number] += count_rows(
@@ -547,8 +547,8 @@ def _histograms(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
     if not has_histograms(fields, k):
         return survival.ravel()
     histograms = np.zeros(k * m * SIZE, dtype=np.int64)
-    for line, values, counts in _line_values(totals, data, labels):
-        part = (line[:, None] * m + np.arange(m)) * SIZE + totals.grid.part(values)
+    for line, values, counts in _iter_line_values(totals, data, labels):
+        part = (line[:, None] * m + np.arange(m)) * SIZE + totals.grid.parts_of(values)
         histograms += np.bincount(part[counts], minlength=histograms.size)
     return np.concatenate([histograms, survival.ravel()])
 
@@ -556,10 +556,10 @@ def _histograms(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
 _SHARES: Final[
     Mapping[int, Callable[[ProfileTotals, DataSource, IntArray], IntArray]]
 ] = {
-    COUNTS: _counts_and_powers,
-    VALUES: _values,
+    COUNTS: _count_values_and_powers,
+    VALUES: _sum_values,
     DEVIATIONS: _deviations,
-    SQUARES: _squares,
+    SQUARES: _sum_squares,
     HISTOGRAMS: _histograms,
 }
 
@@ -579,7 +579,7 @@ def _update_largest(largest: FloatArray, magnitudes: FloatArray) -> None:
     np.maximum(largest, magnitudes.max(axis=0, initial=0.0), out=largest)
 
 
-def _powers(largest: FloatArray, totals: ProfileTotals) -> IntArray:
+def _count_powers(largest: FloatArray, totals: ProfileTotals) -> IntArray:
     """Return, for each number, a one at the power of two that bounds it."""
     schema = totals.fields.schema
-    return POWERS.count(largest, [schema.names[i] for i in totals.fields.numbers])
+    return POWERS.count(largest, [schema.names[i] for i in totals.fields.numeric])

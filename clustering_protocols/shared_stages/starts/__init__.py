@@ -33,7 +33,7 @@ FROM_PARTIES: Final = ("careful", "random_party")
 _role = roles_of(__name__)
 
 
-def check_given(params: Any) -> None:
+def check_initial_centroids(params: Any) -> None:
     """Refuse a given start without centroids, and centroids that do not fit."""
     centroids = params.initial_centroids
     if (params.start == "given") != (centroids is not None):
@@ -45,7 +45,7 @@ def check_given(params: Any) -> None:
         )
 
 
-def check_runs(runs: Sequence[Any]) -> None:
+def check_given_start_has_one_run(runs: Sequence[Any]) -> None:
     """Refuse several numbers of clusters from one given start."""
     if len(runs) > 1 and runs[-1].initial_centroids is not None:
         raise InvalidParameters(
@@ -65,7 +65,7 @@ def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
     )
 
 
-def stage(params: Any) -> Stage:
+def build_stage(params: Any) -> Stage:
     """Return the stage of a start that parties derive from their rows."""
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)

@@ -42,13 +42,13 @@ _MAX_ITER: Final = 300
 _MAX_FILL_ROUNDS: Final = 10
 
 
-def sample(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
+def sample_rows(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
     """Return at most 20,000 rows (s, m), scaled, without holding the others."""
     rows = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
-    return scale(take(data, rows))
+    return scale(take_rows(data, rows))
 
 
-def take(data: DataSource, rows: IntArray) -> FloatArray:
+def take_rows(data: DataSource, rows: IntArray) -> FloatArray:
     """Return some rows (s, m) by number, in one pass over the batches."""
     X = np.empty((len(rows), len(data.columns)))
     begin = 0
@@ -84,7 +84,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
     n_clusters = n_described if len(X) >= _ROWS_PER_CLUSTER * n_described else k
     n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
     n_init = int(np.clip(10**6 // (len(X) * n_clusters), *_N_INIT_LOCAL))
-    seeds = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
+    seeds = [draw_seed_rows(X, n_clusters, stream) for _ in range(n_init)]
     runs = [lloyd(rows, rows.take(numbers), _MAX_ITER) for numbers in seeds]
     best = min(runs, key=lambda run: run.inertia)
     labels = fill_clusters(X, best.V + rows.units.offset)
@@ -96,7 +96,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
     return Candidates(centroids=centroids, sizes=sizes)
 
 
-def draw_rows(
+def draw_seed_rows(
     X: FloatArray, k: int, stream: KeyedStream, weights: FloatArray | float = 1.0
 ) -> IntArray:
     """Return the numbers (k,) of rows with weights (n,) that greedy k-means++ draws.
@@ -132,7 +132,7 @@ def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     for _ in range(_MAX_FILL_ROUNDS):
         D = np.array([np.square(X - v).sum(axis=1) for v in V])
         nearest = D.argmin(axis=0)
-        filled = _fill(D, nearest)
+        filled = _move_rows_to_small_clusters(D, nearest)
         if np.array_equal(filled, nearest) or np.array_equal(filled, labels):
             return filled
         labels = filled
@@ -140,7 +140,7 @@ def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     return labels
 
 
-def _fill(D: FloatArray, labels: IntArray) -> IntArray:
+def _move_rows_to_small_clusters(D: FloatArray, labels: IntArray) -> IntArray:
     """Return labels after each cluster below five rows has taken the nearest spare rows."""
     labels = labels.copy()
     counts = np.bincount(labels, minlength=len(D))
@@ -177,7 +177,7 @@ def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
     return means
 
 
-def merge(
+def merge_centroids(
     centroids: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
 ) -> FloatArray:
     """Return the k-means centroids (k, m) of the parties' weighted centroids.
@@ -204,7 +204,7 @@ def _weighted_means(
     X: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
 ) -> tuple[float, FloatArray]:
     """Return inertia and centroids (k, m) of Lloyd's iteration on few weighted points."""
-    V = X[draw_rows(X, k, stream, weights)]
+    V = X[draw_seed_rows(X, k, stream, weights)]
     for _ in range(_MAX_ITER):
         D = squared_distances(X, V)
         labels = D.argmin(axis=1)

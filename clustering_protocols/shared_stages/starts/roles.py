@@ -71,7 +71,7 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
     def start(self, session: SessionContext[Any]) -> Ask | Finish:
         """Ask for candidates, or for the start at once."""
         careful = session.params.start == "careful"
-        return _ask(session, "propose" if careful else "settle")
+        return _ask_all(session, "propose" if careful else "settle")
 
     def step(
         self,
@@ -82,10 +82,10 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
         """Have the leader settle the start, then everybody confirm it."""
         if state.asked == "confirm":
             return Finish()
-        return _ask(session, "settle" if state.asked == "propose" else "confirm")
+        return _ask_all(session, "settle" if state.asked == "propose" else "confirm")
 
 
-def _ask(session: SessionContext[Any], step: _Step) -> Ask:
+def _ask_all(session: SessionContext[Any], step: _Step) -> Ask:
     return Ask.everybody(session, _TASKS[step], state=messages.StartState(asked=step))
 
 
@@ -101,7 +101,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         """Seal candidates to the leader, or the start to all."""
         leader, *members = context.session.slots
         if isinstance(task, messages.Propose):
-            return _propose(context, data)
+            return _propose_candidates(context, data)
         if isinstance(task, messages.KeepStart):
             return Reply(contribution=messages.StartKept())
         if context.slot.name != leader:
@@ -137,10 +137,10 @@ class StartParty(PartyRole[Params, _Task, _Content]):
                     "A party may send only centroids of its own clusters."
                 )
             proposals.append(proposal)
-        return [messages.ProposedByAll(**_join(proposals))]
+        return [messages.ProposedByAll(**_stack_candidates(proposals))]
 
 
-def _join(parts: Sequence[messages.Candidates]) -> dict[str, Any]:
+def _stack_candidates(parts: Sequence[messages.Candidates]) -> dict[str, Any]:
     return {
         "centroids": np.concatenate([part.centroids for part in parts]),
         "sizes": np.concatenate([part.sizes for part in parts]),
@@ -153,8 +153,8 @@ def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
         lanes = _merge_candidates(context)
     else:
         clusters.check_enough_rows(data, params.n_clusters)
-        rows = _sample(context, data)
-        streams = _streams(context, "start")
+        rows = _sample_rows(context, data)
+        streams = _streams_per_lane(context, "start")
         lanes = [clusters.random_means(rows, params.n_clusters, s) for s in streams]
     if params.n_init > 1:
         return messages.LaneStarts(centroids=np.array(lanes))
@@ -176,30 +176,34 @@ def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
     weights = by_party / sampled * rows[:, None, None]
     centroids = proposed.centroids.reshape(*shape, width)
     return [
-        clusters.merge(
+        clusters.merge_centroids(
             centroids[:, lane].reshape(-1, width),
             weights[:, lane].ravel(),
             params.n_clusters,
             stream,
         )
-        for lane, stream in enumerate(_streams(context, "merge"))
+        for lane, stream in enumerate(_streams_per_lane(context, "merge"))
     ]
 
 
-def _sample(context: PartyContext[Any], data: DataSource) -> FloatArray:
+def _sample_rows(context: PartyContext[Any], data: DataSource) -> FloatArray:
     check_ranges(context, data)
-    return clusters.sample(data, scaler_of(context), context.lasting_stream("sample"))
+    return clusters.sample_rows(
+        data, scaler_of(context), context.lasting_stream("sample")
+    )
 
 
-def _streams(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
+def _streams_per_lane(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
     lanes = range(context.session.params.n_init)
     return [context.lasting_stream(lane_purpose(purpose, lane)) for lane in lanes]
 
 
-def _propose(context: PartyContext[Any], data: DataSource) -> Reply:
-    k, rows = context.session.params.n_clusters, _sample(context, data)
-    streams = _streams(context, "candidates")
-    candidates = _join([clusters.local_centroids(rows, k, s) for s in streams])
+def _propose_candidates(context: PartyContext[Any], data: DataSource) -> Reply:
+    k, rows = context.session.params.n_clusters, _sample_rows(context, data)
+    streams = _streams_per_lane(context, "candidates")
+    candidates = _stack_candidates(
+        [clusters.local_centroids(rows, k, s) for s in streams]
+    )
     leader = context.session.slots[0]
     if context.slot.name == leader:
         own = messages.ProposedByAll(**candidates)
@@ -217,5 +221,5 @@ def _check_content(context: PartyContext[Any], record: _Content) -> _Content:
         if record.sizes.min(initial=0) < 0:
             raise EnvelopeRefused("A cluster has a negative number of rows.")
     record.require({"k": k, "m": width, "lanes": params.n_init})
-    magnitudes.check("A start", record.centroids)
+    magnitudes.check_magnitudes("A start", record.centroids)
     return record

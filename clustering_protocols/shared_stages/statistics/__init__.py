@@ -13,7 +13,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 
-def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
+def build_stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs, if any."""
     if not (moments or ranges):
         return ()
@@ -24,18 +24,18 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     )
 
     if ranges:
-        return (by_leader.stage(moments=moments, ranges=True),)
+        return (by_leader.build_stage(moments=moments, ranges=True),)
     small = any(size < MINIMUM_MEMBERS for size in map(len, layout.column_groups))
-    through_leader = by_leader.stage(
+    through_leader = by_leader.build_stage(
         moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
     )
     return (
-        *([masked.stage()] if masked.groups(layout) else []),
+        *([masked.build_stage()] if masked.large_groups(layout) else []),
         *([through_leader] if small else []),
     )
 
 
-def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
+def risk_codes(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
     """Return the risk codes if a leader sees measurements of another party."""
     sizes = list(map(len, layout.column_groups))
     if ranges and max(sizes) > 1:
@@ -44,7 +44,9 @@ def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
     return [session_risks.TWO_PARTIES] if moments and is_small else []
 
 
-def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
+def disclosures(
+    layout: Layout, *, moments: bool, ranges: bool
+) -> frozenset[Disclosure]:
     """Return the disclosures to pooling parties; empty if each party is alone."""
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)

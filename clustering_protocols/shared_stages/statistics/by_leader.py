@@ -117,7 +117,7 @@ class PooledMoments(Moments):
     meaning = "The same over all parties with your columns, for these parties."
 
 
-def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
+def measure_moments(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
     """Return the moments of a party's rows, in two passes over the batches.
 
     The second pass sums squared deviations from the mean: sums of squares would lose
@@ -147,7 +147,7 @@ def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
     )
 
 
-def pool(parts: Sequence[Moments]) -> PooledMoments:
+def merge_moments(parts: Sequence[Moments]) -> PooledMoments:
     """Return the moments of the union of rows.
 
     Means and sums of squared deviations are merged as in Chan, Golub & LeVeque,
@@ -230,12 +230,12 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
                 pooled = context.recall(PooledMoments)
                 envelopes = [PeerMessage(peer=slot, content=pooled) for slot in members]
             return Reply(contribution=PooledColumns(), envelopes=envelopes)
-        own = measure(data, moments=self.moments, ranges=self.ranges)
+        own = measure_moments(data, moments=self.moments, ranges=self.ranges)
         records: list[Record] = [OwnMoments.model_validate(dict(own)), RowsSummed()]
         if not leads:
             envelopes = [PeerMessage(peer=leader, content=own)]
         elif not members:
-            records.append(pool([own]))  # no envelope will arrive
+            records.append(merge_moments([own]))  # no envelope will arrive
         return Reply(
             contribution=MeasuredColumns(), envelopes=envelopes, remember=records
         )
@@ -252,7 +252,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
                 {"moments": width * self.moments, "ranges": width * self.ranges}
             )
             arrays = content.arrays.values()
-            magnitudes.check("A party's moments", *arrays)
+            magnitudes.check_magnitudes("A party's moments", *arrays)
         if context.slot.name != group[0]:
             pooled = content_of(group[0], envelopes, "Pooled moments")
             # a leader may send only this one of the stage's two kinds
@@ -262,17 +262,17 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
                 "The moments of a member of the column group are missing."
             )
         own = context.recall(OwnMoments)
-        return [pool([own, *(contents[slot] for slot in group[1:])])]
+        return [merge_moments([own, *(contents[slot] for slot in group[1:])])]
 
     def review(self, context: PartyContext, data: DataSource) -> str:
         """Return the question about columns whose unit seems to differ from others'."""
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
-        return units.question_for(context, data.columns, own, pooled)
+        return units.ask_about_units(context, data.columns, own, pooled)
 
 
-def stage(
+def build_stage(
     *, moments: bool, ranges: bool, largest_group: int = MAX_GROUP_SLOTS
 ) -> Stage:
     """Return the stage for what a protocol needs of each feature.

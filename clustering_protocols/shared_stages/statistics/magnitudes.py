@@ -16,20 +16,20 @@ from clustering_protocols.records.arrays import FloatArray
 LARGEST: Final = 1e100
 
 
-def check(subject: str, *arrays: FloatArray) -> None:
+def check_magnitudes(subject: str, *arrays: FloatArray) -> None:
     """Refuse numbers that cannot be squared and added up.
 
     Raises InvalidArray.
     """
-    _check_sizes(subject, map(_largest, arrays))
+    _check_sizes(subject, map(_largest_magnitude, arrays))
 
 
-def check_blocks(subject: str, rows: RowBlocks, engine: Engine) -> None:
+def check_block_magnitudes(subject: str, rows: RowBlocks, engine: Engine) -> None:
     """Refuse numbers as :func:`check` does, in rows that come in blocks.
 
     Raises InvalidArray.
     """
-    _check_sizes(subject, engine.map(_largest_of_block, rows.blocks()))
+    _check_sizes(subject, engine.map(_largest_magnitude_of_block, rows.blocks()))
 
 
 def _check_sizes(subject: str, sizes: Iterable[float]) -> None:
@@ -38,10 +38,10 @@ def _check_sizes(subject: str, sizes: Iterable[float]) -> None:
         raise InvalidArray(f"{subject} holds numbers larger than {LARGEST:g}.")
 
 
-def _largest_of_block(block: RowBlock) -> float:
-    return _largest(block.load())
+def _largest_magnitude_of_block(block: RowBlock) -> float:
+    return _largest_magnitude(block.load())
 
 
-def _largest(array: FloatArray) -> float:
+def _largest_magnitude(array: FloatArray) -> float:
     """Return the largest absolute value, without allocating an array of them."""
     return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))

@@ -36,13 +36,13 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics import units
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
-    measure,
+    measure_moments,
 )
 from clustering_protocols.shared_stages.statistics.powers import (
     MOST_POWER,
     PowerCounts,
-    bound_of,
-    count_units,
+    powers_of_two,
+    sum_in_units,
     varies,
 )
 from clustering_protocols.shared_stages.sums import (
@@ -52,7 +52,7 @@ from clustering_protocols.shared_stages.sums import (
     SumProgram,
     Sums,
     column_group_members,
-    n_rows,
+    n_group_rows,
 )
 from clustering_protocols.terms.terms import Layout
 
@@ -71,7 +71,10 @@ class PooledReach(Record):
 
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Pool mean and spread of each feature over all rows of the column group."""
-    n, width = n_rows(context), context.session.member(context.slot.name).n_columns
+    n, width = (
+        n_group_rows(context),
+        context.session.member(context.slot.name).n_columns,
+    )
 
     def are_powers(words: WordArray) -> bool:
         return POWERS.fits(words.view(np.int64), len(column_group_members(context)))
@@ -86,10 +89,10 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         decode=largest,
         remember=lambda: [RowsSummed()],
     )
-    values = FixedPoint.of(n * bound_of(powers))
+    values = FixedPoint.of(n * powers_of_two(powers))
     mean = yield from Sum(
         "phase-2",
-        local=lambda: _add_units(data, values, bound_of(powers)),
+        local=lambda: _sum_in_units(data, values, powers_of_two(powers)),
         fits=values.fits,
         decode=lambda words: values.decode(words) / n,
     )
@@ -99,10 +102,10 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         fits=are_powers,
         decode=largest,
     )
-    squares = FixedPoint.of(n * bound_of(2 * reach))
+    squares = FixedPoint.of(n * powers_of_two(2 * reach))
     deviations = yield from Sum(
         "phase-4",
-        local=lambda: _add_units(data, squares, bound_of(2 * reach), mean),
+        local=lambda: _sum_in_units(data, squares, powers_of_two(2 * reach), mean),
         fits=lambda words: (
             bool((words.view(np.int64) >= 0).all()) and squares.fits(words)
         ),
@@ -116,10 +119,10 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         minimum=np.empty(0),
         maximum=np.empty(0),
     )
-    own = measure(data, moments=True, ranges=False)
+    own = measure_moments(data, moments=True, ranges=False)
     return Findings(
         [pooled, PooledReach(powers=reach)],
-        doubts=units.question_for(context, data.columns, own, pooled),
+        doubts=units.ask_about_units(context, data.columns, own, pooled),
     )
 
 
@@ -131,7 +134,7 @@ def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
     return POWERS.count(largest, data.columns, highest)
 
 
-def _add_units(
+def _sum_in_units(
     data: DataSource,
     encoding: FixedPoint,
     bound: FloatArray,
@@ -141,23 +144,27 @@ def _add_units(
     total = np.zeros(len(data.columns), dtype=np.int64)
     for batch in data.batches():
         values = batch if mean is None else np.square(batch - mean)
-        total += count_units(values, encoding.unit, bound)
+        total += sum_in_units(values, encoding.unit, bound)
     return total
 
 
-def groups(layout: Layout) -> list[tuple[str, ...]]:
+def large_groups(layout: Layout) -> list[tuple[str, ...]]:
     """Return the column groups that are large enough for masked sums."""
     columns = filter(layout.adds_up, range(layout.n_column_groups))
     return list(map(layout.column_group, columns))
 
 
-def _sizes(session: SessionContext, slot: str) -> list[int]:
+def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
     width = session.member(slot).n_columns
     return [width * POWERS.n_words, width, width * POWERS.n_words, width]
 
 
-def stage() -> Stage:
+def build_stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return SumProgram(
-        NAME, 4, pool_moments, _sizes, groups=lambda session: groups(session.layout)
-    ).stage()
+        NAME,
+        4,
+        pool_moments,
+        _sum_sizes,
+        groups=lambda session: large_groups(session.layout),
+    ).build_stage()

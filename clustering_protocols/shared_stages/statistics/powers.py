@@ -86,7 +86,7 @@ class PowerCounts:
         return counts
 
 
-def bound_of(powers: IntArray) -> FloatArray:
+def powers_of_two(powers: IntArray) -> FloatArray:
     """Return 2^powers."""
     return np.ldexp(1.0, powers)
 
@@ -100,7 +100,7 @@ def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
         raise ProtocolFailed("The pooled bound is below values of this party.")
 
 
-def count_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
+def sum_in_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
     """Return the sum (m,) of values (n, m), each rounded to whole units.
 
     So the sum does not depend on how rows are split among parties and batches.

@@ -39,7 +39,7 @@ import numpy as np
 
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.imputation import gaps_of
+from clustering_protocols.shared_stages.imputation import find_filled_gaps
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.session_risks import OTHER_UNITS
@@ -105,7 +105,7 @@ class Suspect:
     conversion: Conversion | None
     name_fits: bool = False
 
-    def sentence(self, reference: str) -> str:
+    def describe(self, reference: str) -> str:
         """Return the comparison with rows of ``reference``, for the operator's screen."""
         means = (
             f"{self.name!r}: your mean is {self.own_mean:.4g}, that of {reference} "
@@ -158,7 +158,7 @@ class Distribution(NamedTuple):
         return Distribution(mean, np.sqrt(np.where(varies, squares, 0.0) / n))
 
 
-def others_of(own: Moments, pooled: Moments) -> Distribution:
+def foreign_rows(own: Moments, pooled: Moments) -> Distribution:
     """Return the distribution of all rows except a party's own.
 
     If a party's values are so large that rounding hides the spread of the others, the
@@ -182,7 +182,7 @@ def others_of(own: Moments, pooled: Moments) -> Distribution:
     return Distribution(mean, np.where(constant, 0.0, deviation))
 
 
-def columns_of(
+def measured_columns(
     names: Sequence[str],
     plan: ColumnPlan | None = None,
     dictionary: Schema | None = None,
@@ -205,7 +205,7 @@ def columns_of(
     return columns
 
 
-def suspects(
+def find_suspects(
     columns: Sequence[Measurement], own: Distribution, foreign: Distribution
 ) -> Iterator[Suspect]:
     """Yield the columns that seem to have another unit."""
@@ -216,7 +216,7 @@ def suspects(
         )
         if 0.0 in {own_column.deviation, other_column.deviation}:
             continue
-        if _distances(own_column, other_column)[1] < _MATCHING_NAME.distance:
+        if _distances_of_means(own_column, other_column)[1] < _MATCHING_NAME.distance:
             continue
         conversion = _find_conversion(column, own_column, other_column)
         name_fits = conversion is not None and conversion.matches(column.description)
@@ -228,7 +228,7 @@ def suspects(
             yield Suspect(column.name, *means, conversion, name_fits)
 
 
-def question_for(
+def ask_about_units(
     context: PartyContext, names: Sequence[str], own: Moments, pooled: Moments
 ) -> str:
     """Return the question to the operator before rows are used.
@@ -239,16 +239,16 @@ def question_for(
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
         return ""
     terms, slot = context.session.terms, context.slot.name
-    columns = columns_of(names, terms.plan(slot), terms.dictionary_of(slot))
-    own_rows, other_rows = Distribution.from_moments(own), others_of(own, pooled)
-    if gaps := gaps_of(context):
+    columns = measured_columns(names, terms.plan(slot), terms.dictionary_of(slot))
+    own_rows, other_rows = Distribution.from_moments(own), foreign_rows(own, pooled)
+    if gaps := find_filled_gaps(context):
         n_other = pooled.n_rows - own.n_rows
         own_rows = own_rows.without_fills(own.n_rows, gaps.n_own, gaps.fills)
         other_rows = other_rows.without_fills(n_other, gaps.n_foreign, gaps.fills)
-    return question(columns, own_rows, other_rows)
+    return build_unit_question(columns, own_rows, other_rows)
 
 
-def question(
+def build_unit_question(
     columns: Sequence[Measurement],
     own: Distribution,
     foreign: Distribution,
@@ -258,11 +258,11 @@ def question(
 
     reference: the name of the rows that the party's rows are compared with.
     """
-    columns_in_doubt = list(suspects(columns, own, foreign))
+    columns_in_doubt = list(find_suspects(columns, own, foreign))
     if not columns_in_doubt:
         return ""
     sentences = [
-        column.sentence(reference) for column in columns_in_doubt[:_MOST_NAMED]
+        column.describe(reference) for column in columns_in_doubt[:_MOST_NAMED]
     ]
     if len(columns_in_doubt) > _MOST_NAMED:
         n_more = len(columns_in_doubt) - _MOST_NAMED
@@ -280,7 +280,7 @@ class _Column(NamedTuple):
     deviation: float
 
 
-def _distances(own: _Column, foreign: _Column) -> tuple[float, float]:
+def _distances_of_means(own: _Column, foreign: _Column) -> tuple[float, float]:
     """Return the distance of the means, in the larger and in the smaller deviation."""
     distance = abs(own.mean - foreign.mean)
     with np.errstate(divide="ignore", over="ignore"):
@@ -303,7 +303,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
     """Return whether a column differs more than another mix of cases would explain."""
-    near, far = _distances(own, foreign)
+    near, far = _distances_of_means(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
     wide = own.deviation >= _WIDE * foreign.deviation
@@ -323,21 +323,21 @@ def _find_conversion(
 
     Conversions that the column's name suggests come first.
     """
-    _, distance = _distances(own, foreign)
+    _, distance = _distances_of_means(own, foreign)
     best: tuple[bool, float, Conversion] | None = None
     for conversion in CONVERSIONS:
         name_fits = conversion.matches(column.description)
         limits = _MATCHING_NAME if name_fits else _ANY_NAME
         if distance < limits.distance or (conversion.offset and not name_fits):
             continue  # an offset fits too often, unless the name suggests it
-        misfit = _misfit(column, conversion, own, foreign, limits)
+        misfit = _conversion_misfit(column, conversion, own, foreign, limits)
         key = (not name_fits, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
             best = (*key, conversion)
     return None if best is None else best[2]
 
 
-def _misfit(
+def _conversion_misfit(
     column: Measurement,
     conversion: Conversion,
     own: _Column,

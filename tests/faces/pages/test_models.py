@@ -36,7 +36,7 @@ def examples() -> Iterator[Any]:
 
 def agreed(example: Example[Any]) -> tuple[bytes, bytes, Terms]:
     """The agreement of an example's session, the text of its terms, and the terms."""
-    agreement = simulation.agree(
+    agreement = simulation.build_agreement(
         example.params,
         example.layout,
         dealt(example, 1).data,

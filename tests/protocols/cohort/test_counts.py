@@ -16,8 +16,8 @@ from clustering_protocols.shared_stages.alignment.linkage import (
     KeyTokens,
     ListOrder,
     ShowTokens,
-    as_texts,
-    common_rows,
+    as_bytes,
+    find_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import ANALYST, Session
@@ -34,7 +34,7 @@ def session(*held: Sequence[Person], keys: bool = False, step: int = 10) -> Sess
 
 
 def told(ran: Session) -> int:
-    simulated = ran.to_the_end()
+    simulated = ran.run_to_end()
     summary = simulated.summary
     assert isinstance(summary, Counted)
     texts = {str(each.report) for each in simulated.outcomes.values()}
@@ -79,8 +79,8 @@ def suspected(ran: Session, slot: str) -> IntArray:
         if message.receiver == ANALYST
         and packets.read(message.payload).header.record["kind"] == KeyTokens.kind
     }
-    lists = [as_texts(s, sent[group[group.index(s) - 1]]) for s in group]
-    places = common_rows(lists)[group.index(slot)]
+    lists = [as_bytes(s, sent[group[group.index(s) - 1]]) for s in group]
+    places = find_common_rows(lists)[group.index(slot)]
     found: IntArray = np.sort(ran.recall(slot, ListOrder).order[places])
     return found
 
@@ -94,10 +94,10 @@ def test_analyst_and_one_party_do_not_learn_which_rows_are_common(
     held = [CROWD[:80], CROWD[40:], CROWD[30:90]][:n_parties]
     common = set.intersection(*(set(people) for people in held))
     counted = session(*held, keys=True)
-    counted.to_the_end()
+    counted.run_to_end()
     params = ProductQuantisation(n_clusters=2, codebook_size=4, alignment=BY_KEYS)
     linked = Session(params, *parties(*held), seed=5)
-    linked.to_the_end()
+    linked.run_to_end()
     for slot, people in zip(counted.session.slots, held, strict=True):
         rows = {row for row, each in enumerate(people) if each in common}
         assert set(suspected(linked, slot).tolist()) == rows
@@ -125,7 +125,7 @@ def test_parties_read_the_number_alone() -> None:
 @pytest.mark.parametrize("told", [{"r1c1": 31}, {"r1c1": 70}, {"r1c1": -10}, {}])
 def test_a_number_that_cannot_be_is_refused(told: dict[str, int]) -> None:
     ran = session(CROWD[:60], CROWD[25:])
-    ran.to_the_end()
+    ran.run_to_end()
     role = CountingParty(alignment=Alignment(method="ecdh"), unit=10)
     with pytest.raises(ProtocolFailed):
         role.conclude(ran.context("r1c1"), Counted(rows_in_common=told), None)
@@ -133,9 +133,10 @@ def test_a_number_that_cannot_be_is_refused(told: dict[str, int]) -> None:
 
 def test_tokens_that_come_twice_end_the_session() -> None:
     ran = session(CROWD[:60], CROWD[25:])
-    ran.until(ShowTokens)
+    ran.play_until(ShowTokens)
     given = {
-        slot: ran.ask(slot, task).contribution for slot, task in ran.tasks().items()
+        slot: ran.ask_party(slot, task).contribution
+        for slot, task in ran.tasks().items()
     }
 
     def doubled(sent: KeyTokens) -> dict[str, object]:

@@ -74,7 +74,7 @@ def test_a_single_column_takes_terms_that_say_so() -> None:
 
 def at_the_upload(given: DataCollaboration, parts: Split, **more: Any) -> Session:
     running = Session(given, parts.layout, parts.data, SEED, **more)
-    running.until(messages.Project)
+    running.play_until(messages.Project)
     return running
 
 
@@ -153,7 +153,7 @@ def test_a_party_of_one_dimension_is_asked_before_sending_all(
     pieces: dict[str, FloatArray] = {"r1c1": X[:, columns], "r1c2": X[:, 1:]}
     data = {slot: MatrixSource(piece, ids=ids) for slot, piece in pieces.items()}
     running = Session(params(), Layout.lattice(1, 2), data, SEED)
-    running.until(messages.Project)
+    running.play_until(messages.Project)
     answer = running.answer("r1c1")
     assert "would be refused: they have one dimension" in answer.notes["  left out"]
     assert "would be refused" in answer.asks

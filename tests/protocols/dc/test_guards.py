@@ -39,7 +39,7 @@ DATA = {
 def at_the_upload(**params: Any) -> Session:
     given = DataCollaboration(n_clusters=2, scaling="center", **params)
     running = Session(given, LAYOUT, DATA, seed=5)
-    running.until(messages.Project)
+    running.play_until(messages.Project)
     return running
 
 
@@ -110,7 +110,7 @@ def run(
 ) -> simulation.SimulationResult:
     params = DataCollaboration(n_clusters=2, scaling="center")
     layout = Layout.lattice(1, 2)
-    return Session(params, layout, data, seed=5, choices=choices).to_the_end()
+    return Session(params, layout, data, seed=5, choices=choices).run_to_end()
 
 
 WIDE = table(np.random.default_rng(2).normal(size=(ROWS, FEATURES)))
@@ -168,7 +168,7 @@ def test_a_result_is_checked_before_it_comes_out(
     n_rows: int, label: int, error: type[Exception]
 ) -> None:
     running = at_the_upload()
-    running.turn()
+    running.play_round()
     result = model([0.5] * n_rows, [label] * n_rows)
     with pytest.raises(error):
         party.Projector().conclude(running.context(FIRST), result, None)
@@ -200,8 +200,8 @@ def test_the_first_slot_makes_the_anchors_whatever_it_is_called(called: str) -> 
     data = {slot: MatrixSource(piece) for slot, piece in zip(called, X, strict=True)}
     params = DataCollaboration(n_clusters=2, anchor=Anchor(kind="smote"))
     running = Session(params, layout, data, seed=5)
-    running.until(messages.Project)
-    running.turn()
+    running.play_until(messages.Project)
+    running.play_round()
     made = [running.recall(slot, AnchorRows).rows for slot in called]
     assert all(np.array_equal(rows, made[0]) for rows in made)
 

@@ -33,8 +33,8 @@ from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
-    measure,
-    pool,
+    measure_moments,
+    merge_moments,
 )
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import Schema
@@ -301,7 +301,9 @@ def assert_equal_up_to_signs(found: FloatArray, expected: FloatArray) -> None:
 
 
 def moments(rows: FloatArray) -> PooledMoments:
-    return pool([measure(MatrixSource(rows), moments=True, ranges=True)])
+    return merge_moments(
+        [measure_moments(MatrixSource(rows), moments=True, ranges=True)]
+    )
 
 
 def test_gaussian_anchors_have_the_moments_of_each_feature() -> None:
@@ -483,7 +485,7 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
 def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
     params, data = DataCollaboration(n_clusters=3, target=target), MatrixSource(X)
     session = simulation.Session(params, Layout.lattice(1), {"r1c1": data}, seed=5)
-    session.until(messages.Project)
+    session.play_until(messages.Project)
     address = packets.read(session.answer("r1c1").contribution).address
     forged = packets.write(address, projections(np.zeros((90, 0)), np.zeros((500, 0))))
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):

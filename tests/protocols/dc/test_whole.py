@@ -99,7 +99,7 @@ def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
         choices={"r1c1": choices},
     )
     while not session.is_over:
-        session.turn()
+        session.play_round()
     # without the rows, as where a result is read again later
     known = (session.journals["r1c1"], session.memories["r1c1"])
     return session.party("r1c1").conclude(
@@ -206,7 +206,7 @@ class Traced(simulation.Session):
     most = 0
 
     @contextmanager
-    def clock(self, role: str) -> Iterator[None]:
+    def measure_time(self, role: str) -> Iterator[None]:
         if role != simulation.ANALYST:
             yield
             return
@@ -224,7 +224,7 @@ def test_a_step_stays_below_the_stated_memory(monkeypatch: pytest.MonkeyPatch) -
     X = rng.normal(size=(n, width)) + 8.0 * rng.integers(2, size=n)[:, None]
     parts = simulation.split(X, LAYOUT, SEED)
     session = Traced(SPECTRAL, parts.layout, parts.data, seed=SEED)
-    session.to_the_end()
+    session.run_to_end()
     extent = Extent(rows=n, features=width, layout=LAYOUT)
     of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS
     assert session.most < protocol.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks

@@ -19,7 +19,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.session_terms import build_request, draw_up
 from clustering_protocols.shared_stages.profiles.messages import (
     ProfileMemory,
-    one_profile,
+    parse_profile,
 )
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.sections import Release
@@ -37,7 +37,7 @@ def session() -> simulation.Session:
         EXAMPLE.params, EXAMPLE.layout, data, 0, **EXAMPLE.sections
     )
     while not played.is_over:
-        played.turn()
+        played.play_round()
     return played
 
 
@@ -54,7 +54,7 @@ def pooled(session: simulation.Session) -> pd.DataFrame:
 def told(session: simulation.Session, slot: str, *, rounded: bool) -> Profile:
     memory = session.memories[slot].get(ProfileMemory)
     assert memory is not None
-    return one_profile(memory.rounded if rounded else memory.exact)
+    return parse_profile(memory.rounded if rounded else memory.exact)
 
 
 def test_a_party_reads_what_pandas_says_of_the_pooled_rows(
@@ -160,7 +160,7 @@ def test_one_cluster_of_all_rows_is_no_description(session: simulation.Session) 
         release=Release(profiles="everybody"),
     )
     while not clustered.is_over:
-        clustered.turn()
+        clustered.play_round()
     profiles = [told(clustered, "r1c1", rounded=each) for each in (False, True)]
     assert [len(profile.n_rows) for profile in profiles] == [1, 1]
     assert not any(profile.is_description for profile in profiles)

@@ -35,7 +35,7 @@ class Spoiling(NamedTuple):
 
 def lying(session: Recorded, slot: str, how: Spoiling) -> engine.TaskOutcome:
     with sealing_otherwise(session, slot, how):
-        answer = session.ask(slot, session.open.tasks[slot])
+        answer = session.ask_party(slot, session.open.tasks[slot])
     if how.packet is None:
         return answer
     return answer._replace(contribution=how.packet(packets.read(answer.contribution)))

@@ -52,15 +52,15 @@ class Recorded(simulation.Session):
     def n_rounds(self) -> int:
         return len(self._before)
 
-    def turn(self, *args: Any, **kwargs: Any) -> None:
+    def play_round(self, *args: Any, **kwargs: Any) -> None:
         now = _Before(self.open, dict(self.memories), dict(self.journals))
         self._before.append(now)
-        super().turn(*args, **kwargs)
+        super().play_round(*args, **kwargs)
 
-    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+    def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
         known = Standing(self.journals[slot], self.memories[slot], task)
         self.standings[slot].append(known)
-        return super().ask(slot, task)
+        return super().ask_party(slot, task)
 
     def answered(self, slot: str, opened: engine.Opened) -> bytes:
         when = (slot, opened.round, opened.attempt)
@@ -84,7 +84,7 @@ def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
     recorded = Recorded(
         catalogue.protocol(name).reference().examples()[number], session
     )
-    recorded.to_the_end()
+    recorded.run_to_end()
     return recorded
 
 

@@ -132,7 +132,7 @@ def test_threads_do_not_change_the_bytes_of_a_result(
         data = simulation.split(X, layout, 0).data
         engine_ = LocalEngine(n_threads)
         session = Session(params, layout, data, seed=3, runs_on=engine_)
-        session.to_the_end()
+        session.run_to_end()
         closed = [
             *session.final_step.results.values(),
             session.final_step.summary or b"",
@@ -284,7 +284,7 @@ def test_kernels_bind_little_that_grows_with_rows(
         found_in(X_hat, engine, k=2)
         found = kmeans(X_hat, np.array([[0, 1]]), 5, engine)
         figures_of_clustering(X_hat, found, engine)
-        magnitudes.check_blocks("Rows", X_hat, engine)
+        magnitudes.check_block_magnitudes("Rows", X_hat, engine)
         bound.append(engine.bound)
     assert bound[1] < bound[0] + 2000
     assert bound[1] < 8000
@@ -297,7 +297,7 @@ def test_images_that_cannot_be_squared_are_refused(
 ) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 20)
     X = np.ones((60, 2))
-    magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
+    magnitudes.check_block_magnitudes("Rows", SideBySide((X, X)), LocalEngine(2))
     X[place, 1] = wrong
     with pytest.raises(InvalidArray, match="larger than 1e"):
-        magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
+        magnitudes.check_block_magnitudes("Rows", SideBySide((X, X)), LocalEngine(2))

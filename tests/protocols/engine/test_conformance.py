@@ -53,9 +53,9 @@ class Otherwise(Session):
     def answering_order(self, slots: Collection[str]) -> Sequence[str]:
         return list(slots)[::-1]
 
-    def turn(self, *args: Any, **kwargs: Any) -> None:
-        self.kill()
-        super().turn(*args, **kwargs)
+    def play_round(self, *args: Any, **kwargs: Any) -> None:
+        self.restart_parties()
+        super().play_round(*args, **kwargs)
 
 
 class Finished(NamedTuple):
@@ -68,15 +68,15 @@ class Finished(NamedTuple):
 @cache
 def finished(example: Example[Any]) -> Finished:
     with read_before_sealing() as sealed:
-        simulated = begun(example, SEED, Session).to_the_end()
+        simulated = begun(example, SEED, Session).run_to_end()
     return Finished(simulated, [each.content for each in sealed])
 
 
 @cache
 def otherwise(example: Example[Any]) -> simulation.SimulationResult:
     session = begun(example, SEED, Otherwise)
-    session.to_the_end()
-    session.kill()
+    session.run_to_end()
+    session.restart_parties()
     return session.build_result()
 
 
@@ -106,7 +106,7 @@ def test_labels_are_those_of_the_pooled_reference(
 ) -> None:
     """But for rows that lack columns, and for codes with noise."""
     simulated = finished(example).simulated
-    found = simulation.measure(simulated, example.X, dealt(example, SEED))
+    found = simulation.compare_with_pooled(simulated, example.X, dealt(example, SEED))
     exact = example.layout.regular and example.params.epsilon_per_person == np.inf
     assert found.fidelity == 1.0 or not exact, name
 

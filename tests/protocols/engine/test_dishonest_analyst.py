@@ -91,11 +91,11 @@ def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
 
 def test_a_party_that_refused_once_stays_stopped() -> None:
     session = Recorded(catalogue.protocol("llf").reference().examples()[0])
-    session.turn()
+    session.play_round()
     slot = last_slot(session)
     first = session.standings[slot][0].task
     lie = move_packet(session.agreement, first, session.open.tasks[slot])
     with pytest.raises(CoterieError):
-        session.turn(forged={slot: lie})
+        session.play_round(forged={slot: lie})
     with pytest.raises(TaskRefused, match="has stopped"):
-        session.turn()
+        session.play_round()

@@ -49,14 +49,16 @@ SAYING_REALS = {("dc", 0), ("llf", 0), ("pqmds", 0)}
 def lied(session: Recorded, liar: str, how: Spoiling) -> None:
     opened = session.open
     answers: dict[str, engine.TaskOutcome] = {
-        slot: lying(session, slot, how) if slot == liar else session.ask(slot, task)
+        slot: lying(session, slot, how)
+        if slot == liar
+        else session.ask_party(slot, task)
         for slot, task in opened.tasks.items()
     }
     given = {slot: answer.contribution for slot, answer in answers.items()}
     for slot, contribution in given.items():
         engine.check_contribution(session.agreement, opened.tasks[slot], contribution)
     session.advance(given)
-    if not session.is_reopened(opened):
+    if not session.is_round_reopened(opened):
         session.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
 
@@ -73,7 +75,7 @@ def met(session: Recorded, liar: str, how: Spoiling) -> str:
         with as_in_production():
             lied(session, liar, how)
             while not session.is_over:
-                session.turn()
+                session.play_round()
             session.outcomes()
     except CoterieError as error:
         return type(error).__name__

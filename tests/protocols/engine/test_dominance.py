@@ -27,7 +27,7 @@ def asked(session: Session) -> tuple[str, str]:
     answers = []
     while not session.is_over:
         answers.append(session.answer("r1c1"))
-        session.turn()
+        session.play_round()
     asks = " ".join(answer.asks for answer in answers).strip()
     name = "field that the analyst alone can read best"
     shown = [answer.notes[name] for answer in answers if name in answer.notes]
@@ -173,17 +173,17 @@ def test_the_limit_is_the_share_of_a_weight_of_two(n_fields: int) -> None:
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     rows[:, 0] *= 2
     found = compared(rows, [f"f{each}" for each in range(n_fields)])
-    name, share = found.largest
+    name, share = found.largest_share
     assert name == "f0"
-    np.testing.assert_allclose(share, found.limit, rtol=1e-9)
+    np.testing.assert_allclose(share, found.share_limit, rtol=1e-9)
     alone = compared(rows[:, :1], ["f0"], *[1.0] * (n_fields - 1))
-    np.testing.assert_allclose(alone.largest[1], alone.limit, rtol=1e-9)
+    np.testing.assert_allclose(alone.largest_share[1], alone.share_limit, rtol=1e-9)
 
 
 def test_columns_of_one_field_count_together() -> None:
     rows = np.random.default_rng(1).normal(size=(4000, 4))
     rows /= rows.std(axis=0)
-    name, share = compared(rows, ["ward", "ward", "ward", "age"]).largest
+    name, share = compared(rows, ["ward", "ward", "ward", "age"]).largest_share
     assert (name, round(share, 6)) == ("ward", 0.75)
 
 
@@ -194,7 +194,7 @@ def test_the_best_read_field_has_the_largest_correlation() -> None:
     r = np.abs(np.corrcoef(np.hstack([Z, Z @ directions.T]), rowvar=False))
     width = X.shape[1]
     names = [str(place) for place in range(width)]
-    name, found = compared(Z, names).most_readable
+    name, found = compared(Z, names).most_readable_field
     np.testing.assert_allclose(found, r[:width, width:].max(), rtol=1e-9)
     assert name == names[int(r[:width, width:].max(axis=1).argmax())]
 
@@ -202,7 +202,7 @@ def test_the_best_read_field_has_the_largest_correlation() -> None:
 def test_a_constant_column_is_not_what_is_read_best() -> None:
     """The mean of equal numbers may be off in its last digit: that is no spread."""
     found = compared(np.ones((9, 2)), ["a", "b"])
-    assert (found.most_readable, found.largest[1]) == (("a", 0.0), 0.0)
+    assert (found.most_readable_field, found.largest_share[1]) == (("a", 0.0), 0.0)
     for spreads in ([0.1, 1e-34], [1e-34, 0.1]):
         found = ComparedColumns(
             fields=tuple(
@@ -211,4 +211,4 @@ def test_a_constant_column_is_not_what_is_read_best() -> None:
             covariance=np.diag(spreads),
             foreign_variances=np.empty(0),
         )
-        assert found.most_readable[0] == "varies"
+        assert found.most_readable_field[0] == "varies"

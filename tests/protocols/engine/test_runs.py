@@ -109,7 +109,7 @@ def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:
     params, layout = WAYS[way]
     data = simulation.split(X, layout, 1).data
     running = simulation.Session(params, layout, data, seed=1)
-    running.to_the_end()
+    running.run_to_end()
     slot, (_, stages) = layout.names[0], engine_stages.load(running.agreement)
     told = packets.read(running.final_step.results[slot]).read(stages[-1].results)
     labels = np.full_like(told.arrays["labels"], label)

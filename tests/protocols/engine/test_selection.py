@@ -146,7 +146,7 @@ def test_labels_of_selected_rows_return_to_their_places(
     monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
     engine.load.cache_clear()
     data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
-    outcomes = Session(params, Layout.lattice(2), data, seed=5).to_the_end().outcomes
+    outcomes = Session(params, Layout.lattice(2), data, seed=5).run_to_end().outcomes
     engine.load.cache_clear()
     here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
     assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()

@@ -29,37 +29,37 @@ def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
 
 def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     whole = session(void_attempts=2)
-    whole.until(messages.Count)
+    whole.play_until(messages.Count)
     before = entries(whole.memories)
     for attempt in (2, 3):
         assert whole.answer(A).memory.entries != before[A], "the round adds something"
-        whole.turn()
+        whole.play_round()
         assert (whole.open.round, whole.open.attempt) == (3, attempt)
         assert entries(whole.memories) == before
-    whole.turn()
+    whole.play_round()
     assert whole.journals[A].attempt == 3
-    assert labels(whole.to_the_end()) == labels(session().to_the_end())
+    assert labels(whole.run_to_end()) == labels(session().run_to_end())
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_repeated_task_is_answered_by_the_same_bytes(*, killed: bool) -> None:
     whole = session()
-    whole.until(messages.Confirm)
+    whole.play_until(messages.Confirm)
     sent, before = len(whole.sent), entries(whole.memories)
     answers = {slot: whole.answer(slot).contribution for slot in (A, B)}
     assert (len(whole.sent), entries(whole.memories)) == (sent, before)
     if killed:
-        whole.kill()
-    whole.turn()
+        whole.restart_parties()
+    whole.play_round()
     received = {m.sender: m.payload for m in whole.received_messages if m.round == 4}
     assert received == answers
 
 
 def test_an_answer_does_not_fit_another_attempt() -> None:
     whole = session(void_attempts=1)
-    whole.until(messages.Count)
+    whole.play_until(messages.Count)
     old = {slot: whole.answer(slot).contribution for slot in (A, B)}
-    whole.turn()
+    whole.play_round()
     with pytest.raises(RoundClosed):
         whole.advance(old)
 
@@ -69,7 +69,7 @@ def test_all_that_the_analyst_stores_is_kept() -> None:
     states = []
     while not whole.is_over:
         states.append(whole.open.state)
-        whole.turn()
+        whole.play_round()
     assert len(states) == 6, "five rounds, of which one was void once"
     summary = whole.final_step.summary
     assert summary is not None
@@ -82,7 +82,7 @@ def test_costs_are_bytes_sent_and_seconds_measured() -> None:
     whole = Session(
         Dummy(), PARTS.layout, PARTS.data, 3, timer=lambda: float(next(ticks))
     )
-    run = whole.to_the_end()
+    run = whole.run_to_end()
     for role, cost in run.costs.items():
         sent = [len(m.payload) for m in run.sent if m.sender == role]
         assert cost.sent_bytes == sum(sent)

@@ -64,7 +64,7 @@ def session(case: Case) -> tuple[Params, simulation.SimulationResult]:
     params = catalogue.parse_params(case.protocol, values)
     parts = simulation.split(table(), case.layout, 0)
     whole = simulation.Session(params, case.layout, parts.data, 0)
-    return params, whole.to_the_end()
+    return params, whole.run_to_end()
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)

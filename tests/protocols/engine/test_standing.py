@@ -27,7 +27,7 @@ def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
     while not whole.is_over:
         held = AnalystState.decode(whole.open.state).held
         assert bool(held.size) == (whole.open.stage == signatures.CLOSING)
-        whole.turn()
+        whole.play_round()
 
 
 @pytest.mark.parametrize(

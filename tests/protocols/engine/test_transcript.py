@@ -68,21 +68,21 @@ LIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
     changes, place, why = LIES[lie]
     session = dummies()
-    session.turn()
+    session.play_round()
     packet = packets.read(told(session, A, **changes)[A])
     task = written(packet, address=packet.address.model_copy(update=place))
     with pytest.raises(TaskRefused, match=why):
-        session.turn(forged={A: task})
+        session.play_round(forged={A: task})
 
 
 def test_a_field_that_all_share_is_nobodys_own() -> None:
     session = dummies(n_clusters=3)
-    session.until(messages.Confirm)
+    session.play_until(messages.Confirm)
     task = packets.read(session.open.tasks[A])
     with pytest.raises(TaskRefused, match="other own fields"):
         session.answer(A, packets.encode(replace(task, own=("total",))))
     while not session.is_over:
-        session.turn()
+        session.play_round()
     result = packets.read(session.final_step.results[A])
     lie = packets.encode(replace(result, own=("labels",)))
     known = (session.journals[A], session.memories[A])
@@ -92,13 +92,13 @@ def test_a_field_that_all_share_is_nobodys_own() -> None:
 
 def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
     session = dummies(quorum=2)
-    session.until(messages.Count)
-    session.turn(absent=[C])
+    session.play_until(messages.Count)
+    session.play_round(absent=[C])
     assert session.journals[C].line < session.journals[A].line
-    session.turn()
+    session.play_round()
     assert session.journals[C] is not None
     assert session.journals[C].transcript == session.journals[A].transcript
-    assert len(session.to_the_end().outcomes) == 3
+    assert len(session.run_to_end().outcomes) == 3
 
 
 def test_a_chain_tells_lines_changed_moved_or_left_out() -> None:
@@ -139,7 +139,7 @@ def left_out(session: simulation.Session, slot: str) -> Packet:
 
 def test_who_has_a_receipt_was_not_absent() -> None:
     session = dummies()
-    session.turn()
+    session.play_round()
     lie = packets.encode(left_out(session, A))
     known = (session.journals[A], session.memories[A])
     party, data = session.party(A), session.data[A]
@@ -173,7 +173,7 @@ def test_a_party_with_a_wrong_signature_is_named() -> None:
 def test_a_wrong_signature_is_refused_at_arrival(stage: str, lie: str) -> None:
     session = dummies()
     while session.open.stage != stage:
-        session.turn()
+        session.play_round()
     task = session.open.tasks[B]
     honest = session.answer(B).contribution
     engine.check_contribution(session.agreement, task, honest)
@@ -199,7 +199,7 @@ def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> 
 def test_other_labels_than_were_signed_are_refused() -> None:
     session = dummies(n_clusters=3)
     while not session.is_over:
-        session.turn()
+        session.play_round()
     result = session.final_step.results[A]
     swapped = alter(
         session.agreement, result, lambda r: {"labels": np.roll(r.labels, 1)}
@@ -221,7 +221,7 @@ def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
     late = one.layout.names[-1]
     while not session.is_over:
         closing = session.open.stage == signatures.CLOSING
-        session.turn(absent=[late] if closing else [])
+        session.play_round(absent=[late] if closing else [])
     outcomes = session.outcomes()
     assert set(outcomes) == set(one.layout.names), "who is late gets its labels too"
     few = packets.read(session.final_step.results[late])

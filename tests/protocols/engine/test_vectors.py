@@ -41,7 +41,7 @@ def all_records() -> dict[str, dict[str, type[Record]]]:
         for example in known.reference().examples():
             stages = list(known.stages(example.params, example.layout))
             if release := example.sections.get("release"):  # the engine puts it behind
-                stages.append(profiling.stage(release, reader_of(()), "slot"))
+                stages.append(profiling.build_stage(release, reader_of(()), "slot"))
             for record in (record for stage in stages for record in stage.records):
                 same = found[home_of(record)].setdefault(record.kind, record)
                 assert same is record, f"two records {record.kind!r} in one folder"

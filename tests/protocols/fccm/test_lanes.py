@@ -82,12 +82,12 @@ def said(s: Session) -> list[dict[str, Any]]:
 
 def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
     s = Session(made(lambda_u=0.01, n_init=8), X, GROUPS)
-    s.until(messages.Add)
+    s.play_until(messages.Add)
     kept: dict[int, tuple[bytes, bytes]] = {}
     sizes = []
     while kind_of(s.open.tasks["r1c1"]) == messages.Add.kind:
         asked = packets.read(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
-        s.turn()
+        s.play_round()
         words = packets.read(s.received_messages[-1].payload).arrays["words"]
         assert len(words) == len(asked) * (100 * 4 + 4) + 1
         sizes.append(len(asked))

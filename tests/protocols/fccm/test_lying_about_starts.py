@@ -42,7 +42,7 @@ def at(number: int, **more: Any) -> Session:
 @cache
 def _at(number: int, **more: Any) -> Session:
     s = Session(made(**more), X, GROUPS)
-    s.until(messages.Add, number)
+    s.play_until(messages.Add, number)
     return s
 
 
@@ -54,9 +54,9 @@ def some_rest(**more: Any) -> Session:
 def _some_rest(**more: Any) -> Session:
     # a seed of which some starts rest while others go on
     s = Session(made(**more), X, GROUPS, seed=6)
-    s.until(messages.Add, 2)
+    s.play_until(messages.Add, 2)
     while asked(s) == list(range(6)):
-        s.turn()
+        s.play_round()
     assert 1 < len(asked(s)) < 6
     return s
 
@@ -121,7 +121,7 @@ def test_a_total_below_the_share_of_a_site_is_refused(
     """Sites that send false numbers tag them as well as true ones."""
     s, honest = at(2), maths.aggregation
     monkeypatch.setattr(maths, "aggregation", lambda R, W: -honest(R, W))
-    s.turn()
+    s.play_round()
     all_refuse(s, "less than this site's share")
 
 
@@ -141,7 +141,7 @@ def test_sizes_are_not_told_while_a_start_is_under_way(
 
     s = at(number - 1)
     monkeypatch.setattr(analyst, "_ask", ask_to_tell)
-    s.turn()
+    s.play_round()
     all_refuse(s, match)
 
 
@@ -168,7 +168,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     s = at(1, lambda_w=0.3)
     while not any(overflows(s, slot) for slot in s.data):
-        s.turn()
+        s.play_round()
     who = [slot for slot in s.data if overflows(s, slot)]
     total = analyst.add_tagged_shares(
         packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
@@ -189,13 +189,13 @@ def test_a_leader_that_names_other_starts_ends_the_session(
     named: list[int] | None,
 ) -> None:
     s = at(4)
-    answers = {slot: s.ask(slot, task) for slot, task in s.open.tasks.items()}
+    answers = {slot: s.ask_party(slot, task) for slot, task in s.open.tasks.items()}
     s.memories |= {slot: answer.memory for slot, answer in answers.items()}
     given = {slot: answer.contribution for slot, answer in answers.items()}
     given["r1c1"] = alter(s.agreement, given["r1c1"], lambda _: {"under_way": named})
     with pytest.raises(ProtocolFailed, match="start"):  # noqa: PT012  now or next
         s.advance(given)
-        s.turn()
+        s.play_round()
 
 
 def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
@@ -223,7 +223,7 @@ def test_a_site_accepts_the_leaders_decision_within_rounding(way: int) -> None:
 
 def at_the_end(**more: Any) -> Session:
     s = Session(made(**more), X, GROUPS)
-    s.until(messages.ReportSizes)
+    s.play_until(messages.ReportSizes)
     return s
 
 

@@ -325,12 +325,12 @@ def test_everybody_gets_the_objects_in_the_order_of_its_own_rows(
 
 def test_progress_says_how_far_it_has_come() -> None:
     session = Session(made(max_iter=4), X, GROUPS)
-    session.until(messages.Add)
+    session.play_until(messages.Add)
     seen = []
     while session.open.stage != signatures.CLOSING:
         seen.append(dict(session.open.progress or {}))
-        session.turn()
+        session.play_round()
     assert [each["updates"] for each in seen] == [0, 0, 1, 2, 3, 4]
     assert all(each["of_at_most"] == 4 for each in seen)
-    session.to_the_end()
+    session.run_to_end()
     assert seen[-1]["moved"] == summary(session).tolerances.tolist()

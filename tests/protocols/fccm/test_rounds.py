@@ -38,7 +38,7 @@ def session(R: FloatArray = X, **more: Any) -> Session:
 
 def at(number: int, **more: Any) -> Session:
     found = session(**more)
-    found.until(messages.Add, number)
+    found.play_until(messages.Add, number)
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_total_that_one_site_alone_was_told_ends_the_session(
 ) -> None:
     s = at(4, normalisation=normalisation)
     with pytest.raises(ProtocolFailed, match="not the sum"):
-        s.turn(forged={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
+        s.play_round(forged={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
 
 
 def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
@@ -100,12 +100,12 @@ def test_the_last_total_is_compared_too() -> None:
     s = at(9)
     lie = altered(s, "r1c3", partial(shifted, by=2**40))
     with pytest.raises(ProtocolFailed):
-        s.to_the_end(forged={"r1c3": lie})
+        s.run_to_end(forged={"r1c3": lie})
 
 
 def test_sizes_in_which_sites_differ_end_the_session() -> None:
     s = session()
-    s.until(messages.ReportSizes)
+    s.play_until(messages.ReportSizes)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r1c4"] = alter(s.agreement, given["r1c4"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
@@ -113,7 +113,7 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
 
 
 def told(s: Session) -> list[messages.SizeReport]:
-    s.until(messages.ReportSizes)
+    s.play_until(messages.ReportSizes)
     answers = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
     found = [answer.read([messages.SizeReport]) for answer in answers]
     return [each for each in found if isinstance(each, messages.SizeReport)]
@@ -123,7 +123,7 @@ def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
     s = session(uneven, min_cluster_rows=30)
     leader, *others = told(s)
-    sizes = s.to_the_end().outcomes["r1c1"].cluster_sizes
+    sizes = s.run_to_end().outcomes["r1c1"].cluster_sizes
     assert sizes is not None
     assert (sizes < 30).any()
     assert leader.sizes.tolist() == sizes[sizes >= 30].tolist()
@@ -134,7 +134,7 @@ def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
 
 def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
     s = session(max_iter=2)
-    s.until(messages.ReportSizes)
+    s.play_until(messages.ReportSizes)
     here, known = s.context("r1c1"), s.recall("r1c1", messages.Memberships)
     assert site_state.lanes_under_way(here, known) == []
     for repeats in (1, 2):
@@ -146,7 +146,7 @@ def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
     """Of a bare digest anyone who reads the audit finds the sizes, by trying."""
     marks = [each.digest for each in told(session())]
     assert len(set(marks)) == 1
-    sizes = session().to_the_end().outcomes["r1c1"].cluster_sizes
+    sizes = session().run_to_end().outcomes["r1c1"].cluster_sizes
     assert sizes is not None
     assert marks[0] != sha256(sizes.tobytes()).hexdigest()
     assert told(Session(made(), X, GROUPS, seed=6))[0].digest != marks[0]
@@ -164,10 +164,10 @@ class Plain:
     def __init__(self, s: Session) -> None:
         self.session = s
         self.shares: list[dict[str, WordArray]] = []
-        s.until(messages.Add)
+        s.play_until(messages.Add)
         while isinstance(s.move, engine.Opened):
             adds = s.open.stage == messages.UPDATES and self.asks_to_add
-            s.turn()
+            s.play_round()
             if adds:
                 self.shares.append({slot: self.share(slot) for slot in s.data})
 

@@ -114,7 +114,7 @@ def columns_session(
     data = by_columns(np.random.default_rng(0).normal(size=(60, 6)), [2, 2, 2])
     said = None if bound is None else within(-bound, bound, data, layout)
     s = Session(params, layout, data, seed=5, dictionary=said)
-    s.until(messages.MeasureDistances, update)
+    s.play_until(messages.MeasureDistances, update)
     return s
 
 

@@ -84,7 +84,7 @@ def test_columns_of_few_values_are_refused_where_rows_are_first_used(
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans", scaling="none", **given)
     said = within(-9.0, 9.0, data, layout)
     with pytest.raises(GuardRefused, match="2 columns repeat their values"):
-        Session(params, layout, data, SEED, dictionary=said).to_the_end()
+        Session(params, layout, data, SEED, dictionary=said).run_to_end()
 
 
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:

@@ -97,7 +97,7 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
 
 def ended(s: Session) -> CoterieError | None:
     try:
-        s.to_the_end()
+        s.run_to_end()
     except CoterieError as error:
         return error
     return None
@@ -222,7 +222,7 @@ def test_all_sums_of_a_session_are_in_the_history() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_round, "_labels", seen)
-        run = s.to_the_end()
+        run = s.run_to_end()
     n_updates = sum(figures.n_iter or 0 for figures in run.figures)
     # two starts of each run, and its updates: the leader says stop with one more
     assert len(around) == n_updates + 2 * (2 + 1)
@@ -242,6 +242,6 @@ def test_the_last_sums_of_degrees_are_in_the_history() -> None:
     fuzzy = Llf(n_clusters=2, algorithm="fuzzy_cmeans", small_cohorts="allow")
     parts = simulation.split(load_iris().data, LAYOUT, 1).data
     s = Session(fuzzy, LAYOUT, parts, 1)
-    s.to_the_end()
+    s.run_to_end()
     found = s.recall(VICTIM, RowHistory)
     assert len(found.labels) == 1

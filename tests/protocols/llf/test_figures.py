@@ -138,7 +138,7 @@ def one_more(s: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [messages.Gather, messages.ReportDigest])
 def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> None:
     s = session(tol=0.05)
-    s.until(kind)
+    s.play_until(kind)
     lie = altered(s, "r2c1", lambda _: one_more(s))
     with pytest.raises(ProtocolFailed, match="updates after labelling"):
         s.answer("r2c1", lie)
@@ -195,7 +195,7 @@ def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
 
 def test_figures_of_other_labels_than_the_result_are_refused() -> None:
     s = columns_session("cmeans")
-    s.to_the_end()
+    s.run_to_end()
     result = packets.read(s.final_step.results["r1c2"]).read([messages.GroupLabels])
     other = dict(result) | {"labels": np.roll(result.labels, 1)}
     lie = messages.GroupLabels.model_validate(other)

@@ -31,7 +31,7 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
-from clustering_protocols.shared_stages.scaling import scaler
+from clustering_protocols.shared_stages.scaling import build_scaler
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import by_columns
@@ -76,7 +76,7 @@ def opened(message: bytes) -> Any:
 def update_units(session: Session) -> FloatArray:
     plan = session.session
     n_rows = sum(member.n_rows for member in plan.agreement.roster)
-    code = update_encoding(plan.params, scaler(plan, 0, None), n_rows)
+    code = update_encoding(plan.params, build_scaler(plan, 0, None), n_rows)
     return split_sums(code.unit, plan.params.n_clusters)[0][0]
 
 
@@ -89,7 +89,7 @@ def test_blind_sums_show_no_row_that_moves_alone(seed: int) -> None:
     """Threat tests 87 and 88: what a party reads of the same totals shows such rows."""
     k = 4
     session = rows_session(load_wine().data, n_clusters=k, seed=seed)
-    session.to_the_end()
+    session.run_to_end()
     totals = stored_totals(session)
     assert len(totals) >= 3
     assert not len(single_movers(totals, k, update_units(session)))
@@ -149,7 +149,7 @@ def true_totals(session: Session) -> WordArray:
                 transcript=told[round_, attempt],
             )
             # behind the words stands the tag
-            found[number] = CheckedSum(scope="column").read(
+            found[number] = CheckedSum(scope="column").unmask(
                 view, total, of, lambda _: True
             )
     return np.array([found[number] for number in sorted(found)])
@@ -171,7 +171,7 @@ def cloud_session(**more: Any) -> Session:
         **more,
     }
     session = rows_session(CLOUD, **params)
-    session.to_the_end()
+    session.run_to_end()
     return session
 
 
@@ -213,7 +213,7 @@ def test_the_totals_that_are_searched_for_are_those_of_the_rows() -> None:
 
 def test_a_blind_analyst_learns_rounded_moves_and_no_start() -> None:
     session = rows_session(load_wine().data, n_clusters=3)
-    session.to_the_end()
+    session.run_to_end()
     sent = sent_packets(session, messages.Sums.kind)
     assert not any(packet.arrays["start"].size for packet in sent)
     moves = [packet.header.record["values"]["moved"] for packet in sent]
@@ -245,7 +245,7 @@ def wide(request: pytest.FixtureRequest) -> Session:
         max_iter=9,
         tol=0.0,
     )
-    session.to_the_end()
+    session.run_to_end()
     return session
 
 
@@ -283,7 +283,7 @@ def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
         session = Session(
             params, layout, data, seed=5, session=f"s{number}", dictionary=said
         )
-        session.until(messages.Update)
+        session.play_until(messages.Update)
         answer = session.answer("r2c1").contribution
         shares.append(packets.read(answer).arrays["words"])
     words = np.array(shares)[:, :-1]  # without the tag, which is a residue
@@ -305,12 +305,12 @@ def test_two_totals_tell_the_analyst_nothing_of_a_leaver() -> None:
     session = rows_session(
         X, n_parties=4, n_clusters=4, **UNITS, init="bounds", quorum=3
     )
-    session.until(messages.Update, 2)
+    session.play_until(messages.Update, 2)
     late = session.answer("r4c1").contribution
-    session.turn(absent=["r4c1"])
+    session.play_round(absent=["r4c1"])
     sent = [share.payload for share in session.received_messages[-3:]]
     first = [words_of(share) for share in [*sent, late]]
-    session.turn()
+    session.play_round()
     second = [words_of(share.payload) for share in session.received_messages[-3:]]
     difference = np.sum(first, axis=0, dtype=np.uint64) - np.sum(
         second, axis=0, dtype=np.uint64
@@ -329,7 +329,7 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
     layout, data = Layout.lattice(1, len(widths)), by_columns(X, widths)
     given = {"init": "random_rows", **params}
     session = Session(Llf(**given), layout, data, seed=5)
-    session.to_the_end()
+    session.run_to_end()
     return session
 
 

@@ -46,8 +46,8 @@ def racing(
 
 
 def lanes_of(s: Session) -> FloatArray:
-    s.until(AddUp)
-    s.turn()
+    s.play_until(AddUp)
+    s.play_round()
     return s.recall("r2c1", messages.RacingStarts).centroids
 
 
@@ -80,7 +80,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
         objective(rows(240), V, params, params.least_rows_moved)[0] for V in lanes
     ]
     best = lanes[int(np.argmin(values))]
-    s.until(messages.Update, 2)
+    s.play_until(messages.Update, 2)
     for slot in LAYOUT.names:
         kept = s.recall(slot, StartCentroids).centroids
         assert np.array_equal(kept, best)
@@ -92,11 +92,11 @@ def test_the_start_of_least_value_after_one_update_goes_on(
 @pytest.mark.quick(2)
 def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> None:
     s = racing(init=init, **more)
-    s.to_the_end()
+    s.run_to_end()
     V = s.recall("r1c1", StartCentroids).centroids
     start = tuple(tuple(map(float, row)) for row in V)
     alone = racing(init="given", initial_centroids=start, n_init=1, **more)
-    alone.to_the_end()
+    alone.run_to_end()
     found, expected = (
         np.concatenate([o.labels for o in each.outcomes().values()])
         for each in (s, alone)
@@ -115,7 +115,7 @@ def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> 
 def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
     s = racing(init=init)
     lanes = lanes_of(s)
-    s.until(messages.Update)
+    s.play_until(messages.Update)
     for slot in LAYOUT.names:
         kept = s.recall(slot, StartCentroids).centroids
         stored = b"".join(s.memories[slot].entries.values())
@@ -133,7 +133,7 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
 def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
     s = racing(init="random_party")
     lanes = lanes_of(s)
-    s.to_the_end()
+    s.run_to_end()
     stored = b"".join(s.stored)
     for V in lanes:
         assert V.tobytes() not in stored
@@ -152,7 +152,7 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
     """
     for n_init, refused in ((13, False), (14, True)):
         s = racing(blobs(240, 2, 4), n_init=n_init, **more)  # 80 rows each
-        s.until(AddUp)
+        s.play_until(AddUp)
         if refused and more:
             with pytest.raises(GuardRefused, match="84 rows"):
                 s.answer("r1c1")
@@ -183,24 +183,24 @@ def turn_with(change: Any, s: Session) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_party, "local_sums", local_sums)
-        s.turn()
+        s.play_round()
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_false_sums_of_starts_end_the_session(lie: str) -> None:
     change, why = LIES[lie]
     s = racing(n_clusters=3, n_init=2)
-    s.until(AddUp)
+    s.play_until(AddUp)
     turn_with(change, s)
     with pytest.raises(ProtocolFailed, match=why):
-        s.turn()
+        s.play_round()
 
 
 def test_starts_of_two_runs_are_of_the_same_rows() -> None:
     s = racing(runs=Evaluation(n_clusters=(2, 3)), n_clusters=3, n_init=2)
-    s.until(AddUp)
-    s.until(messages.Update)
-    s.until(AddUp)
+    s.play_until(AddUp)
+    s.play_until(messages.Update)
+    s.play_until(AddUp)
     turn_with(lambda S, n: (S + FIRST[:, None] * S.sum(axis=0), n), s)
     with pytest.raises(ProtocolFailed, match="of other rows"):
-        s.turn()
+        s.play_round()

@@ -370,7 +370,7 @@ def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
     }
     params = Llf(n_clusters=3, **start, **more)
     session = Session(params, Layout.lattice(3), suppressed_data(), seed=SEED)
-    outcome = session.to_the_end().outcomes["r1c1"]
+    outcome = session.run_to_end().outcomes["r1c1"]
     assert outcome.cluster_sizes.tolist() == [57, 57, 6]
     return session, outcome.centroids, 2
 
@@ -465,7 +465,7 @@ def test_a_value_outside_its_range_stops_its_party_alone(
     said = within(-10.0, 10.0, data, layout)
     session = Session(params, layout, data, seed=SEED, dictionary=said)
     while session.open.stage in {"opening", "secrets", "alignment"}:
-        session.turn()
+        session.play_round()
     culprit = "r1c2" if columns else "r2c1"
     with pytest.raises(InvalidData, match="x1") as refused:
         session.answer(culprit)

@@ -72,8 +72,8 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
     )
     params = Llf(n_clusters=3, init=init, max_iter=2)
     s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
-    s.until(messages.Update)
-    s.turn()
+    s.play_until(messages.Update)
+    s.play_round()
     starts = [s.recall(slot, StartCentroids).centroids for slot in called]
     assert all(np.array_equal(V, starts[0]) for V in starts)
 
@@ -85,27 +85,27 @@ def test_a_round_is_opened_again_for_those_who_answered(
     away: list[str], update: int
 ) -> None:
     s = session()
-    s.until(messages.Update, update)
+    s.play_until(messages.Update, update)
     first = s.open
-    s.turn(absent=away)
+    s.play_round(absent=away)
     assert (s.open.round, s.open.attempt) == (first.round, first.attempt + 1)
     assert set(s.open.tasks) == set(first.tasks) - set(away)
     assert number_of(s) == update
-    s.to_the_end()
+    s.run_to_end()
     ends_alike(s, expected({update: away}))
 
 
 def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
     s = session()
-    s.until(messages.Update, 3)
-    s.turn(absent=["r4c1"])
-    s.turn()
+    s.play_until(messages.Update, 3)
+    s.play_round(absent=["r4c1"])
+    s.play_round()
     tasks = {slot: packets.read(task) for slot, task in s.open.tasks.items()}
     assert number_of(s) == 4
     numbers = {slot: t.arrays["updates"][:, 0].tolist() for slot, t in tasks.items()}
     assert numbers == {slot: [2, 3] if slot == "r4c1" else [3] for slot in tasks}
     assert tasks["r4c1"].arrays["cohorts"][1].tolist() == [1, 1, 1, 0, 1]
-    s.turn()
+    s.play_round()
     known = [s.recall(slot, messages.Centroids) for slot in tasks]
     assert len({each.centroids.tobytes() for each in known}) == 1
     assert {each.number for each in known} == {3}
@@ -118,36 +118,36 @@ def chain_kind(s: Session) -> str:
 def test_who_misses_often_is_asked_less_often() -> None:
     """After the second miss in a row one round goes by, after the third three do."""
     s = session(tol=0.0)
-    s.until(messages.Update, 2)
+    s.play_until(messages.Update, 2)
     asked = []
     while len(asked) < 8:
         there = "r3c1" in s.open.tasks
         asked.append(there)
-        s.turn(absent=["r3c1"] if there else [])
+        s.play_round(absent=["r3c1"] if there else [])
         if there:
-            s.turn()
+            s.play_round()
     assert asked == [True, True, False, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("before", [["r1c1"], []])
 def test_fewer_than_three_end_the_session(before: list[str]) -> None:
     s = session(n_parties=4)
-    s.until(messages.Update, 2)
+    s.play_until(messages.Update, 2)
     if before:
-        s.turn(absent=before)
+        s.play_round(absent=before)
     with pytest.raises(ProtocolFailed, match="Only 2 parties"):
-        s.turn(absent=["r2c1"] if before else ["r1c1", "r2c1"])
+        s.play_round(absent=["r2c1"] if before else ["r1c1", "r2c1"])
 
 
 def test_a_round_is_opened_five_times_at_most() -> None:
     s = session(n_parties=10)
-    s.until(messages.Update, 2)
+    s.play_until(messages.Update, 2)
     names = iter(Layout.lattice(10).names)
     for _ in range(engine.MAX_ATTEMPTS - 1):
-        s.turn(absent=[next(names)])
+        s.play_round(absent=[next(names)])
     assert s.open.attempt == engine.MAX_ATTEMPTS
     with pytest.raises(ProtocolFailed, match="void 5 times"):
-        s.turn(absent=[next(names)])
+        s.play_round(absent=[next(names)])
 
 
 @pytest.mark.parametrize(
@@ -159,20 +159,20 @@ def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     kind: Any, away: str
 ) -> None:
     s = session()
-    s.until(kind)
-    s.turn(absent=[away])
-    s.to_the_end()
+    s.play_until(kind)
+    s.play_round(absent=[away])
+    s.run_to_end()
     ends_alike(s, expected({}))
 
 
 def test_a_party_absent_at_the_end_labels_its_rows() -> None:
     s = session(max_iter=6, tol=0.0)
-    s.until(messages.Update, 5)
+    s.play_until(messages.Update, 5)
     while isinstance(s.move, engine.Opened):
-        s.turn(absent={"r2c1"} & set(s.open.tasks))
+        s.play_round(absent={"r2c1"} & set(s.open.tasks))
     last = s.final_step.results["r2c1"]
     with pytest.raises(NotReady):
-        s.outcome("r2c1", last, None)
+        s.outcome_of("r2c1", last, None)
     outcomes = s.outcomes()
     assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
     V = outcomes["r1c1"].centroids
@@ -186,11 +186,11 @@ def test_a_party_absent_at_the_end_labels_its_rows() -> None:
 
 
 def cohorts(s: Session) -> list[tuple[str, ...]]:
-    s.until(messages.Update)
+    s.play_until(messages.Update)
     found = []
     while chain_kind(s) == "update":
         found.append(tuple(s.open.tasks))
-        s.turn()
+        s.play_round()
     return found
 
 
@@ -252,17 +252,17 @@ WHY = {
 @pytest.mark.quick(9)
 def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
     s = session(quorum=None)
-    s.until(messages.Update, 3)
+    s.play_until(messages.Update, 3)
     told = {slot: altered(s, slot, LIES[lie])}
     with pytest.raises(
         (ProtocolFailed, GuardRefused, InvalidArray), match=WHY.get(lie)
     ):
-        s.to_the_end(forged=told)
+        s.run_to_end(forged=told)
 
 
 def test_fewer_members_than_the_quorum_are_refused() -> None:
     s = session(quorum=4)
-    s.until(messages.Update, 3)
+    s.play_until(messages.Update, 3)
     lie = altered(s, "r2c1", lambda t: {"members": t.members[:3]})
     with pytest.raises(ProtocolFailed, match="fewer members than the quorum"):
         s.answer("r2c1", lie)
@@ -276,19 +276,19 @@ def test_false_numbers_of_parties_end_the_session(
     """They are tagged as well as true ones."""
     (change, why), honest = FALSE[lie], maths.join_sums
     s = session(quorum=None)
-    s.until(messages.Update, 3)
-    s.until(task)
+    s.play_until(messages.Update, 3)
+    s.play_until(task)
     with monkeypatch.context() as patch:
         patch.setattr(rows_party, "join_sums", lambda S, n: honest(*change(S, n)))
-        s.turn()
+        s.play_round()
     with pytest.raises(ProtocolFailed, match=why):
-        s.turn()
+        s.play_round()
 
 
 def test_a_result_moves_no_centroid_on() -> None:
     s = session(quorum=None)
     while not s.is_over:
-        s.turn()
+        s.play_round()
     packet = packets.read(s.final_step.results["r2c1"])
     result = packet.read([messages.FinalTotals])
     told = result.model_copy(update={"updates": np.array([[99, 1, 1]])})
@@ -299,7 +299,7 @@ def test_a_result_moves_no_centroid_on() -> None:
 def test_a_total_that_came_before_is_passed_over() -> None:
     """Who answered too late knows it already; a false copy of it changes nothing."""
     s = session(quorum=None)
-    s.until(messages.Update, 3)
+    s.play_until(messages.Update, 3)
 
     def twice(task: Any) -> dict[str, Any]:
         return {
@@ -308,13 +308,13 @@ def test_a_total_that_came_before_is_passed_over() -> None:
             "totals": np.vstack([task.totals, task.totals + np.uint64(1)]),
         }
 
-    s.to_the_end(forged={"r2c1": altered(s, "r2c1", twice)})
+    s.run_to_end(forged={"r2c1": altered(s, "r2c1", twice)})
     ends_alike(s, expected({}))
 
 
 def test_a_digest_that_differs_ends_the_session() -> None:
     s = session()
-    s.until(messages.ReportDigest)
+    s.play_until(messages.ReportDigest)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the result"):
@@ -325,5 +325,5 @@ def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:
     s = session(max_iter=2, tol=0.0)  # init given, quorum 3
     while isinstance(s.move, engine.Opened):
         away = "r4c1" in s.open.tasks and s.open.stage == "updates"
-        s.turn(absent=["r4c1"] if away else [])
+        s.play_round(absent=["r4c1"] if away else [])
     assert s.outcomes()["r4c1"].labels.size == 40

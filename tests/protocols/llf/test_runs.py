@@ -41,13 +41,13 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
 ) -> None:
     monkeypatch.setattr(Evaluation, "best", lambda *_: run)
     whole = several(n_init=n_init)
-    found = whole.to_the_end()
+    found = whole.run_to_end()
     memory = whole.memories["r1c1"].scope_to_run(run)
     start = memory.get(StartCentroids)
     assert start is not None
     V = tuple(tuple(map(float, row)) for row in start.centroids)
     given = {"n_clusters": KS[run], "init": "given", "initial_centroids": V}
-    alone = three_parties(**given).to_the_end()
+    alone = three_parties(**given).run_to_end()
     labels, expected = (
         np.concatenate([o.labels for o in each.outcomes.values()])
         for each in (found, alone)
@@ -79,7 +79,7 @@ def test_runs_are_lossless_and_pick_what_pooled_rows_pick(
 
 def test_what_a_party_keeps_of_a_run_is_that_runs_alone() -> None:
     whole = several()
-    whole.to_the_end()
+    whole.run_to_end()
     for memory in whole.memories.values():
         assert memory.get(messages.Centroids) is None
         for run, k in enumerate(KS):
@@ -100,7 +100,7 @@ def test_published_measures_must_equal_the_computed_ones(
         lambda self: rounded(self).model_copy(update={"inertia": 1.0}),
     )
     with pytest.raises(ProtocolFailed, match="other figures than this party computed"):
-        several().to_the_end()
+        several().run_to_end()
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ def test_guards_count_the_equations_of_all_runs() -> None:
     many = Evaluation(n_clusters=tuple(range(2, 12)))
     whole = several(many, **fuzzy, n_clusters=11, small_cohorts="allow")
     with pytest.raises(GuardRefused, match="could be solved"):  # 77 · 1.5 equations
-        whole.to_the_end()
+        whole.run_to_end()
 
 
 def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:
-    found = several().to_the_end()
+    found = several().run_to_end()
     name = "rows whose clusters in all runs no other row shares"
     for slot, outcome in found.outcomes.items():
         assert outcome.report[name] in range(found.orders[slot].size)
-    alone = several(Evaluation(n_clusters=(2, 60)), n_clusters=60).to_the_end()
+    alone = several(Evaluation(n_clusters=(2, 60)), n_clusters=60).run_to_end()
     assert sum(int(o.report[name]) for o in alone.outcomes.values()) > 20
 
 
@@ -169,7 +169,7 @@ def test_subtracting_sums_of_several_runs_reveals_rows(
     """
     X = (load_iris if name == "iris" else load_wine)().data
     with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.25"):
-        nine_runs_of(X, 0).to_the_end()
+        nine_runs_of(X, 0).run_to_end()
     found = [shares_read_off(X, seed) for seed in range(8)]
     together = [share for _, share in found]
     assert (min(together), max(together)) == nine_runs
@@ -187,7 +187,7 @@ def nine_runs_of(X: FloatArray, seed: int, **more: Any) -> Session:
 def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
     """Return the percent of others' rows of one run of k up to 4, and of all nine."""
     s = nine_runs_of(X, seed, choices=unaudited(LAYOUT))
-    s.to_the_end()
+    s.run_to_end()
     own, *rest = (matrix(s.data[slot]) for slot in LAYOUT.names)
     pooled = np.vstack([own, *rest])
     Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)

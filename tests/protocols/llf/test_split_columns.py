@@ -30,7 +30,7 @@ from tests.protocols.llf.llf_sessions import by_columns, columns_session
 
 def test_distances_are_measured_at_most_once_after_max_iter() -> None:
     s = columns_session("cmeans", max_iter=2, tol=0.0)
-    s.until(messages.MeasureDistances, 3)
+    s.play_until(messages.MeasureDistances, 3)
     own = s.recall("r1c2", messages.OwnCentroids)
     s.memories["r1c2"] = s.memories["r1c2"].remember(
         [own.model_copy(update={"number": 3})]
@@ -39,7 +39,7 @@ def test_distances_are_measured_at_most_once_after_max_iter() -> None:
     with pytest.raises(ProtocolFailed, match="more updates than max_iter"):
         s.answer("r1c2", more)
     s.memories["r1c2"] = s.memories["r1c2"].remember([own])
-    assert s.to_the_end().outcomes["r1c2"].report["n_updates"] == 2
+    assert s.run_to_end().outcomes["r1c2"].report["n_updates"] == 2
 
 
 def test_the_bound_of_distances_is_tight() -> None:
@@ -76,7 +76,7 @@ def test_far_clusters_are_found_as_by_pooled_k_means() -> None:
     best = KMeans(7, n_init=10, random_state=0).fit(StandardScaler().fit_transform(X))
     found = {
         init: [
-            started(X, 7, seed, init=init).to_the_end().figures[0].inertia or 0.0
+            started(X, 7, seed, init=init).run_to_end().figures[0].inertia or 0.0
             for seed in range(3)
         ]
         for init in ("careful", "random_rows")
@@ -118,9 +118,9 @@ def test_an_outlier_starts_no_cluster_of_its_own() -> None:
 def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
     X = far_clusters()
     s = started(X, 4)
-    s.until(messages.StartFrom)
+    s.play_until(messages.StartFrom)
     labels = packets.read(s.open.tasks["r1c2"]).arrays["labels"]
-    s.turn()
+    s.play_round()
     Z = StandardScaler().fit_transform(X)[s.recall("r1c2", RowOrder).order]
     means = np.array([Z[labels == c].mean(axis=0) for c in range(4)])
     V = s.recall("r1c2", StartCentroids).centroids
@@ -130,7 +130,7 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
 @pytest.mark.threat(75, 90)
 def test_distances_to_groups_are_noise_and_shifted_in_each_row() -> None:
     s = started(np.random.default_rng(0).normal(size=(20_000, 3)), 4, max_iter=1)
-    s.to_the_end()
+    s.run_to_end()
     sent = sent_packets(s, messages.GroupDistances.kind)
     words = [packet.arrays["words"] for packet in sent]
     assert len(words) == 3

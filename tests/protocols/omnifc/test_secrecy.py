@@ -176,7 +176,7 @@ def at_the_shares(X: Any) -> simulation.Session:
     params = OmniFC(n_clusters=2, scaling="none", ranges="declared")
     said = within(-9.0, 9.0, data, layout)
     running = simulation.Session(params, layout, data, 5, dictionary=said)
-    running.until(messages.EncodeRows)
+    running.play_until(messages.EncodeRows)
     return running
 
 

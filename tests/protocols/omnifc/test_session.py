@@ -212,7 +212,7 @@ def test_one_spare_answer_finds_a_corrupt_one_and_two_name_it(
 
 def read_again(session: simulation.Session) -> dict[str, Outcome]:
     return {
-        slot: session.outcome(slot, result, None)
+        slot: session.outcome_of(slot, result, None)
         for slot, result in session.final_step.results.items()
     }
 
@@ -227,10 +227,10 @@ def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) ->
     session = at_distances(params, parts)
     assert session.open.quorum == 3
     late = session.answer("r2c1")
-    session.turn(absent=["r2c1"])
+    session.play_round(absent=["r2c1"])
     if answers_late:
         session.memories["r2c1"], session.journals["r2c1"] = late.memory, late.journal
-    session.turn()
+    session.play_round()
     assert agreement(read_again(session), whole.outcomes) == 1.0
 
 
@@ -296,9 +296,9 @@ def test_shares_are_sent_once() -> None:
     session = by_hand(
         OmniFC(n_clusters=2), simulation.split(IRIS, Layout.lattice(3), 1)
     )
-    session.until(messages.EncodeRows)
+    session.play_until(messages.EncodeRows)
     tasks = session.open.tasks
-    session.turn()
+    session.play_round()
     for slot, task in tasks.items():
         with pytest.raises(ProtocolFailed, match="second time"):
             session.answer(slot, task)
@@ -315,7 +315,7 @@ def test_a_roster_that_does_not_fit_fails_before_any_task(
     params: OmniFC, text: str
 ) -> None:
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
-    joined = simulation.agree(params, parts.layout, parts.data, 1)
+    joined = simulation.build_agreement(params, parts.layout, parts.data, 1)
     with pytest.raises(ProtocolFailed, match=text):
         engine.begin(joined)
 
@@ -337,7 +337,7 @@ def test_beyond_its_range_or_memory_a_party_sends_no_share() -> None:
         (narrow, GuardRefused, "'memory_limit' is 268435456, room for 0"),
     ):
         with pytest.raises(error, match=said):
-            session.until(messages.Compare)
+            session.play_until(messages.Compare)
         assert session.open.stage == "shares"
 
 
@@ -353,5 +353,5 @@ def at_distances(
     params: OmniFC, parts: simulation.Split, **choices: Any
 ) -> simulation.Session:
     session = by_hand(params, parts, **choices)
-    session.until(messages.Compare)
+    session.play_until(messages.Compare)
     return session

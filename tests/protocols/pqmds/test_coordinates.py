@@ -126,7 +126,7 @@ def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
     X = SETS[name]
     parts = simulation.split(X, Layout.lattice(1, 2), 1)
     running = Session(several(2, 2), parts.layout, parts.data, 1)
-    running.until(messages.Encode)
+    running.play_until(messages.Encode)
     answer = running.answer("r1c1")
     notes = answer.notes
     assert notes["self-check"].startswith("what an analyst who knows some of your rows")

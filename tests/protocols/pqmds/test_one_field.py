@@ -42,7 +42,7 @@ def asked(fields: Sequence[Field], **given: Any) -> str:
     asks = []
     while not session.is_over:
         asks.append(session.answer("r1c1").asks)
-        session.turn()
+        session.play_round()
     return " ".join(asks).strip()
 
 

@@ -223,7 +223,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
         }
         said = within(-WIDEST, WIDEST, data, layout)
         running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said)
-        running.to_the_end()
+        running.run_to_end()
         sent.append([(m.sender, m.payload) for m in running.received_messages])
     changed = []
     for (slot, first), (_, second) in zip(*sent, strict=True):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.terms.terms import Layout
 
 KEYS = ("given + surname + birth | date", "surname | soundex + birth | date", "phone")
@@ -37,7 +37,7 @@ def rows_of(
 ) -> MatrixSource:
     """Return two numbers of each person, and of the columns of the keys its cells."""
     rows = np.random.default_rng(seed).normal(size=(len(people), 2))
-    ids = [join([getattr(each, name) for name in columns]) for each in people]
+    ids = [join_parts([getattr(each, name) for name in columns]) for each in people]
     return MatrixSource(rows, [f"x{seed}-0", f"x{seed}-1"], ids=ids)
 
 

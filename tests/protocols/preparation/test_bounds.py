@@ -92,7 +92,9 @@ def test_columns_in_another_order_than_declared_are_refused() -> None:
 def test_a_roster_of_another_width_ends_the_session() -> None:
     """Anyone who enrols says its width itself."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)))}
-    session, _ = engine.load(simulation.agree(Dummy(), Layout.lattice(1), data, 1))
+    session, _ = engine.load(
+        simulation.build_agreement(Dummy(), Layout.lattice(1), data, 1)
+    )
     terms = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})
     with pytest.raises(ProtocolFailed, match="2 columns; the terms describe 1"):
         engine.stages.check_roster(replace(session, terms=terms))
@@ -165,9 +167,9 @@ def prepared(params: Params, layout: Layout) -> Session:
 def test_starts_from_bounds_lie_within_prepared_ranges() -> None:
     layout = Layout.lattice(3)
     session = prepared(LosslessFederated(n_clusters=3, init="bounds"), layout)
-    session.to_the_end()
+    session.run_to_end()
     scale = scaler_of(session.context("r1c1"))
-    V = scale.undo(session.recall("r1c1", StartCentroids).centroids)
+    V = scale.unscale(session.recall("r1c1", StartCentroids).centroids)
     assert len({tuple(row) for row in V.tolist()}) == 3
     low, high = ColumnPlan(FIELDS, TREATED).bounds
     assert (low - 1e-9 <= V).all()
@@ -187,7 +189,7 @@ def test_anchors_lie_in_the_ranges_of_prepared_columns(
     monkeypatch.setattr(anchors, "uniform", recording)
     anchor = Anchor(kind="uniform", ranges="declared")
     layout = Layout.lattice(2)
-    prepared(DataCollaboration(n_clusters=3, anchor=anchor), layout).to_the_end()
+    prepared(DataCollaboration(n_clusters=3, anchor=anchor), layout).run_to_end()
     low, high = ColumnPlan(FIELDS, TREATED).bounds
     for rows in drawn:
         near = 0.03 * (high - low)

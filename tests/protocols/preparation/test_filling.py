@@ -137,7 +137,7 @@ def session(X: FloatArray, n_parties: int, **params: object) -> simulation.Sessi
 def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> None:
     X = rows()
     ran = session(X, n_parties)
-    ran.to_the_end()
+    ran.run_to_end()
     found = []
     for slot in ran.session.slots:
         plan = ran.session.terms.plan(slot)
@@ -191,7 +191,7 @@ def test_imputation_uses_the_values_of_all_rows(
     ran = simulation.Session(
         params, layout, parts.data, 1, dictionary=schemas, preparation=preparations
     )
-    ran.to_the_end()
+    ran.run_to_end()
     pooled = SimpleImputer(strategy=how).fit(X).statistics_
     for slot in layout.slots:
         found = ran.recall(slot.name, Fillings).instead
@@ -213,7 +213,7 @@ def test_a_row_incomplete_at_one_party_is_dropped_everywhere() -> None:
         dictionary=schemas,
         preparation=preparations,
     )
-    outcomes = ran.to_the_end().outcomes
+    outcomes = ran.run_to_end().outcomes
     lacking = np.isnan(X).any(axis=1)
     for slot, outcome in outcomes.items():
         assert ((outcome.labels == -1) == lacking[parts.held[slot]]).all()
@@ -234,9 +234,9 @@ def test_only_a_party_that_sends_shares_notes_that_its_rows_were_summed(
         dictionary=schemas,
         preparation=preparations,
     )
-    ran.until(AddUp)
+    ran.play_until(AddUp)
     assert ran.open.stage == NAME
-    ran.turn()
+    ran.play_round()
     for memory in ran.memories.values():
         assert (memory.get(RowsSummed) is not None) == summed
 
@@ -265,7 +265,7 @@ def test_ties_go_to_the_lowest_level_as_in_scikit_learn() -> None:
     none = np.empty(0, dtype=np.int64)
     tied = [np.array(counts) for counts in ([4, 4, 1], [3, 3, 3], [5, 5])]
     found = [
-        pooling_of(fill).value(counts, none)
+        pooling_of(fill).fill_value(counts, none)
         for fill, counts in zip(plan.fills, tied, strict=True)
     ]
     assert found == [1.0, 2.0, 0.0], "a, 2, low"
@@ -289,9 +289,9 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
             add(own, np.array(values, dtype=np.float64))
         return numbers.sum(axis=0)
 
-    first = added(pooling.add_to_first_sum, pooling.sizes[0])
-    second = added(partial(pooling.add_to_second_sum, first), pooling.sizes[1])
-    assert pooling.value(first, second) == np.median(values)
+    first = added(pooling.add_to_first_sum, pooling.n_words[0])
+    second = added(partial(pooling.add_to_second_sum, first), pooling.n_words[1])
+    assert pooling.fill_value(first, second) == np.median(values)
 
 
 @pytest.mark.threat(153)
@@ -309,7 +309,7 @@ def test_a_party_of_few_values_adds_none_to_a_filling(
     few = rng.choice(np.arange(n, 3 * n), n_others, replace=False)
     X[few, 2] = rng.integers(0, 200, n_others)
     whole = session_with_load(X, how, log1p=log1p)
-    whole.to_the_end()
+    whole.run_to_end()
     plan = whole.session.terms.plan("r1c1")
     assert plan is not None
     alone = np.log1p(X[:n, 2]) if log1p else X[:n, 2]
@@ -326,7 +326,7 @@ def test_where_no_party_has_values_enough_nothing_is_pooled() -> None:
     )
     X[[0, 60, 120], 2] = 5.0
     with pytest.raises(GuardRefused, match="fewer than 10 values of 'load'"):
-        session_with_load(X, "mean", log1p=False).to_the_end()
+        session_with_load(X, "mean", log1p=False).run_to_end()
 
 
 def session_with_load(X: FloatArray, how: Any, *, log1p: bool) -> simulation.Session:
@@ -366,7 +366,7 @@ def test_a_second_sum_that_the_first_cannot_have_is_refused(how: Any) -> None:
     ).fills[0]
     pooling = pooling_of(fill)
     values = np.array([0.0, 1.0, 1.0]) if how == "most_frequent" else np.arange(7.0)
-    first, right = (np.zeros(size, dtype=np.int64) for size in pooling.sizes)
+    first, right = (np.zeros(size, dtype=np.int64) for size in pooling.n_words)
     pooling.add_to_first_sum(first, values)
     if how == "most_frequent":
         assert pooling.fits_second(first, first[:0])

@@ -21,12 +21,12 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment import identifiers, intersection
-from clustering_protocols.shared_stages.alignment.digests import share_of_smallest
+from clustering_protocols.shared_stages.alignment.digests import describe_overlap
 from clustering_protocols.shared_stages.alignment.identifiers import (
-    identify,
-    join,
-    normal_form,
+    distinct_ids,
+    join_parts,
     normalise_id,
+    normalise_id_parts,
     normalise_ids,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -70,8 +70,8 @@ def test_each_step_counts_only_where_it_is_declared(
     one: str, other: str, step: Any
 ) -> None:
     without = tuple(each for each in ALL if each != step)
-    assert normal_form(one, [step]) == normal_form(other, [step])
-    assert normal_form(one, without) != normal_form(other, without)
+    assert normalise_id_parts(one, [step]) == normalise_id_parts(other, [step])
+    assert normalise_id_parts(one, without) != normalise_id_parts(other, without)
 
 
 @given(
@@ -91,7 +91,7 @@ def test_parts_go_through_the_steps_in_one_order(text: str, steps: set[Any]) -> 
         expected = re.sub(r"(?<=\S)\s+(?=\S)", " ", expected)
     if "strip" in steps:
         expected = expected.strip()
-    assert normal_form(text, steps) == [expected]
+    assert normalise_id_parts(text, steps) == [expected]
 
 
 @given(
@@ -117,36 +117,43 @@ def test_an_id_is_compared_alike_alone_and_among_others(
 
 
 def test_ids_of_several_columns_are_compared_part_by_part() -> None:
-    assert normal_form(join(["A ", "b"]), ALL) == normal_form(join(["a", "B"]), ALL)
+    assert normalise_id_parts(join_parts(["A ", "b"]), ALL) == normalise_id_parts(
+        join_parts(["a", "B"]), ALL
+    )
     different = [
-        join(["ab", "c"]),
-        join(["a", "bc"]),
-        join(["a,b", "c"]),
+        join_parts(["ab", "c"]),
+        join_parts(["a", "bc"]),
+        join_parts(["a,b", "c"]),
         "ab c",
         "abc",
     ]
-    found = identify([*different, '["abc"]', "[1, 2]", '["a', '["a", 2]'], ALL, "error")
+    found = distinct_ids(
+        [*different, '["abc"]', "[1, 2]", '["a', '["a", 2]'], ALL, "error"
+    )
     assert len(set(found.ids)) == 9
 
 
 def test_a_duplicate_id_is_named_by_its_rows_or_first_kept() -> None:
     spelt = ["smith", "jones", "meyer", " SMITH", "jones"]
     with pytest.raises(InvalidData, match="Rows 1 and 4 have the same id") as refused:
-        identify(spelt, ALL, "error")
+        distinct_ids(spelt, ALL, "error")
     assert "smith" not in str(refused.value).lower()
-    assert identify(spelt, ALL, "first").rows.tolist() == [0, 1, 2]
+    assert distinct_ids(spelt, ALL, "first").rows.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("empty", ["  ", join(["a", " "])])
+@pytest.mark.parametrize("empty", ["  ", join_parts(["a", " "])])
 def test_an_id_empty_after_normalisation_is_named_by_its_row(empty: str) -> None:
     with pytest.raises(InvalidData, match="Row 2 has no id"):
-        identify(["a", empty], ALL, "first")
+        distinct_ids(["a", empty], ALL, "first")
 
 
 @pytest.mark.parametrize("name", ['["a"]', '["a",1]', '["a"', "[1]", "[]"])
 def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
-    assert normal_form(name, ()) == [name]
-    assert identify([name, "a"], (), "error").ids == [join([name]), join(["a"])]
+    assert normalise_id_parts(name, ()) == [name]
+    assert distinct_ids([name, "a"], (), "error").ids == [
+        join_parts([name]),
+        join_parts(["a"]),
+    ]
 
 
 def test_spellings_of_two_parties_meet() -> None:
@@ -185,7 +192,7 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     split = parties(X, overlapping_rows(2, 5, 20))
     session = Session(params(), split.layout, split.data, seed=5)
     with pytest.raises(OverlapTooSmall, match="20 to 25 % of the smallest") as ended:
-        session.to_the_end()
+        session.run_to_end()
     assert "patient" not in str(ended.value)
     read = [packets.read(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
@@ -195,7 +202,7 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
 def at(kind: type[Any]) -> Session:
     split = parties(X, TWO)
     session = Session(params(), split.layout, split.data, seed=5)
-    session.until(kind)
+    session.play_until(kind)
     return session
 
 
@@ -247,7 +254,7 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
         return {"common": common}
 
     with pytest.raises(RowsNotAligned):
-        session.turn(forged={"r1c1": altered(session, "r1c1", another)})
+        session.play_round(forged={"r1c1": altered(session, "r1c1", another)})
 
 
 @pytest.mark.parametrize(
@@ -263,10 +270,10 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
 def test_a_share_is_told_in_steps_of_a_twentieth(
     n_common: int, n_smallest: int, told: str
 ) -> None:
-    share = share_of_smallest(n_common, n_smallest, 10)
+    share = describe_overlap(n_common, n_smallest, 10)
     assert share == f"{told} of the smallest table"
 
 
 def test_of_a_table_of_few_ids_no_share_is_told() -> None:
-    told = {share_of_smallest(n, 9, 10) for n in range(10)}
+    told = {describe_overlap(n, 9, 10) for n in range(10)}
     assert told == {"an undisclosed part of a table of fewer than 10 ids"}

@@ -67,18 +67,18 @@ def test_a_leader_evaluates_no_more_ids_than_rows_that_joined() -> None:
 @pytest.mark.threat(98)
 def test_more_ids_than_enrolled_rows_end_the_session() -> None:
     running = session()
-    running.until(intersection.Blind)
+    running.play_until(intersection.Blind)
     guessed = [*HELD[1], *range(1000, 1400)]
     more = np.random.default_rng(0).normal(size=(len(guessed), 2))
     running.data = {**running.data, SECOND: MatrixSource(more, ids=names(guessed))}
     with pytest.raises(InvalidArray, match="more ids than the rows"):
-        running.turn()
+        running.play_round()
 
 
 @pytest.mark.threat(98)
 def test_a_leader_evaluates_once_in_a_session() -> None:
     running = session()
-    running.until(intersection.Evaluate)
+    running.play_until(intersection.Evaluate)
     task = running.open.tasks[FIRST]
     first = running.answer(FIRST, task)
     running.memories[FIRST] = first.memory
@@ -88,9 +88,9 @@ def test_a_leader_evaluates_once_in_a_session() -> None:
 
 def test_rows_are_selected_once_in_a_session() -> None:
     running = session()
-    running.until(intersection.Select)
+    running.play_until(intersection.Select)
     asked = packets.read(running.open.tasks[FIRST]).read([intersection.Select])
-    running.turn()
+    running.play_round()
     party = intersection.IntersectionParty(Alignment(method="ecdh"))
     with pytest.raises(ProtocolFailed, match="a second time"):
         party.reply(running.context(FIRST), asked, running.data[FIRST])
@@ -98,7 +98,7 @@ def test_rows_are_selected_once_in_a_session() -> None:
 
 def test_a_leader_sends_a_token_for_each_of_its_ids() -> None:
     running = session()
-    running.until(intersection.Blind)
+    running.play_until(intersection.Blind)
     made = {slot: running.answer(slot).contribution for slot in running.open.tasks}
     made[FIRST] = alter(
         running.agreement, made[FIRST], lambda count: {"tokens": count.tokens[:-1]}
@@ -120,8 +120,8 @@ def test_of_selected_rows_a_leader_sends_equal_digests_alone(
     ways: Any, content: Any, error: str | None
 ) -> None:
     running = session()
-    running.until(intersection.Select)
-    running.turn()
+    running.play_until(intersection.Select)
+    running.play_round()
     sent = [PeerMessage(peer=FIRST, content=content)]
     expected = error or "digests of the common rows"
     with pytest.raises((EnvelopeRefused, ProtocolFailed), match=expected):
@@ -166,7 +166,8 @@ def test_key_values_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids = [b"ada", b"bob"]
     found = [
-        intersection._key(view).values(ids) for view in (here, here, *elsewhere(here))
+        intersection._evaluation_key(view).values(ids)
+        for view in (here, here, *elsewhere(here))
     ]
     assert found[0] == found[1]
     assert len({value for values in found for value in values}) == 3 * len(ids)
@@ -176,7 +177,7 @@ def test_tokens_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
     made = [
-        intersection.make_tokens(bound(view), ids, values).tokens
+        intersection.compute_tokens(bound(view), ids, values).tokens
         for view in (here, here, *elsewhere(here))
     ]
     assert np.array_equal(made[0], made[1])
@@ -187,7 +188,7 @@ def test_tokens_hide_values_and_ids_alike() -> None:
     """Equal ids of other values, and equal values of other ids, have other tokens."""
     here = stage_view(session())
     made = [
-        intersection.make_tokens(bound(here), [name], [value]).tokens.tobytes()
+        intersection.compute_tokens(bound(here), [name], [value]).tokens.tobytes()
         for name in (b"ada", b"bob")
         for value in (bytes(32), bytes([1]) * 32)
     ]
@@ -203,7 +204,7 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     spoil: Callable[[Any], Any],
 ) -> None:
     running = session()
-    running.until(intersection.Unblind)
+    running.play_until(intersection.Unblind)
     made = {slot: running.answer(slot) for slot in running.open.tasks}
     own = packets.read(made[SECOND].contribution)
     shown = own.read(stage_of(running).records)
@@ -222,7 +223,7 @@ def stage_of(running: Session) -> Any:
 
 def bound(view: Any) -> bytes:
     session = view.session
-    return intersection.bind(
+    return intersection.binding(
         session.terms.session, session.agreement_digest, view.slot.row
     )
 
@@ -243,7 +244,7 @@ def known_to_the_analyst(running: Session) -> list[bytes]:
 
 def test_a_dictionary_attack_finds_no_id_at_the_analyst() -> None:
     running = session()
-    running.to_the_end()
+    running.run_to_end()
     held = b"\n".join([running.agreement, *running.stored])
     known = known_to_the_analyst(running)
     everybody = names(sorted({row for rows in HELD for row in rows}))

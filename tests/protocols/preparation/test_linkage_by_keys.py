@@ -22,9 +22,9 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment import linkage
 from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
 from clustering_protocols.shared_stages.alignment.linkage import (
-    as_texts,
-    common_rows,
-    link,
+    as_bytes,
+    find_common_rows,
+    link_rows,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
@@ -47,7 +47,7 @@ def session(*held: Sequence[Person], **more: Any) -> Session:
 
 def play(*held: Sequence[Person], **more: Any) -> list[tuple[int, ...]]:
     running = session(*held, **more)
-    running.to_the_end()
+    running.run_to_end()
     rows = [
         running.recall(slot, Selection).rows[running.recall(slot, RowOrder).order]
         for slot in running.data
@@ -136,19 +136,23 @@ def test_links_are_those_of_a_search_by_hand() -> None:
         pools = [rng.permutation(20) for _ in range(3)]
         one = [pool[:n].tolist() for pool in pools]
         two = [rng.permutation(pool[:16])[:m].tolist() for pool in pools]
-        found = link(as_texts("a", tokens(*one)), as_texts("b", tokens(*two)))
+        found = link_rows(as_bytes("a", tokens(*one)), as_bytes("b", tokens(*two)))
         assert found.tolist() == brute(one, two)
 
 
 def test_common_rows_are_linked_to_the_leader_by_each_party() -> None:
     one, two, three = ([[1, 2, 3]], [[3, 1, 9]], [[9, 3, 2, 1]])
-    sent = [as_texts("x", tokens(*each)) for each in (one, two, three)]
-    assert [each.tolist() for each in common_rows(sent)] == [[0, 2], [1, 0], [3, 1]]
+    sent = [as_bytes("x", tokens(*each)) for each in (one, two, three)]
+    assert [each.tolist() for each in find_common_rows(sent)] == [
+        [0, 2],
+        [1, 0],
+        [3, 1],
+    ]
 
 
 def test_tokens_that_come_twice_are_refused() -> None:
     with pytest.raises(InvalidArray, match="contain a duplicate"):
-        as_texts("r1c1", tokens([1, 2], [3, 3]))
+        as_bytes("r1c1", tokens([1, 2], [3, 3]))
 
 
 def test_keys_are_masked_and_shown_in_turn() -> None:
@@ -170,7 +174,7 @@ def test_keys_are_masked_and_shown_in_turn() -> None:
 def test_rows_without_cells_are_linked_by_no_key() -> None:
     bare = MatrixSource(np.eye(3))
     with pytest.raises(InvalidData, match="a table with the columns given"):
-        params().alignment.match(bare)
+        params().alignment.match_key_values(bare)
 
 
 @pytest.mark.threat(190)
@@ -188,5 +192,5 @@ def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
 
 def at(kind: type[Any], *held: Sequence[Person]) -> Session:
     running = session(*(held or (CROWD, CROWD)))
-    running.until(kind)
+    running.play_until(kind)
     return running

@@ -11,7 +11,9 @@ LARGEST = magnitudes.LARGEST
 
 @pytest.mark.parametrize("value", [0.0, 1e99, LARGEST, -LARGEST])
 def test_numbers_whose_squares_add_up_are_taken(value: float) -> None:
-    magnitudes.check("It", np.empty(0), np.zeros((2, 2)), np.array([0.0, value]))
+    magnitudes.check_magnitudes(
+        "It", np.empty(0), np.zeros((2, 2)), np.array([0.0, value])
+    )
 
 
 @pytest.mark.parametrize("value", [np.nextafter(LARGEST, np.inf), -1e300, np.inf])
@@ -22,9 +24,9 @@ def test_larger_numbers_are_refused_wherever_they_stand(
     arrays = [np.zeros(3), np.zeros((2, 2))]
     arrays[place].flat[-1] = value
     with pytest.raises(InvalidArray, match=r"It holds numbers larger than 1e\+100"):
-        magnitudes.check("It", *arrays)
+        magnitudes.check_magnitudes("It", *arrays)
 
 
 def test_what_is_no_number_is_refused() -> None:
     with pytest.raises(InvalidArray):
-        magnitudes.check("It", np.array([1.0, np.nan]))
+        magnitudes.check_magnitudes("It", np.array([1.0, np.nan]))

@@ -5,13 +5,13 @@ from pydantic import ValidationError
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyPart,
-    check_uniqueness,
-    key_values,
-    read_match_key,
-    step_function,
+    build_step_function,
+    check_key_uniqueness,
+    compute_key_values,
+    parse_match_key,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -20,12 +20,12 @@ NAME = "given_name, surname | sorted-names + birth_date | year"
 
 
 def values(key: str, *rows: tuple[str, ...]) -> list[str | None]:
-    (found,) = key_values([join(row) for row in rows], [key], USUAL)
+    (found,) = compute_key_values([join_parts(row) for row in rows], [key], USUAL)
     return [None if v is None else v.replace("\x1f", "/") for v in found.values]
 
 
 def test_a_key_has_parts_of_columns_and_steps() -> None:
-    assert read_match_key(NAME) == (
+    assert parse_match_key(NAME) == (
         KeyPart(("given_name", "surname"), ("sorted-names",)),
         KeyPart(("birth_date",), ("year",)),
     )
@@ -97,7 +97,7 @@ def test_keys_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
     ],
 )
 def test_what_a_step_makes_of_a_text(step: str, text: str, expected: str) -> None:
-    assert step_function(step)(text) == expected
+    assert build_step_function(step)(text) == expected
 
 
 def test_swapped_names_have_one_value() -> None:
@@ -127,15 +127,15 @@ def test_a_cell_that_looks_like_a_list_is_one_text() -> None:
 
 
 def test_a_key_that_rows_share_is_refused_with_its_share() -> None:
-    rows = [join((str(n // 2 if n < 8 else n), str(n))) for n in range(16)]
-    found = key_values(rows, ["x", "y"], USUAL)
+    rows = [join_parts((str(n // 2 if n < 8 else n), str(n))) for n in range(16)]
+    found = compute_key_values(rows, ["x", "y"], USUAL)
     assert [each.uniqueness for each in found] == [0.5, 1.0]
-    check_uniqueness(found, 0.5)
+    check_key_uniqueness(found, 0.5)
     with pytest.raises(InvalidData, match=r"'x': 50\.0%\. Ask") as refused:
-        check_uniqueness(found, 0.6)
+        check_key_uniqueness(found, 0.6)
     assert "'y'" not in str(refused.value)
 
 
 def test_rows_of_other_columns_are_refused() -> None:
     with pytest.raises(InvalidData, match="the columns x, y of each row"):
-        key_values(["alone"], ["x + y"], USUAL)
+        compute_key_values(["alone"], ["x + y"], USUAL)

@@ -111,16 +111,16 @@ def test_each_column_group_pools_its_own_way() -> None:
     }
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
     stages = set()
-    session.turn()  # signs
+    session.play_round()  # signs
     while session.open.stage in PREPARING:
         stages.add(session.open.stage)
         if session.open.stage == "moments":
             assert set(session.open.tasks) == {"p00", "p10", "p20"}
         if session.open.stage == "statistics":
             assert set(session.open.tasks) == {"p01", "p11", "p02"}
-        session.turn()
+        session.play_round()
     assert stages == PREPARING
-    session.turn()  # what leaders sealed comes with the next task
+    session.play_round()  # what leaders sealed comes with the next task
     for slot in layout.slots:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
@@ -137,10 +137,10 @@ def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> N
         for slot, piece in zip(layout.names, np.split(X, 3), strict=True)
     }
     session = Session(ONE, layout, data, seed=5)
-    session.until(AddUp)
+    session.play_until(AddUp)
     before = len(session.received_messages)
     with pytest.raises(InvalidData, match="weight") as refused:
-        session.turn()
+        session.play_round()
     assert "age" not in str(refused.value)
     assert len(session.received_messages) == before
 
@@ -151,8 +151,8 @@ def test_totals_are_noise_to_the_analyst() -> None:
     layout = Layout.lattice(3)
     X = np.zeros((30, 800))
     session = Session(ONE, layout, cut(X, layout, [10, 10, 10]), seed=5)
-    session.until(AddUp)
-    session.turn()
+    session.play_until(AddUp)
+    session.play_round()
     share = packets.read(session.received_messages[-1].payload).arrays["words"]
     total = packets.read(session.open.tasks["r1c1"]).arrays["total"]
     looks_like_noise(share)
@@ -161,7 +161,7 @@ def test_totals_are_noise_to_the_analyst() -> None:
 
 
 def test_groups_of_less_than_three_are_not_summed() -> None:
-    assert moments.groups(ragged()) == [("p00", "p10", "p20")]
+    assert moments.large_groups(ragged()) == [("p00", "p10", "p20")]
     known = SessionRequest(
         protocol={"name": "llf", "params": {"n_clusters": 2}},
         layout=Layout.lattice(2),

@@ -8,11 +8,14 @@ from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.shared_stages.alignment.id_patterns import draft_patterns, fit
+from clustering_protocols.shared_stages.alignment.id_patterns import (
+    draft_patterns,
+    fit_patterns,
+)
 from clustering_protocols.shared_stages.alignment.identifiers import (
-    identify,
-    join,
-    normal_form,
+    distinct_ids,
+    join_parts,
+    normalise_id_parts,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -44,9 +47,9 @@ SETS = [list(each) for n in range(1, 5) for each in combinations(NEW, n)]
 
 @given(text=TEXTS, steps=st.sampled_from(SETS))
 def test_each_step_is_what_it_says(text: str, steps: list[str]) -> None:
-    assert normal_form(text, steps) == [plainly(text, steps)]
+    assert normalise_id_parts(text, steps) == [plainly(text, steps)]
     # in whichever order they are listed
-    assert normal_form(text, steps[::-1]) == [plainly(text, steps)]
+    assert normalise_id_parts(text, steps[::-1]) == [plainly(text, steps)]
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,12 @@ def test_each_step_is_what_it_says(text: str, steps: list[str]) -> None:
     ],
 )
 def test_known_spellings(name: str, steps: list[str], form: str) -> None:
-    assert normal_form(name, [*USUAL, *steps]) == [form]
+    assert normalise_id_parts(name, [*USUAL, *steps]) == [form]
 
 
 def test_an_id_without_a_digit_is_no_number_of_zeros() -> None:
     with pytest.raises(InvalidData, match="Row 2 has no id"):
-        identify(["K1", "unknown"], [*USUAL, "digits", "zero-pad:8"], "error")
+        distinct_ids(["K1", "unknown"], [*USUAL, "digits", "zero-pad:8"], "error")
 
 
 @pytest.mark.parametrize("wrong", ["zero-pad", "zero-pad:0", "zero-pad:123", "Digits"])
@@ -83,8 +86,11 @@ IDS = [f"KV-{number:08d}" for number in range(345_678, 10**8, 2_345_678)]
 
 def test_a_pattern_that_is_drafted_fits_what_it_is_drafted_from() -> None:
     assert draft_patterns(IDS) == ("KV-99999999",)
-    assert fit(("KV-99999999",), IDS, USUAL).sentence(["KV-99999999"]) == ""
-    assert draft_patterns([join(["Ward 1", f"{n:02}"]) for n in range(20)]) == (
+    assert (
+        fit_patterns(("KV-99999999",), IDS, USUAL).describe_misfits(["KV-99999999"])
+        == ""
+    )
+    assert draft_patterns([join_parts(["Ward 1", f"{n:02}"]) for n in range(20)]) == (
         "WArd 9",
         "99",
     )
@@ -110,17 +116,17 @@ def test_a_pattern_that_is_drafted_fits_what_it_is_drafted_from() -> None:
 def test_the_least_steps_that_mend_most_are_named(
     pattern: str, spelt: list[str], fitting: int | None, steps: tuple[str, ...]
 ) -> None:
-    found = fit((pattern,), spelt, USUAL)
+    found = fit_patterns((pattern,), spelt, USUAL)
     assert found.steps == steps
     assert found.n_mended == len(spelt)
     assert fitting is None or found.n_fitting == fitting
-    again = fit((pattern,), spelt, [*USUAL, *found.steps])
+    again = fit_patterns((pattern,), spelt, [*USUAL, *found.steps])
     assert again.n_fitting == len(spelt)
 
 
 def test_nothing_mends_what_is_something_else() -> None:
-    found = fit(("99999999",), ["Anna", "Bo"], USUAL)
+    found = fit_patterns(("99999999",), ["Anna", "Bo"], USUAL)
     assert (found.n_fitting, found.n_mended) == (0, 0)
-    assert found.sentence(["99999999"]) == (
+    assert found.describe_misfits(["99999999"]) == (
         "0 of 2 ids look like the session's '99999999'; others may be linked to nobody."
     )

@@ -10,16 +10,16 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.statistics.by_leader import (
     Moments,
-    measure,
-    pool,
+    measure_moments,
+    merge_moments,
 )
 from clustering_protocols.shared_stages.statistics.units import (
     CONVERSIONS,
     Distribution,
     Measurement,
-    columns_of,
-    others_of,
-    question,
+    build_unit_question,
+    foreign_rows,
+    measured_columns,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation
 from clustering_protocols.terms.schema import Schema
@@ -46,17 +46,17 @@ def session(
 )
 def test_grams_among_kilograms_stop_before_rows_are_used(units: list[float]) -> None:
     with pytest.raises(GuardRefused, match="other units"):
-        session(len(units), units).to_the_end()
+        session(len(units), units).run_to_end()
 
 
 def test_who_knows_better_goes_on() -> None:
-    ran = session(3, [1, 1, 1000], allow_other_units=True).to_the_end()
+    ran = session(3, [1, 1, 1000], allow_other_units=True).run_to_end()
     assert all(len(outcome.labels) == 40 for outcome in ran.outcomes.values())
 
 
 @pytest.mark.parametrize("units", [[1, 1, 1], [1, 2, 0.5], [1, 1], [0, 1, 1]])
 def test_sites_that_differ_as_sites_do_are_let_be(units: list[float]) -> None:
-    session(len(units), units).to_the_end()
+    session(len(units), units).run_to_end()
 
 
 def test_a_mean_near_zero_is_not_taken_for_another_unit() -> None:
@@ -64,7 +64,7 @@ def test_a_mean_near_zero_is_not_taken_for_another_unit() -> None:
     layout = Layout.lattice(3)
     data = {s: MatrixSource(rng.normal(0, 1, size=(500, 2))) for s in layout.names}
     params = LosslessFederated(n_clusters=2)
-    simulation.Session(params, layout, data, 1).to_the_end()
+    simulation.Session(params, layout, data, 1).run_to_end()
 
 
 # What the question rests on: the moments of the others, and a table of conversions
@@ -78,17 +78,17 @@ def rng() -> np.random.Generator:
 
 
 def moments(rows: np.ndarray) -> Moments:
-    return measure(
+    return measure_moments(
         MatrixSource(rows.reshape(len(rows), -1)), moments=True, ranges=False
     )
 
 
 def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> str:
     here = moments(own)
-    pooled = pool([here, *map(moments, others)])
+    pooled = merge_moments([here, *map(moments, others)])
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
     own = Distribution.from_moments(here)
-    return question(columns, own, others_of(here, pooled))
+    return build_unit_question(columns, own, foreign_rows(here, pooled))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
@@ -97,7 +97,10 @@ def test_the_others_are_the_pooled_rows_less_the_own(
 ) -> None:
     tables = [rng.normal(5, 2, (n, 3)) * [1, scale, 0] for n in (40, 70, 90)]
     own, *rest = map(moments, tables)
-    found, exact = others_of(own, pool([own, *rest])), np.concatenate(tables[1:])
+    found, exact = (
+        foreign_rows(own, merge_moments([own, *rest])),
+        np.concatenate(tables[1:]),
+    )
     np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(found.deviation, exact.std(axis=0), rtol=1e-6)
 
@@ -145,7 +148,7 @@ def test_gaps_at_all_sites_silence_no_alarm(
         preparation=[Preparation(fields=[{"name": "hba1c", "missing": how}])],
     )
     with pytest.raises(GuardRefused, match="HbA1c in"):
-        session.to_the_end()
+        session.run_to_end()
 
 
 def dealt_by_cluster(seed: int, n_parties: int) -> list[np.ndarray]:
@@ -182,7 +185,7 @@ def test_a_lognormal_column_in_another_unit_is_still_found(
 def test_nobody_else_is_no_other() -> None:
     own = moments(MMOL[0])
     with pytest.raises(ValueError, match="no other rows"):
-        others_of(own, pool([own]))
+        foreign_rows(own, merge_moments([own]))
 
 
 PERCENT = [(each + 23.5) / 10.929 for each in MMOL]
@@ -280,7 +283,7 @@ def test_dates_levels_and_indicators_are_in_no_unit() -> None:
             }
         ),
     )
-    found = columns_of(plan.columns, plan, dictionary)
+    found = measured_columns(plan.columns, plan, dictionary)
     assert [(each.name, each.is_logarithm) for each in found] == [
         ("glu", False),
         ("dose", True),

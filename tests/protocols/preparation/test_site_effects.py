@@ -18,7 +18,11 @@ from clustering_protocols.engine.party import rows_of
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.site_effects import NAME, SiteEffects, shrink
+from clustering_protocols.shared_stages.site_effects import (
+    NAME,
+    SiteEffects,
+    shrink_site_effects,
+)
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.terms.preparation import Preparation, Treatment, plans_of
 from clustering_protocols.terms.schema import Constraints, Field, Schema
@@ -87,7 +91,7 @@ X, SITE, GROUP = study()
 @pytest.fixture(scope="module")
 def ended() -> simulation.Session:
     ran = session(X)
-    ran.to_the_end()
+    ran.run_to_end()
     return ran
 
 
@@ -156,7 +160,7 @@ def test_gaps_logarithms_and_weights_go_with_site_effects() -> None:
     )
     schema = Schema(fields=(*first, *SCHEMA.fields[2:-1], smokes))
     ran = session(rows, preparation, schema)
-    ran.to_the_end()
+    ran.run_to_end()
     found = clustered(ran)
     filled = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)[:, 1:-2]
     filled[:, 0] = np.log1p(filled[:, 0])
@@ -189,12 +193,12 @@ def test_columns_without_spread_stay_and_like_ones_are_not_shrunk() -> None:
     rows[:, 1] = 7.0
     rows[SITE == 1, 2] = 3.0
     ran = session(rows)
-    ran.to_the_end()
+    ran.run_to_end()
     found = clustered(ran)
     assert (found[:, 0] == 7.0).all()
     assert np.isfinite(found).all()
     shifts, variances = np.array([0.1, -0.2, 0.3]), np.array([2.0, 2.0, 2.0])
-    assert shrink(shifts, variances, 10) == (shifts, variances)
+    assert shrink_site_effects(shifts, variances, 10) == (shifts, variances)
 
 
 # Who reads what
@@ -231,10 +235,10 @@ def test_sites_read_the_totals_and_the_analyst_nothing(
 
 def opened(rows: FloatArray, phase: int = 1) -> simulation.Session:
     ran = session(rows)
-    ran.until(AddUp)
+    ran.play_until(AddUp)
     assert ran.open.stage == NAME
     for _ in range(phase - 1):
-        ran.turn()
+        ran.play_round()
     return ran
 
 
@@ -265,7 +269,7 @@ def test_covariates_that_follow_from_each_other_are_refused() -> None:
     rows = X.copy()
     rows[:, -2] = rows[:, -1]  # who smokes is in the second ward
     with pytest.raises(GuardRefused, match="follow from each other"):
-        session(rows).to_the_end()
+        session(rows).run_to_end()
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
 from clustering_protocols.shared_stages.statistics import by_leader
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
-    measure,
-    pool,
+    measure_moments,
+    merge_moments,
 )
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -49,7 +49,7 @@ def ended_session(
     params: Params, data: Mapping[str, DataSource], session: str = "s"
 ) -> Session:
     whole = Session(params, LAYOUT, data, seed=7, session=session)
-    whole.to_the_end()
+    whole.run_to_end()
     return whole
 
 
@@ -117,9 +117,9 @@ def test_pooled_statistics_do_not_depend_on_the_split(
         rng.normal([0.0, 1e6, -3.0], [1.0, 1.0, 1e-3], (sum(p), 3)) for p in parts
     ]
     together = np.vstack(blocks)
-    found = pool(
+    found = merge_moments(
         [
-            measure(Pieces(block, cut), moments=True, ranges=True)
+            measure_moments(Pieces(block, cut), moments=True, ranges=True)
             for block, cut in zip(blocks, parts, strict=True)
         ]
     )
@@ -138,10 +138,12 @@ def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
     constant: float, n_rows: int
 ) -> None:
     parts = [
-        measure(MatrixSource(np.full((n, 1), constant)), moments=True, ranges=False)
+        measure_moments(
+            MatrixSource(np.full((n, 1), constant)), moments=True, ranges=False
+        )
         for n in (n_rows, n_rows + 1, 3)
     ]
-    for found in (*parts, pool(parts)):
+    for found in (*parts, merge_moments(parts)):
         assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
 
 
@@ -169,7 +171,7 @@ def test_a_column_group_pools_only_what_its_terms_need(
 
 
 def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
-    own = measure(PARTS.data["r1c1"], moments=True, ranges=False)
+    own = measure_moments(PARTS.data["r1c1"], moments=True, ranges=False)
     kept = by_leader.OwnMoments.model_validate(dict(own))
     view = session.context("r1c1")
     view = replace(view, memory=view.memory.remember([kept]))
@@ -219,12 +221,16 @@ def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
     layout = Layout.lattice(3, 1)
     data = simulation.split(X, layout, seed=1).data
     whole = Session(DataCollaboration(n_clusters=3), layout, data, seed=1)
-    whole.to_the_end()
+    whole.run_to_end()
     view, source = whole.context("r2c1"), data["r2c1"]
-    one, other = (digests.digests(view, source, [name]) for name in ("one", "other"))
+    one, other = (
+        digests.compute_digests(view, source, [name]) for name in ("one", "other")
+    )
     assert one.values == other.values
     renamed_columns = MatrixSource(matrix(source), [*source.columns[:-1], "renamed"])
-    assert digests.digests(view, renamed_columns, ["one"]).columns != one.columns
+    assert (
+        digests.compute_digests(view, renamed_columns, ["one"]).columns != one.columns
+    )
 
 
 @pytest.mark.threat(20)
@@ -256,10 +262,10 @@ def test_members_stop_an_analyst_that_hides_a_difference(
     with pytest.raises(problem) as ended:
         simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     assert ended.value.detail == f"Compare the inputs of {named}.", "and no id"
-    monkeypatch.setattr(digests, "compare", lambda *_: None)
+    monkeypatch.setattr(digests, "compare_digests", lambda *_: None)
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     with pytest.raises(ProtocolFailed, match=other):
-        whole.to_the_end()
+        whole.run_to_end()
     after = [
         packets.read(sent.payload).address.stage for sent in whole.received_messages
     ]

@@ -11,12 +11,12 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.shared_stages.alignment.cell_values import (
     _WORDS,
-    frequent_stand_ins,
+    find_frequent_stand_ins,
+    missing_ids_note,
     rows_without_id,
-    unnamed_warning,
 )
-from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.shared_stages.alignment.match_keys import key_values
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
+from clustering_protocols.shared_stages.alignment.match_keys import compute_key_values
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.linkage import candidate_keys, person_columns, propose_match_keys
 from party_sdk.tables.read_options import ReadOptions
@@ -31,7 +31,7 @@ def birth_dates(n: int, seed: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("word", ["unknown", "NaN", "NA", " null ", "N/A", "Unbekannt"])
 def test_words_for_no_value_are_no_ids(word: str) -> None:
-    assert rows_without_id(["P1", word, join(["a", word]), "Nadia"]) == [1, 2]
+    assert rows_without_id(["P1", word, join_parts(["a", word]), "Nadia"]) == [1, 2]
 
 
 def test_the_page_and_the_party_in_typescript_have_the_same_words() -> None:
@@ -47,8 +47,8 @@ def test_zeros_alone_are_no_id_unless_ids_count_from_them() -> None:
 
 
 def test_rows_without_an_id_are_counted_and_never_named() -> None:
-    assert unnamed_warning(["a", "b"]) == ""
-    assert unnamed_warning(["a", "unknown", "NULL"]).startswith("2 rows have ids")
+    assert missing_ids_note(["a", "b"]) == ""
+    assert missing_ids_note(["a", "unknown", "NULL"]).startswith("2 rows have ids")
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_value_in_far_more_rows_than_all_others_is_none(
 ) -> None:
     n = max(n, n_rows // 20)
     texts = birth_dates(n_rows) if len(stand_in) > 4 else list(map(str, range(n_rows)))
-    assert frequent_stand_ins([stand_in] * n + texts) == {stand_in}
+    assert find_frequent_stand_ins([stand_in] * n + texts) == {stand_in}
 
 
 def test_several_dates_for_none_are_found_in_a_large_table() -> None:
     texts = birth_dates(60_000) + ["1900-01-01"] * 2_000 + ["1901-01-01"] * 1_000
-    assert frequent_stand_ins(texts) == {"1900-01-01", "1901-01-01"}
-    assert not frequent_stand_ins(birth_dates(60_000))
+    assert find_frequent_stand_ins(texts) == {"1900-01-01", "1901-01-01"}
+    assert not find_frequent_stand_ins(birth_dates(60_000))
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_several_dates_for_none_are_found_in_a_large_table() -> None:
     ids=["a name", "the own town", "villages", "triplets", "one value"],
 )
 def test_what_is_frequent_by_nature_still_names(texts: list[str]) -> None:
-    assert not frequent_stand_ins(texts)
+    assert not find_frequent_stand_ins(texts)
 
 
 def test_a_key_counts_rows_that_a_stand_in_leaves_without_a_value() -> None:
     dates = [*birth_dates(40), *["1900-01-01"] * 4]
-    rows = [join((f"name {chr(97 + n)}", date)) for n, date in enumerate(dates)]
-    rows.append(join(("unknown", "1950-01-01")))
-    by_date, by_name = key_values(rows, ["name + birth | date", "name"], USUAL)
+    rows = [join_parts((f"name {chr(97 + n)}", date)) for n, date in enumerate(dates)]
+    rows.append(join_parts(("unknown", "1950-01-01")))
+    by_date, by_name = compute_key_values(rows, ["name + birth | date", "name"], USUAL)
     assert by_date.values[40:] == [None] * 5
     assert (by_date.n_stand_ins, by_name.n_stand_ins) == (5, 1)
     assert by_name.values[40] is not None
@@ -97,10 +97,10 @@ def test_a_key_counts_rows_that_a_stand_in_leaves_without_a_value() -> None:
 
 def test_an_intersection_leaves_rows_without_ids_out() -> None:
     data = MatrixSource(np.zeros((3, 1)), ids=["a", "unknown", "c"])
-    assert Alignment(method="ecdh").identify(data).rows.tolist() == [0, 2]
-    assert len(Alignment().identify(data).ids) == 3
+    assert Alignment(method="ecdh").identify_rows(data).rows.tolist() == [0, 2]
+    assert len(Alignment().identify_rows(data).ids) == 3
     with pytest.raises(InvalidData, match="Row 2 has no id"):
-        Alignment(method="ecdh").identify(
+        Alignment(method="ecdh").identify_rows(
             MatrixSource(np.zeros((3, 1)), ids=["a", "", "c"])
         )
 

@@ -69,7 +69,7 @@ def turn(
     """Return a party's turn, and where it stands afterwards: from bytes alone."""
     task = AddUp(phase=number, total=total)
     data = MatrixSource(X[:10])
-    played = program.play(context, data, number, task, task.total)
+    played = program.run_to_sum(context, data, number, task, task.total)
     memory = Memory(context.memory.remember(played.remember).entries)
     return played, replace(context, memory=memory)
 
@@ -132,7 +132,7 @@ def test_a_party_notes_that_its_rows_were_summed_with_the_first_share(
     data = cut(X, layout, [30 // n_parties] * n_parties)
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
     while session.open.stage != stage:
-        session.turn()
+        session.play_round()
         assert all(m.get(RowsSummed) is None for m in session.memories.values())
-    session.turn()
+    session.play_round()
     assert all(m.get(RowsSummed) is not None for m in session.memories.values())

@@ -20,7 +20,7 @@ from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
-    share_of,
+    own_share,
 )
 from clustering_protocols.terms.schema import Schema
 
@@ -65,7 +65,7 @@ def profile(*, rounded: bool) -> Profile:
         for i in range(3)
     ]
     for _ in range(N_SUMS):
-        known = known.with_sum(sum(share_of(known, *part) for part in parts))  # type: ignore[arg-type]  # a sum of arrays
+        known = known.with_sum(sum(own_share(known, *part) for part in parts))  # type: ignore[arg-type]  # a sum of arrays
     return profile_of(known, 0, own=False, rounded=rounded)
 
 
@@ -179,11 +179,11 @@ def test_sums_of_described_variables_that_cannot_be_are_refused() -> None:
         fields=ProfileFields(SCHEMA), n_clusters=4, n_rows=N, n_members=1, smallest=10
     )
     data = MatrixSource(FRAME, list(FRAME), gaps=True)
-    known = known.with_sum(share_of(known, data, LABELS))
-    honest = share_of(known, data, LABELS)
-    assert known.fits(honest.view(np.uint64))
-    died = known.n_clusters * len(known.fields.numbers)
+    known = known.with_sum(own_share(known, data, LABELS))
+    honest = own_share(known, data, LABELS)
+    assert known.fits_next_sum(honest.view(np.uint64))
+    died = known.n_clusters * len(known.fields.numeric)
     for place, by in ((0, N), (died, N), (died, -N)):
         lie = honest.copy()
         lie[place] += by
-        assert not known.fits(lie.view(np.uint64))
+        assert not known.fits_next_sum(lie.view(np.uint64))

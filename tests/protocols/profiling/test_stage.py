@@ -70,7 +70,7 @@ def pooled(parts: simulation.Split, outcomes: Mapping[str, Outcome]) -> pd.DataF
 
 def test_every_party_reads_the_groupby_of_all_rows_that_are_no_noise() -> None:
     session, parts = begun(NOISE, Layout.lattice(3))
-    outcomes = session.to_the_end().outcomes
+    outcomes = session.run_to_end().outcomes
     groups = pooled(parts, outcomes).groupby("label")
     assert groups.size().min() >= 10, "else there are others"
     for outcome in outcomes.values():
@@ -89,7 +89,7 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
     session, parts = begun(
         LosslessFederated(n_clusters=4), Layout.lattice(3), evaluation=runs
     )
-    outcomes = session.to_the_end().outcomes
+    outcomes = session.run_to_end().outcomes
     sizes = pooled(parts, outcomes).groupby("label").size()
     for outcome in outcomes.values():
         assert list(outcome.profiles[0].n_rows) == sizes.tolist()
@@ -113,7 +113,7 @@ def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(
     session, _ = begun(
         LosslessFederated(n_clusters=3), Layout.lattice(3), evaluation=runs
     )
-    session.until(kind)
+    session.play_until(kind)
     tell(session, lambda task: {"chosen": 1 - task.chosen})
     with pytest.raises(ProtocolFailed, match=why):
         session.answer("r1c1")
@@ -122,7 +122,7 @@ def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(
 @pytest.mark.parametrize("layout", [Layout.lattice(2), Layout.lattice(1, 2)])
 def test_a_party_profiles_its_own_rows_if_a_sum_reveals_another(layout: Layout) -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), layout)
-    simulated = session.to_the_end()
+    simulated = session.run_to_end()
     for slot, outcome in simulated.outcomes.items():
         (profile,) = outcome.profiles
         assert profile.own
@@ -136,7 +136,7 @@ def test_a_party_profiles_its_own_rows_if_a_sum_reveals_another(layout: Layout) 
 
 def test_a_lattice_publishes_rounded_profiles_of_other_columns() -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3, 2))
-    outcomes = session.to_the_end().outcomes
+    outcomes = session.run_to_end().outcomes
     for slot, outcome in outcomes.items():
         own, other = outcome.profiles
         column = session.session.layout.slot(slot).column
@@ -153,7 +153,7 @@ def test_members_alone_read_what_is_released_to_members() -> None:
         Layout.lattice(3, 2),
         release=Release(profiles="members"),
     )
-    outcomes = session.to_the_end().outcomes
+    outcomes = session.run_to_end().outcomes
     assert all(len(outcome.profiles) == 1 for outcome in outcomes.values())
     assert session.profiles == []
     sent = b"".join(each.payload for each in session.sent)
@@ -183,7 +183,7 @@ def test_profiles_need_a_dictionary_and_all_parties() -> None:
 @pytest.mark.threat(107)
 def test_published_centroids_are_as_rounded_as_profiles() -> None:
     session, parts = begun(LosslessFederated(n_clusters=3), Layout.lattice(3))
-    run = session.to_the_end()
+    run = session.run_to_end()
     summary: Any = run.summary
     labels = pooled(parts, run.outcomes).groupby("label").size()
     least = np.maximum(1 / SHARES, 5 / labels.to_numpy())[:, None] * X.std(axis=0)
@@ -209,25 +209,25 @@ def test_a_false_number_of_clusters_in_a_profile_is_refused(
     monkeypatch.setattr(roles.ProfilesAnalyst, "_ask_sum", lying)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match=said):
-        session.to_the_end()
+        session.run_to_end()
 
 
 @pytest.mark.threat(109)
 def test_a_leader_cannot_tell_another_profile_than_was_added_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = roles._publish
+    honest = roles._ask_to_read_profiles
 
     def invented(session: Any, state: Any, contributions: Any) -> Any:
-        profile = messages.one_profile(contributions["r1c1"].text)
+        profile = messages.parse_profile(contributions["r1c1"].text)
         bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
         lie = messages.ProfileTold(text=messages.encode_profiles([bent]))
         return honest(session, state, {**contributions, "r1c1": lie})
 
-    monkeypatch.setattr(roles, "_publish", invented)
+    monkeypatch.setattr(roles, "_ask_to_read_profiles", invented)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match="profile differs"):
-        session.to_the_end()
+        session.run_to_end()
 
 
 @pytest.mark.threat(109)
@@ -235,7 +235,7 @@ def test_labels_that_were_profiled_are_those_that_come_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
-    session.until(messages.ReadProfiles)
+    session.play_until(messages.ReadProfiles)
 
     def swapped(kept: PendingResults) -> dict[str, str]:
         found = dict(kept.runs[0]["records"])
@@ -243,7 +243,7 @@ def test_labels_that_were_profiled_are_those_that_come_out(
 
     monkeypatch.setattr(PendingResults, "_names", property(swapped))
     with pytest.raises(ProtocolFailed, match="does not belong to these labels"):
-        session.to_the_end()
+        session.run_to_end()
 
 
 @pytest.fixture
@@ -272,9 +272,11 @@ def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("singled_out")
 def test_a_singleton_cluster_is_merged_in_the_profile() -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
-    session.until(messages.TellProfile)
-    session.turn()
-    profile = messages.one_profile(session.recall("r3c1", messages.ProfileMemory).exact)
+    session.play_until(messages.TellProfile)
+    session.play_round()
+    profile = messages.parse_profile(
+        session.recall("r3c1", messages.ProfileMemory).exact
+    )
     row = parts.data["r1c1"].take(np.array([0]))[0]  # type: ignore[attr-defined]  # a matrix in memory
     assert 3 in profile.others
     assert len(profile.others) > 1

@@ -12,9 +12,9 @@ from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.shared_stages.profiles import totals as sums
 from clustering_protocols.shared_stages.profiles.profile import (
     OTHER_LEVELS,
-    _step,
-    _without_rare,
-    agree,
+    _merge_rare_levels,
+    _rounding_step,
+    are_equal,
     profile_of,
 )
 from clustering_protocols.shared_stages.profiles.totals import (
@@ -23,7 +23,7 @@ from clustering_protocols.shared_stages.profiles.totals import (
     Grid,
     ProfileFields,
     ProfileTotals,
-    share_of,
+    own_share,
 )
 from clustering_protocols.shared_stages.statistics.powers import LOWEST_POWER
 from clustering_protocols.terms.schema import Constraints, Field, Schema
@@ -72,16 +72,16 @@ def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> Profil
     )
     for which in range(1, sums.N_SUMS + 1):
         shares = [
-            share_of(
+            own_share(
                 known,
                 MatrixSource(rows[i::n_members], columns=SCHEMA.names, gaps=True),
                 labels[i::n_members],
             )
             for i in range(n_members)
         ]
-        assert len(shares[0]) == sums.n_numbers(known.fields, N_CLUSTERS, which)
+        assert len(shares[0]) == sums.sum_size(known.fields, N_CLUSTERS, which)
         total = np.sum(shares, axis=0)
-        assert known.fits(total.view(np.uint64))
+        assert known.fits_next_sum(total.view(np.uint64))
         known = known.with_sum(total)
     return known
 
@@ -92,7 +92,7 @@ def pooled() -> tuple[ProfileTotals, pd.DataFrame]:
     rows, labels = _rows()
     known = added_up(rows, labels)
     frame = pd.DataFrame(rows, columns=list(SCHEMA.names))
-    frame["line"] = known.lines.line_of(N_CLUSTERS)[labels]
+    frame["line"] = known.lines.line_by_cluster(N_CLUSTERS)[labels]
     return known, frame
 
 
@@ -118,7 +118,7 @@ def test_quartiles_are_those_of_the_values_cut_to_the_grid(
 ) -> None:
     known, frame = pooled
     found = field(profile_of(known, 0, own=False, rounded=False), name)
-    column = list(known.fields.numbers).index(SCHEMA.names.index(name))
+    column = list(known.fields.numeric).index(SCHEMA.names.index(name))
     grid = known.grid
     low, width = grid.low[column], grid.width[column]
     part = np.floor((frame[name] - low) / width)
@@ -145,9 +145,9 @@ def test_small_clusters_are_one_line_with_the_next_smallest(
 ) -> None:
     known, _ = pooled
     profile = profile_of(known, 0, own=False, rounded=False)
-    assert known.sizes[3] < SMALLEST
+    assert known.cluster_sizes[3] < SMALLEST
     assert (profile.clusters, profile.others) == ((0, 1), (2, 3))
-    assert profile.n_rows[-1] == known.sizes[2] + known.sizes[3]
+    assert profile.n_rows[-1] == known.cluster_sizes[2] + known.cluster_sizes[3]
 
 
 def test_what_is_told_outside_are_multiples_of_a_twentieth(
@@ -186,7 +186,9 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
 @pytest.mark.parametrize("size", [0.2, 2.0, 20.0, 2000.0])
 def test_members_whose_last_digits_differ_round_alike(size: float) -> None:
     near = (np.nextafter(size, 0.0), size, np.nextafter(size, 1e9))
-    steps = [_step(np.array([9]), np.array([each]), np.zeros(1)) for each in near]
+    steps = [
+        _rounding_step(np.array([9]), np.array([each]), np.zeros(1)) for each in near
+    ]
     assert steps == [size / SHARES] * 3
 
 
@@ -215,8 +217,8 @@ def _told(**entries: object) -> Profile:
 def test_a_told_mean_that_is_one_step_off_is_another_profile(
     true: float, told: float
 ) -> None:
-    assert agree(_told(mean=(true, 1.0)), _told(mean=(true * (1 + 1e-9), 1.0)))
-    assert not agree(_told(mean=(true, 1.0)), _told(mean=(told, 1.0)))
+    assert are_equal(_told(mean=(true, 1.0)), _told(mean=(true * (1 + 1e-9), 1.0)))
+    assert not are_equal(_told(mean=(true, 1.0)), _told(mean=(told, 1.0)))
 
 
 @pytest.mark.threat(109)
@@ -253,7 +255,7 @@ def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
         np.zeros(3, dtype=np.bool_),
     )
     np.testing.assert_allclose(grid.low, [-0.4, 3.0, -0.4])
-    counts = [np.bincount(part, minlength=SIZE) for part in grid.part(values).T]
+    counts = [np.bincount(part, minlength=SIZE) for part in grid.parts_of(values).T]
     inside, _ = np.histogram(narrow, PARTS, (-0.4, 0.4))
     beyond = (narrow < -0.4).sum(), (narrow > 0.4).sum()
     assert counts[0].tolist() == [beyond[0], *inside, beyond[1]]
@@ -265,7 +267,7 @@ def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
     rows, labels = _rows()
     rows[:, 5] = 0.0
     known = added_up(rows, labels)
-    column = list(known.fields.numbers).index(SCHEMA.names.index("constant"))
+    column = list(known.fields.numeric).index(SCHEMA.names.index("constant"))
     assert known.value_bound[column] == 2.0**LOWEST_POWER
     assert known.deviation_bound[column] == 2.0**LOWEST_POWER
 
@@ -273,7 +275,7 @@ def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
 def counted(*lines: list[int]) -> tuple[list[list[int] | None], list[str]]:
     """Return what is told of lines of levels a, b, c …, with groups of ten and more."""
     names = list("abcdef")[: len(lines[0])]
-    counts, names, told = _without_rare(np.array(lines), names, 10)
+    counts, names, told = _merge_rare_levels(np.array(lines), names, 10)
     return [c.tolist() if t else None for c, t in zip(counts, told, strict=True)], names
 
 
@@ -296,7 +298,7 @@ def test_every_group_that_is_told_holds_enough_rows(
     lines = np.array(
         [c for c in product(range(0, 22, 3), repeat=n_levels) if 10 <= sum(c) <= 36]
     )
-    counts, names, told = _without_rare(lines, list("abcd")[:n_levels], smallest)
+    counts, names, told = _merge_rare_levels(lines, list("abcd")[:n_levels], smallest)
     assert told.any()
     shown = counts[told]
     assert (shown.sum(axis=1) == lines[told].sum(axis=1)).all()

@@ -24,7 +24,7 @@ from clustering_protocols.protocols.describe import Describe
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.profiles.messages import (
     ProfileMemory,
-    one_profile,
+    parse_profile,
 )
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Constraints, Field, Schema
@@ -70,7 +70,7 @@ def played(params: Any, study: pd.DataFrame, **sections: Any) -> simulation.Sess
     session = simulation.Session(params, layout, deal.data, 0, **sections)
     session.deal = deal  # type: ignore[attr-defined]  # where rows went
     while not session.is_over:
-        session.turn()
+        session.play_round()
     return session
 
 
@@ -84,7 +84,7 @@ def clustered(study: pd.DataFrame) -> simulation.Session:
 def exact(session: simulation.Session) -> Profile:
     memory = session.memories["r1c1"].get(ProfileMemory)
     assert memory is not None
-    return one_profile(memory.exact)
+    return parse_profile(memory.exact)
 
 
 def rows_of(line: SurvivalLine, ends: list[float] | None = None) -> np.ndarray:
@@ -104,7 +104,7 @@ def test_counts_are_those_of_the_pooled_rows(
     [time] = exact(clustered).survival
     labels = np.full(len(study), -1)
     held = clustered.deal.held  # type: ignore[attr-defined]  # see above
-    for slot, outcome in clustered.to_the_end().outcomes.items():
+    for slot, outcome in clustered.run_to_end().outcomes.items():
         labels[held[slot]] = outcome.labels
     width = MOST / BINS
     bins = np.ceil(study["days"] / width) * width

@@ -29,7 +29,7 @@ class Stepped(Session):
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
         for slot, contribution in contributions.items():
-            self.record(slot, ANALYST, contribution)
+            self.record_message(slot, ANALYST, contribution)
         job = self.job(contributions)
         followed = worker.run(job)
         assert not isinstance(followed, worker.Failed), followed.detail
@@ -38,4 +38,4 @@ class Stepped(Session):
         move = followed.map_payloads(
             lambda p: bytes(blobs.map(p)) if isinstance(p, str) else p
         )
-        self.move = self.keep(move)
+        self.move = self.store_move(move)

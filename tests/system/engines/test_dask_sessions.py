@@ -101,7 +101,7 @@ def played(
     data = simulation.split(X, layout, 0).data
     place = BlobPlace(folder=tmp_path_factory.mktemp("session") / "blobs")
     session = Stepped(place, params, layout, data, seed=3)
-    session.to_the_end()
+    session.run_to_end()
     return session
 
 

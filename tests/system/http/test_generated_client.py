@@ -91,9 +91,9 @@ class Stranger:
         terms = preview.terms.encode()
         self.generated, self.slot = generated, slot
         self.data = PARTS.data[slot]
-        keys = simulation.entropies(7, "s", LAYOUT.names)
+        keys = simulation.derive_entropies(7, "s", LAYOUT.names)
         self.entropy = keys[slot]
-        member = simulation.member(terms, slot, keys, self.data)
+        member = simulation.enrol(terms, slot, keys, self.data)
         body = generated.model(
             "JoinWrite",
             {

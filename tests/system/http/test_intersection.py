@@ -11,7 +11,7 @@ from support.tables import blobs, names, overlapping_rows, parties
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 
@@ -68,7 +68,7 @@ def people(place: int) -> MatrixSource:
         day = f"{1900 + number}-03-{1 + number % 28:02}"
         name = f"name{chr(97 + number % 26)}{chr(97 + number // 26)}"
         spelt = name.upper() if number % (place + 2) else f"{name[:4]}x{name[4:]}"
-        ids.append(join([spelt, day, f"town {number % 7}"]))
+        ids.append(join_parts([spelt, day, f"town {number % 7}"]))
     X = np.random.default_rng(10 + place).normal(size=(len(rows), 2))
     return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
 

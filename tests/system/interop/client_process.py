@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.needs import NODE, leave_out
 
-from clustering_protocols.shared_stages.alignment.identifiers import parts_of
+from clustering_protocols.shared_stages.alignment.identifiers import split_id
 
 CLIENT = Path(__file__).parents[3] / "clients" / "typescript"
 OLDEST_NODE = 20
@@ -53,7 +53,7 @@ def write_rows(
 
     Return the names of its id columns: one for each part of an id.
     """
-    parts = [parts_of(each) for each in ids] if ids is not None else [()] * len(rows)
+    parts = [split_id(each) for each in ids] if ids is not None else [()] * len(rows)
     names = [f"id{place or ''}" for place, _ in enumerate(parts[0])]
     lines = [(*part, *map(repr, row)) for part, row in zip(parts, rows, strict=True)]
     with file.open("w", encoding="utf-8", newline="") as opened:

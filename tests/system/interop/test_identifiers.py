@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from clustering_protocols.shared_stages.alignment.match_keys import step_function
+from clustering_protocols.shared_stages.alignment.match_keys import build_step_function
 from tests.system.interop.client_process import require_client, run_client
 
 EVERY_SIGN = [
@@ -77,5 +77,5 @@ def test_ids_are_the_same(found: dict[str, list[list[str]]]) -> None:
 
 def test_values_of_match_keys_are_the_same(found: dict[str, list[list[str]]]) -> None:
     for step, made in zip(KEY_STEPS, found["keys"], strict=True):
-        pairs = zip(CELLS, made, map(step_function(step), CELLS), strict=True)
+        pairs = zip(CELLS, made, map(build_step_function(step), CELLS), strict=True)
         assert [pair for pair in pairs if pair[1] != pair[2]] == [], step

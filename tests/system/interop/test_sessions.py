@@ -15,7 +15,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf.params import LosslessFederated
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from tests.system.interop.sessions import run_beside
@@ -117,7 +117,7 @@ def make_people(place: int) -> MatrixSource:
     ]
     days = [f"{1 + n % 28:02}.0{1 + n // 28 % 9}.{1900 + n}" for n in order]
     towns = ["" if number >= 100 else f"town {number % 7}" for number in order]
-    ids = [join(cells) for cells in zip(spelt, days, towns, strict=True)]
+    ids = [join_parts(cells) for cells in zip(spelt, days, towns, strict=True)]
     X = make_rows(6)[[number % 30 for number in order], 2 * place :][:, :2]
     return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
 

@@ -215,7 +215,9 @@ def test_a_worker_imports_only_what_its_sessions_need(
     layout = Layout.lattice(3)
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
-    agreement.write_bytes(simulation.agree(params, layout, data, seed=1, session="s"))
+    agreement.write_bytes(
+        simulation.build_agreement(params, layout, data, seed=1, session="s")
+    )
     words = ["-c", WORKER, str(agreement), when, str(out)]
     subprocess.run([sys.executable, *words], check=True)
     found = packages(json.loads(out.read_text()))
@@ -243,7 +245,9 @@ def test_a_waiting_party_imports_what_its_answers_need(tmp_path: Path) -> None:
     params, layout = LosslessFederated(n_clusters=2), Layout.lattice(3)
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
-    agreement.write_bytes(simulation.agree(params, layout, data, seed=1, session="s"))
+    agreement.write_bytes(
+        simulation.build_agreement(params, layout, data, seed=1, session="s")
+    )
     words = ["-c", PARTY, str(agreement), str(out)]
     subprocess.run([sys.executable, *words], check=True)
     waiting, later = json.loads(out.read_text())

@@ -27,7 +27,11 @@ from clustering_protocols.secrecy.fixed_point import (
     FixedPoint,
 )
 from clustering_protocols.secrecy.masks import add_all, add_stream, add_tagged_shares
-from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum, mask
+from clustering_protocols.shared_stages.masked_sums import (
+    CheckedSum,
+    MaskedSum,
+    mask_share,
+)
 from clustering_protocols.shared_stages.secrets import ColumnSecret
 from tests.unit.secrecy.crowds import told_otherwise, views
 
@@ -43,7 +47,7 @@ def masked(
     for slot, view in crowd.items():
         of = MaskedSum.from_context(view, list(crowd), name)
         sent[slot] = shares[slot].copy()
-        mask(view, sent[slot], of, minimum_members=min(3, len(crowd)))
+        mask_share(view, sent[slot], of, minimum_members=min(3, len(crowd)))
     return sent
 
 
@@ -265,7 +269,7 @@ def refused(members: Sequence[str], slot: str = "r2c1", **options: Any) -> str:
     view = views(4)[slot]
     words = np.zeros(3, dtype=np.uint64)
     with pytest.raises(GuardRefused) as refusal:
-        mask(view, words, MaskedSum.from_context(view, members, "a"), **options)
+        mask_share(view, words, MaskedSum.from_context(view, members, "a"), **options)
     assert not words.any(), "a refusal leaves the share as it was"
     return refusal.value.detail
 
@@ -299,7 +303,7 @@ def test_a_total_is_noise_where_one_was_told_something_else() -> None:
     sent = []
     for view in crowd.values():
         words = np.zeros(100_000, dtype=np.uint64)
-        mask(view, words, MaskedSum.from_context(view, list(crowd), "a"))
+        mask_share(view, words, MaskedSum.from_context(view, list(crowd), "a"))
         sent.append(words)
     looks_like_noise(add_all(sent))
 

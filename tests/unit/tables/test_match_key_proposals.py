@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from benchmarks.linkage_trial import try_match_keys
-from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.match_keys import (
-    columns_of,
-    read_match_key,
+    key_columns,
+    parse_match_key,
 )
 from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.tables import ReadOptions
@@ -81,8 +81,8 @@ def test_keys_are_made_of_the_columns_that_there_are() -> None:
     keys = candidate_keys({"surname": "name", "birth": "born", "postcode": "plz"})
     assert len(keys) == 2
     for key in keys:
-        assert columns_of([key]) <= ("name", "born", "plz")
-        assert read_match_key(key)
+        assert key_columns([key]) <= ("name", "born", "plz")
+        assert parse_match_key(key)
 
 
 def test_a_key_that_rows_share_is_not_proposed(tmp_path: Path) -> None:
@@ -120,9 +120,9 @@ def test_proposed_keys_link_the_people_of_the_made_study(
 
 
 def ids_of(keys: Sequence[str], hospitals: Any) -> Any:
-    columns = columns_of(keys)
+    columns = key_columns(keys)
     return tuple(
-        [join([row[name] for name in columns]) for row in each.cells]
+        [join_parts([row[name] for name in columns]) for row in each.cells]
         for each in hospitals
     )
 

@@ -27,16 +27,16 @@ Golden = dict[str, Any]
 class Forgetful(simulation.Session):
     """A session whose roles lose all but their bytes before every answer and step."""
 
-    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        self.kill()
-        return super().ask(slot, task)
+    def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        self.restart_parties()
+        return super().ask_party(slot, task)
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
-        self.kill()
+        self.restart_parties()
         super().advance(contributions)
 
     def outcomes(self) -> dict[str, Outcome]:
-        self.kill()
+        self.restart_parties()
         return super().outcomes()
 
 
@@ -61,7 +61,7 @@ def recorded(
 
     with patch.object(session_terms, "draw_up", kept), read_before_sealing() as sealed:
         session = begun(example, SEED, kind)
-        session.to_the_end()
+        session.run_to_end()
     now = json.loads(drawn_up[0])
     terms = now if played is None else dict(played)
     return {
