@@ -1,1 +1,1 @@
-"""Stages that protocols share, under the same contract as a protocol's own."""
+"""Stages that several protocols share; they follow the contract of any other stage."""

@@ -1,10 +1,11 @@
-"""Checks whether one field dominates the distances, before a party uploads rows.
+"""Check, before a party uploads rows, whether one field dominates their distances.
 
-An analyst that sees rows up to a rotation sees the directions in which they vary most.
-Weights, declared ranges and categories of many levels can nearly align one field with
-such a direction: the analyst then reads that field's values, up to sign and shift. So a
-party compares each field's share of the variance, in scaled units, with that of a field
-of weight two among F equal fields, 4 / (F + 3); above this limit it asks its operator.
+An analyst that sees rows up to a rotation can see the directions in which they vary
+most. Weights, declared ranges and categories with many levels can nearly align one
+field with such a direction; the analyst can then read the values of that field, up to
+sign and shift. So a party computes the share of each field in the variance of the
+scaled rows. If a share exceeds 4 / (F + 3), which is that of a field of weight two
+among F fields that are otherwise equal, the party asks its operator.
 """
 
 from __future__ import annotations
@@ -22,18 +23,17 @@ from clustering_protocols.terms.session_risks import ONE_FIELD
 Rows = Callable[[], Iterable[FloatArray]]
 
 _UNIFORM: Final = 1.0 / 12.0
-"""The variance of a uniform field in [0, 1], assumed of other parties' fields."""
+"""The variance of a uniform field in [0, 1]; other parties' fields are taken as such."""
 
 _MOST_COLUMNS: Final = 1_000
-"""With more columns no direction shows a single one of them."""
-
+"""With more columns than this, no direction reveals a single one of them."""
 
 _ROUNDING: Final = 1e-9
-"""Relative to the largest spread: a column that varies by less is constant."""
+"""Relative to the largest standard deviation; a smaller one counts as zero."""
 
 
 class DominanceQuestion(NamedTuple):
-    """Notes for the operator, and a question, if there is one."""
+    """Notes for the operator, and a question; ``asks`` is empty if there is none."""
 
     notes: Mapping[str, Any]
     asks: str
@@ -41,11 +41,11 @@ class DominanceQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComparedColumns:
-    """The scaled columns of a party, by field.
+    """The variances of a party's scaled columns, and those assumed for other parties.
 
-    fields: the field of each column (m,).
-    covariance: float64 (m, m); of own rows, scaled.
-    foreign_variances: float64 (p,); assumed for fields of other column groups.
+    fields: the name of the field to which each column (m,) belongs.
+    covariance: float64 (m, m); the covariance of the party's own scaled rows.
+    foreign_variances: float64 (p,); assumed variances of other column groups' fields.
     """
 
     fields: Sequence[str]
@@ -54,17 +54,17 @@ class ComparedColumns:
 
     @property
     def n_fields(self) -> int:
-        """Return the number of fields of all column groups."""
+        """Return the number of fields in all column groups together."""
         return len(set(self.fields)) + len(self.foreign_variances)
 
     @property
     def share_limit(self) -> float:
-        """Return the share of variance of a field of weight two among F equal fields."""
+        """Return the largest share of the variance that is accepted, 4 / (F + 3)."""
         return 4.0 / (self.n_fields + 3)
 
     @property
     def largest_share(self) -> tuple[str, float]:
-        """Return the field of largest variance, and its share of the total."""
+        """Return the name of the field with the largest variance, and its share."""
         variances: dict[str, float] = {}
         for name, variance in zip(self.fields, np.diag(self.covariance), strict=True):
             variances[name] = variances.get(name, 0.0) + float(variance)
@@ -74,7 +74,7 @@ class ComparedColumns:
 
     @property
     def most_readable_field(self) -> tuple[str, float]:
-        """Return the field that correlates most with a principal axis, and its |r|."""
+        """Return the field that correlates best with a principal axis, and its |r|."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
         varies = spread > _ROUNDING * spread.max(initial=0.0)
@@ -90,9 +90,9 @@ class ComparedColumns:
 def check_dominance(
     context: PartyContext, columns: Sequence[str], scaled: Rows
 ) -> DominanceQuestion:
-    """Return the notes and the question before rows are uploaded.
+    """Return notes and, if a field dominates the distances, a question to the operator.
 
-    scaled: yields scaled rows (n, m), batch by batch; it is called twice.
+    scaled: called twice; returns an iterable of batches (n, m) of scaled rows.
     """
     compared = build_compared_columns(context, columns, scaled)
     notes: dict[str, Any] = {}
@@ -102,7 +102,7 @@ def check_dominance(
             f"{best!r}, to |r| {r:.2f}, up to sign and shift"
         )
     name, share = compared.largest_share
-    # a single clustered field is no surprise, unless others are only described
+    # With a single field, dominance is expected, unless other fields are only described.
     is_alone = compared.n_fields == 1 and context.session.terms.described_names(
         context.slot.name
     )
@@ -121,7 +121,7 @@ def check_dominance(
 def build_compared_columns(
     context: PartyContext, columns: Sequence[str], scaled: Rows
 ) -> ComparedColumns:
-    """Return the scaled columns of a party; see :func:`check`."""
+    """Return the variances to compare; the arguments are those of check_dominance."""
     session = context.session
     plan = session.terms.plan(context.slot.name)
     minmax = getattr(session.params, "scaling", "") == "minmax"

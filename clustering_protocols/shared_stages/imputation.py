@@ -1,18 +1,18 @@
-"""Stage: the values that fill gaps in a column group's fields, by checked blind sums.
+"""Stage: compute the values that fill gaps in a column group's fields, by checked sums.
 
-Parties of a column group add up counts, sums and histograms of their values; nobody sees
-another party's, and the analyst reads none at all. If there are only two parties, each
-can subtract its own numbers from the sum: this has a risk code. A party that is alone
-in its column group computes the same at home.
+The parties of a column group add up counts, sums and histograms of their values as
+checked blind sums. No party sees another's numbers, and the analyst cannot read any. If
+there are only two parties, each can subtract its own numbers from the total, which has a
+risk code. A party that is alone in its column group computes the values by itself.
 
 | round | task → contribution: masked share |
 |---|---|
 | 1 | `add-up` → `share`: counts, magnitudes, histograms |
-| 2 | `add-up` → `share`: sums of values, histograms of the parts in the middle |
-| 3 | `add-up` → `share`, empty: the fillings follow from the total |
+| 2 | `add-up` → `share`: sums of values, histograms of the two middle bins |
+| 3 | `add-up` → `share`, empty: the total gives the filling values |
 
-All sums are of integers: counts, and values in fixed point. So the outcome does not depend
-on how rows are split among parties and batches.
+All sums are sums of integers: counts, and values in fixed point. So the result does not
+depend on how rows are split among parties and batches.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _Add = Callable[[IntArray, FloatArray], None]
 class Fillings(Record):
     """Memory: the value that fills the gaps of each field, in the plan's order.
 
-    n_values: the number of values that all parties have counted.
-    n_own: the number of the party's own values, counted or not.
+    n_values: the number of values that the parties counted in the sums.
+    n_own: the number of this party's values, whether or not it counted them.
     """
 
     kind = "fillings"
@@ -70,9 +70,9 @@ class Fillings(Record):
 
 
 class Gaps(NamedTuple):
-    """The value that fills the gaps of each column (m,), and the number of gaps.
+    """The value that fills the gaps of each column (m,), and the numbers of gaps.
 
-    n_own, n_foreign: int64 (m,); gaps of this party, and of all others of its column group.
+    n_own, n_foreign: int64 (m,); gaps in this party's rows, and in those of the others.
     """
 
     fills: FloatArray
@@ -81,9 +81,9 @@ class Gaps(NamedTuple):
 
 
 def find_filled_gaps(context: PartyContext) -> Gaps | None:
-    """Return the filled gaps of each numeric column; None if nothing is filled.
+    """Return the filled gaps of each numeric column.
 
-    Also None if site effects are removed, because this changes the filled values.
+    None if no gaps are filled, or if site effects are removed from the filled values.
     """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
@@ -104,14 +104,14 @@ def find_filled_gaps(context: PartyContext) -> Gaps | None:
 
 
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
-    """Return rows as the columns to cluster, as far as the session has prepared them.
+    """Return the columns to cluster, prepared as far as the session has come.
 
-    Until the fillings are known, fields have the party's own values. While site effects
-    are still to be removed, the columns of covariates follow the others.
+    Before the filling values are computed, the rows hold the values of the fields, with
+    gaps. Before site effects are removed, the columns of covariates follow the others.
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
-        # named like the prepared columns: parties compare names before they pool
+        # The final column names are used because parties have to compare them earlier.
         return MappedRows(data, plan.columns, plan.take_logarithms)
     filled = np.empty(0) if fillings is None else fillings.instead
 
@@ -125,8 +125,7 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
 def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Compute the value that fills the gaps of each field, over all rows of the group.
 
-    Raises GuardRefused if a field has so few values that the one that fills its gaps
-        would reveal single rows.
+    Raises GuardRefused if a field has so few values that this value could reveal a row.
     """
     plan = context.session.terms.plans[context.slot.column]
     poolings = [pooling_of(fill) for fill in plan.fills]
@@ -183,7 +182,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
 
 def _minimum_values(context: PartyContext) -> int:
-    """Return the number of values of a field below which a party counts none of them."""
+    """Return how many values of a field a party must have to take part in its sums."""
     alone = len(column_group_members(context)) < _LEAST_MEMBERS
     return 1 if alone else context.session.terms.guards.minimum_rows
 
@@ -202,15 +201,15 @@ def _sum_own_numbers(
     sizes: Sequence[int],
     minimum: int,
 ) -> IntArray:
-    """Return own numbers for a sum, concatenated over the fields.
+    """Return the numbers that a party adds to a sum, concatenated over the fields.
 
-    A field with fewer than ``minimum`` own values adds none of them, as the other parties
-    could read these few by subtracting their own values from the sum.
+    A party with fewer than ``minimum`` values of a field adds none of them, because the
+    others could find these few by subtracting their own values from the total.
     """
     n_values = _count_values(data, columns)
     numbers = [np.zeros(size, dtype=np.int64) for size in sizes]
     for own, add in zip(numbers, adds, strict=True):
-        add(own, np.empty(0))  # no values: counts the smallest power of two
+        add(own, np.empty(0))  # without values, a mean counts the smallest power of two
     for batch in data.batches():
         for own, add, column, n in zip(numbers, adds, columns, n_values, strict=True):
             if n >= minimum:
@@ -230,7 +229,7 @@ def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
 
 
 def build_stage() -> Stage:
-    """Return the stage; it needs the secrets of column groups."""
+    """Return the stage, which needs the secrets of column groups."""
     return SumProgram(
         NAME,
         2,
@@ -243,16 +242,16 @@ def build_stage() -> Stage:
 
 
 BINS: Final = 1024
-"""Bins of a histogram; two histograms find a median to 2^-20 of the range."""
+"""Bins per histogram; two nested histograms find a median to 2^-20 of the range."""
 
 _POWERS: Final = PowerCounts()
 
 
 @dataclass(frozen=True)
 class PooledFilling(ABC):
-    """How two sums over one field's values give the value that fills its gaps.
+    """Computes the value that fills the gaps of a field from two sums over its values.
 
-    A party's numbers begin at zero, and each batch of values changes them in place.
+    A party's numbers for a sum start at zero, and each batch of values updates them.
     """
 
     fill: Fill
@@ -260,43 +259,48 @@ class PooledFilling(ABC):
     @property
     @abstractmethod
     def n_words(self) -> tuple[int, int]:
-        """Return how many numbers the first and the second sum have."""
+        """Return the number of elements of the first and of the second sum."""
 
     @abstractmethod
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
-        """Add values (n,), none of them missing, to a party's numbers of the first sum."""
+        """Add a batch of values (n,) without NaN to a party's numbers for the first sum."""
 
     @abstractmethod
     def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        """Add values (n,) to a party's numbers of the second sum, given the first."""
+        """Add a batch of values (n,) to the numbers for the second sum.
+
+        first: the total of the first sum.
+        """
 
     def count(self, first: IntArray) -> int:
-        """Return the number of values, given the first sum."""
+        """Return the number of values, read from the total of the first sum."""
         return int(first.sum())
 
     def fits_first(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether members with n_rows rows in all could have sent this sum."""
+        """Return whether this total is possible for members with n_rows rows in all."""
         return _are_counts(first, n_rows)
 
     @abstractmethod
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        """Return whether a second sum agrees with the counts of the first."""
+        """Return whether the total of the second sum is consistent with the first."""
 
     @abstractmethod
     def fill_value(self, first: IntArray, second: IntArray) -> float:
-        """Return the value that fills the gaps."""
+        """Compute the value that fills the gaps from the totals of both sums."""
 
 
 class _Mean(PooledFilling):
-    """The mean: first the count and a power of two that bounds all values, then the sum."""
+    """The mean. Sum 1: count, and the power of two that bounds all values; sum 2: sum."""
 
     n_words = (1 + _POWERS.n_words, 1)
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)
-        if numbers[1:].any():  # earlier batches: bound / 2 keeps their power
+        if numbers[
+            1:
+        ].any():  # half the bound of earlier batches stands for their values
             np.maximum(largest, self._value_bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
         numbers[1:] = _POWERS.count(largest, [self.fill.name])
@@ -311,7 +315,7 @@ class _Mean(PooledFilling):
         return FixedPoint.of(max(1, self.count(first)) * self._value_bound(first))
 
     def _value_bound(self, first: IntArray) -> FloatArray:
-        """Return the power of two that bounds every value (1,)."""
+        """Return the power of two (1,) that bounds every value."""
         return powers_of_two(_POWERS.largest(first[1:]))
 
     def count(self, first: IntArray) -> int:
@@ -332,15 +336,15 @@ class _Mean(PooledFilling):
 class _Median(PooledFilling):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
-    The first sum counts values in 1,024 parts of the range. The second cuts the two
-    middle parts into 1,024 again, and counts the values in them. It finds both middle
-    values: of an even number of values the median is their mean.
+    The first sum is a histogram of the range with 1,024 bins. The second divides the bins
+    of the two middle values into 1,024 bins each. The median is the mean of the two middle
+    values, which are the same if the number of values is odd.
     """
 
     n_words = (BINS, 2 * BINS)
 
     def _locate_in_parts(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the positions of values in the range, in parts, and the part of each."""
+        """Return the position of each value in units of a bin, and the bin it is in."""
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
         return position, _bin_positions(position)
 
@@ -357,7 +361,7 @@ class _Median(PooledFilling):
             np.add(counts, np.bincount(fine, minlength=BINS), out=counts)
 
     def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
-        """Return, for each of the two middle values, its part and its rank there."""
+        """Return the bin of each of the two middle values, and its rank in this bin."""
         count, below = self.count(first), np.concatenate([[0], np.cumsum(first)])
         ranks = []
         for rank in ((count - 1) // 2, count // 2):
@@ -385,12 +389,12 @@ class _Median(PooledFilling):
 
 
 def _bin_positions(position: FloatArray) -> IntArray:
-    """Return the bin of each position; positions outside are in the first or last bin."""
+    """Return the bin of each position; outliers are counted in the first or last bin."""
     return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
 
 
 class _MostFrequent(PooledFilling):
-    """The most frequent level; of equally frequent ones, the first in the ranking."""
+    """The most frequent level; if several are equally frequent, the first in ranking."""
 
     @property
     def n_words(self) -> tuple[int, int]:
@@ -402,7 +406,7 @@ class _MostFrequent(PooledFilling):
     def add_to_second_sum(
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        """Add nothing: there is no second sum."""
+        """Do nothing, because the second sum is empty."""
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
         return not second.size
@@ -412,8 +416,8 @@ class _MostFrequent(PooledFilling):
 
 
 def _are_counts(numbers: IntArray, total: int) -> bool:
-    """Return whether these are counts of at most ``total`` (Python ints do not wrap)."""
-    counts: list[int] = numbers.tolist()
+    """Return whether all numbers are non-negative and their sum is at most ``total``."""
+    counts: list[int] = numbers.tolist()  # Python integers, whose sum cannot overflow
     return min(counts) >= 0 and sum(counts) <= total
 
 
@@ -425,5 +429,5 @@ _POOLINGS: Final[Mapping[str, Callable[[Fill], PooledFilling]]] = {
 
 
 def pooling_of(fill: Fill) -> PooledFilling:
-    """Return the pooling that a fill needs."""
+    """Return the computation for a fill: a mean, a median or the most frequent level."""
     return _POOLINGS[fill.how](fill)

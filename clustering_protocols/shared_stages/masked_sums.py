@@ -1,17 +1,17 @@
-"""Masked sums: the analyst adds up what it cannot read.
+"""Masked sums: the analyst adds up shares that it cannot read.
 
-A party adds to its ring elements one stream per other member; the streams cancel in the
-sum over all members. In a *blind* sum the leader also adds a stream that only the group
-knows, so that the analyst cannot read the total either: it hands the total back, and the
-members subtract the stream.
+Each party adds to its ring elements one random stream per other member; the streams
+cancel in the sum over all members. In a *blind* sum the leader also adds a stream that
+only the group knows, so that the analyst cannot read the total either. The analyst
+hands the total back, and the members subtract the stream.
 
-A stream serves one array of one attempt and one list of members, once. If a party's
-transcript differs from that of the others, it draws other streams, and the total is
-noise.
+Each stream is used only once, for one array, one attempt and one list of members. If a
+party's transcript differs from that of the others, its streams differ too, and the
+total is noise.
 
-A sum whose total the members read is *checked*: behind its elements each share carries a
-tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
-masked like the elements; see :class:`CheckedSum`.
+If the members are to use a total, the sum is *checked*: after its elements, each share
+has a tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), which is
+blinded and masked like the elements. See :class:`CheckedSum`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _MASK: Final = "coterie/mask/2"
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedSum:
-    """One sum over some members of a group.
+    """A sum over members of a group.
 
-    members: in slot order; the first leads.
-    name: a name for the sum within its round.
+    members: the slots that take part, in slot order; the first one leads.
+    name: a name that is unique among the sums of a round.
     transcript: the transcript (hex) up to the round of the sum.
     """
 
@@ -53,12 +53,12 @@ class MaskedSum:
     def from_context(
         cls, context: PartyContext, members: Sequence[str], name: str
     ) -> MaskedSum:
-        """Return the sum of the current round."""
+        """Return the sum with this name in the current round."""
         return cls(members=tuple(members), name=name, transcript=context.transcript)
 
     @cached_property
     def label(self) -> str:
-        """Return a text (hex) that differs for any two sums of a session."""
+        """Return a digest (hex) that is different for every sum of a session."""
         content = length_prefixed(self.transcript, self.name, *self.members)
         return sha256(content).hexdigest()
 
@@ -70,12 +70,13 @@ def mask_share(
     *,
     minimum_members: int = MINIMUM_MEMBERS,
 ) -> None:
-    """Hide a party's share of a sum, in place.
+    """Mask a party's share of a sum, in place.
 
     words: uint64 array.
-    minimum_members: the caller's minimum; two if the terms of the session allow it.
+    minimum_members: the smallest number of members that the caller accepts.
 
-    Raises GuardRefused if there are too few members, or this party is not among them.
+    Raises GuardRefused if there are too few members, or if the list of members is not
+        in slot order or lacks this party.
     """
     members, label = masked_sum.members, masked_sum.label
     check_members(context, members, minimum_members)
@@ -84,7 +85,7 @@ def mask_share(
 
 
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
-    """Refuse sums that would not hide this party; see :func:`mask`."""
+    """Raise GuardRefused if a sum over these members would not hide this party's share."""
     names = frozenset(members)
     ordered = [slot for slot in context.session.slots if slot in names]
     if list(members) != ordered or context.slot.name not in names:
@@ -100,10 +101,10 @@ def check_members(context: PartyContext, members: Sequence[str], minimum: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedSum:
-    """How the sums of a stage are hidden and checked.
+    """Masks shares and verifies totals for the checked blind sums of a stage.
 
-    scope: the group whose secret blinds and checks.
-    minimum_members: the caller's minimum; see :func:`mask`.
+    scope: the group whose secret is used to blind and to tag.
+    minimum_members: the smallest number of members that is accepted.
     """
 
     scope: Scope
@@ -112,13 +113,13 @@ class CheckedSum:
     def mask(
         self, context: PartyContext, words: WordArray, masked_sum: MaskedSum
     ) -> WordArray:
-        """Return the share to send: masked elements and a masked tag (m + 1,).
+        """Return the share to send (m + 1,): masked elements, followed by a masked tag.
 
-        words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
+        words: uint64 (m,); ring elements that, as int64, lie between -2^60 and 2^60.
 
-        Raises GuardRefused if there are too few members, or this party is not among them.
+        Raises GuardRefused as :func:`mask_share` does.
         """
-        from clustering_protocols.secrecy import tags  # imported late: only to check
+        from clustering_protocols.secrecy import tags  # late: only checked sums need it
 
         members, label = masked_sum.members, masked_sum.label
         check_members(context, members, self.minimum_members)
@@ -142,22 +143,22 @@ class CheckedSum:
         masked_sum: MaskedSum,
         fits: Callable[[WordArray], bool],
     ) -> WordArray:
-        """Return the elements (m,) of a received total (m + 1,); check its tag.
+        """Return the elements (m,) of a received total (m + 1,), after checking its tag.
 
-        fits: returns whether elements are in the range of this sum, which is within 2^60.
-            A wrong range and a wrong tag give the same refusal, which reveals nothing
-            about the sum.
+        fits: returns whether all elements are in the range of this sum. A wrong range
+            and a wrong tag lead to the same error, which reveals nothing about the sum.
 
-        Raises ProtocolFailed if elements are out of range, or not the sum of the shares.
+        Raises ProtocolFailed if elements are out of range, or if the total is not the
+            sum of the members' shares.
         """
-        from clustering_protocols.secrecy import tags  # imported late: only to check
+        from clustering_protocols.secrecy import tags  # late: only checked sums need it
 
         label = masked_sum.label
         words = np.array(total[:-1])
         add_stream(words, group_stream(context, self.scope, f"blind/{label}"), -1)
         stream = group_stream(context, self.scope, f"blind-tag/{label}")
         tag = tags.shift_residue(int(total[-1]), stream, -1)
-        # a tag exists only for elements below 2^60
+        # Tags are defined only for elements below 2^60.
         small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
         expected = tags.compute_tag(
             words if small else np.zeros_like(words),

@@ -1,7 +1,7 @@
-"""Which rows of a party's table take part in a session, and in which order.
+"""Selection of the rows of a party's table that take part in a session, and their order.
 
-Roster, engine and digests see only these rows; outcomes are put back into the order of the
-party's own table.
+The roster, the engine and the digests use only these rows. Outcomes are converted back
+to the order of the party's own table.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from clustering_protocols.terms.terms import Layout, Terms
 
 
 class AdmittedRows(Record):
-    """Memory: the rows of a party's own table that take part.
+    """Memory: the rows of a party's table that take part.
 
-    rows: their numbers, in the order of the session.
+    rows: the numbers of these rows in the table, in the order of the session.
     n_rows: the number of rows of the whole table.
     """
 
@@ -35,9 +35,9 @@ class AdmittedRows(Record):
     n_rows: int
 
     def put_back(self, outcome: Outcome) -> Outcome:
-        """Return an outcome in the order of the party's own table.
+        """Return the outcome in the order of the party's own table.
 
-        Rows that did not take part get the label -1, and NaN in other arrays.
+        Rows that did not take part get the label -1; their other values are NaN.
         """
         whole = put_back(outcome, self.rows, self.n_rows)
         if len(self.rows) == self.n_rows:
@@ -47,9 +47,9 @@ class AdmittedRows(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedTable:
-    """The part of a party's table that a session sees.
+    """The part of a party's table that the session uses.
 
-    record: the record to remember; None if all rows take part in their order.
+    record: the record to remember; None if all rows take part, in table order.
     """
 
     data: DataSource = field(repr=False)
@@ -57,36 +57,36 @@ class AdmittedTable:
 
     @property
     def rows(self) -> IntArray | None:
-        """Return the numbers of the rows that take part; None for all, in their order."""
+        """Return the rows that take part; None stands for all rows, in table order."""
         return None if self.record is None else self.record.rows
 
     def put_back(self, outcome: Outcome) -> Outcome:
-        """Return an outcome in the order of the party's own table."""
+        """Return the outcome in the order of the party's own table."""
         return outcome if self.record is None else self.record.put_back(outcome)
 
 
 def shares_rows(terms: Terms, slot: str) -> bool:
-    """Return whether other parties hold the same rows as a slot."""
+    """Return whether other parties hold the same rows as this slot."""
     layout = terms.layout
     return len(layout.row_group(layout.slot(slot).row)) > 1
 
 
 def shares_any_rows(layout: Layout) -> bool:
-    """Return whether two parties hold the same rows."""
+    """Return whether any two parties of the layout hold the same rows."""
     return any(len(group) > 1 for group in layout.row_groups)
 
 
 def admit_table(
     terms: Terms, params: Params, slot: str, data: DataSource
 ) -> AdmittedTable:
-    """Return the part of a party's table that a session sees.
+    """Return the part of a party's table that the session uses.
 
-    params: the checked parameters of the terms.
+    params: the validated parameters in the terms.
     data: the party's own table, as it was read.
 
-    Raises InvalidData if its columns differ from the terms, or its rows cannot take part:
-        without ids, with duplicate ids, or without a value, as the terms say.
-    Raises GuardRefused if a library is missing.
+    Raises InvalidData if the columns differ from those in the terms, or if the terms do
+        not allow missing ids, duplicate ids or missing values that the table has.
+    Raises GuardRefused if a library that the session needs is not installed.
     """
     plan, schema = terms.plan(slot), terms.dictionary_of(slot)
     if schema is not None:

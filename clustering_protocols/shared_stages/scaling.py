@@ -1,6 +1,6 @@
-"""How rows are scaled: by pooled moments, by declared ranges, or not at all.
+"""Scaling of rows: by pooled means and deviations, by declared ranges, or not at all.
 
-A protocol that scales rows has the parameter ``scaling`` ('standard', 'minmax', 'none').
+A protocol that scales rows has a parameter ``scaling``: 'standard', 'minmax' or 'none'.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ROUNDING: Final = 1.001
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scaler:
-    """The scaling of rows: (x - offset) · inverse.
+    """The scaling of rows, (x - offset) · inverse, and bounds on scaled values.
 
     offset, inverse: float64 (m,).
-    limit: float64 (m,); largest absolute value of a scaled feature in any row.
-    sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
-        its squares, over all rows.
-    step: float64 (m,); the unit in which an empty cluster's centroid is moved a little.
-    ranges: the dictionary's ranges, in the units of the data; infinite without one.
+    limit: float64 (m,); upper bound on the absolute value of each scaled feature.
+    sum_limit, square_limit: float64 (m,); upper bounds on the sums, over all rows, of
+        the absolute values and of the squares of each scaled feature.
+    step: float64 (m,); the unit in which the centroid of an empty cluster is perturbed.
+    ranges: the dictionary's ranges in the units of the data, infinite if it has none.
     """
 
     offset: FloatArray
@@ -49,27 +49,27 @@ class Scaler:
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
-        """Return offset and inverse, the arguments of kernels."""
+        """Return offset and inverse, in the order in which kernels take them."""
         return self.offset, self.inverse
 
     def bound_squared_distances(self, V: FloatArray) -> float:
-        """Return an upper bound on squared distances of rows from points V (k, m)."""
+        """Return an upper bound on the squared distance of any row from points V (k, m)."""
         return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
 
     def unscale(self, Z: FloatArray) -> FloatArray:
-        """Return scaled rows (n, m) in the units of the data."""
+        """Convert scaled rows (n, m) back to the units of the data."""
         return Z / self.inverse + self.offset
 
 
 def check_start_widths(session: SessionContext[Any]) -> None:
-    """Refuse a given start whose width differs from that of the data."""
+    """Raise InvalidParameters if initial centroids are not as wide as the data."""
     centroids, width = session.params.initial_centroids, sum(session.column_widths)
     if centroids is not None and any(len(row) != width for row in centroids):
         raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
 
 
 def scaler_of(context: PartyContext[Any]) -> Scaler:
-    """Return the scaler of a party's column group."""
+    """Return the scaler for the columns of a party, using its pooled moments if needed."""
     moments = None
     if context.session.params.scaling == "standard":
         from clustering_protocols.shared_stages.statistics.by_leader import (
@@ -85,8 +85,8 @@ def build_scaler(
 ) -> Scaler:
     """Return the scaler of a column group.
 
-    moments: for scaling 'standard'; the analyst, who has none, gets bounds and steps
-        alone.
+    moments: needed for scaling 'standard'. The analyst has none: with None, only the
+        bounds and steps of the scaler are valid.
     """
     params = session.params
     group = session.layout.column_group(column)
@@ -99,7 +99,7 @@ def build_scaler(
         mean = moments.mean if moments else np.zeros(width)
         spread = moments.spread if moments else ones
         weights = session.weights(group[0], width)
-        # Σz² = n, so |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; plus rounding
+        # As Σz² = n, |z| ≤ √n and, by Cauchy-Schwarz, Σ|z| ≤ n; plus a margin for rounding
         return Scaler(
             offset=mean,
             inverse=1.0 / session.units(group[0], spread),
@@ -125,10 +125,10 @@ def build_scaler(
 
 
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
-    """Refuse rows outside the dictionary's ranges before anything about them is sent.
+    """Raise if rows are outside the dictionary's ranges, before anything of them is sent.
 
-    Prepared fields are left out: they were checked when they were read, and the values
-    that fill their gaps may lie outside by a rounding error.
+    Prepared fields are not checked here: this was done when they were read, and the
+    values that fill their gaps may exceed a range by a rounding error.
     """
     if context.session.terms.plan(context.slot.name) is None:
         context.session.bounds(context.slot.name).check(data)

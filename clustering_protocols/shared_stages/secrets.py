@@ -1,7 +1,7 @@
-"""Stage: secrets of all parties, of each row group and of each column group.
+"""Stage: establish secrets that all parties, row groups or column groups share.
 
-The leader of a group draws 32 bytes and seals them to the other members. The
-secrets are separate: a member of one group learns nothing of another group's.
+The leader of each group draws 32 bytes and seals them in envelopes to the other members.
+The secrets are independent: a member of one group learns nothing about others.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -40,19 +40,19 @@ Scope = Literal["all", "row", "column"]
 
 
 class ShareSecrets(Record):
-    """Task."""
+    """Task: draw and send the secrets of the groups that you lead."""
 
     kind = "share-secrets"
 
 
 class SecretsShared(Record):
-    """Contribution."""
+    """Contribution: confirms that the party has sent its secrets, if it leads a group."""
 
     kind = "secrets-shared"
 
 
 class GroupSecret(Record):
-    """Envelope: the secret (32 bytes, hex) of one group of the receiver."""
+    """Envelope: the secret (32 bytes, hex) of a group to which the receiver belongs."""
 
     kind = "group-secret"
     reach = "agreement"
@@ -63,7 +63,7 @@ class GroupSecret(Record):
 
 
 class AllSecret(Record):
-    """Memory: the secret of all parties."""
+    """Memory: the secret that all parties share (hex)."""
 
     kind = "all-secret"
 
@@ -71,7 +71,7 @@ class AllSecret(Record):
 
 
 class RowSecret(Record):
-    """Memory: the secret of the row group."""
+    """Memory: the secret of the party's row group (hex)."""
 
     kind = "row-secret"
 
@@ -79,7 +79,7 @@ class RowSecret(Record):
 
 
 class ColumnSecret(Record):
-    """Memory: the secret of the column group."""
+    """Memory: the secret of the party's column group (hex)."""
 
     kind = "column-secret"
 
@@ -94,7 +94,7 @@ _KINDS: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
 
 
 def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
-    """Return the slots that share a secret with this one; the first leads."""
+    """Return the slots that share a secret with this slot; the first one leads."""
     if scope == "all":
         return layout.names
     if scope == "row":
@@ -103,37 +103,37 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
 
 
 def leads_group(context: PartyContext, scope: Scope) -> bool:
-    """Return whether a party leads its group of this scope."""
+    """Return whether the party leads its group of this scope."""
     return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
 
 
 def group_leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
-    """Return the distinct leaders of a party's groups, except itself."""
+    """Return the distinct leaders of the party's groups, without the party itself."""
     groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
     slots = dict.fromkeys(group[0] for group in groups)
     return tuple(slot for slot in slots if slot != context.slot.name)
 
 
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
-    """Return 32 bytes that all members of a group derive alike, for one purpose."""
+    """Derive the 32-byte key for a purpose from a group's secret, as all members do."""
     return key_for(context.session, context.recall(_KINDS[scope]).secret, purpose)
 
 
 def key_for(session: SessionContext, secret: str, purpose: str) -> bytes:
-    """Return the key of one purpose, given a group's secret (hex)."""
+    """Derive the key for a purpose from a secret (hex) and the session's agreement."""
     salt = bytes.fromhex(session.agreement_digest)
     return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
 
 
 def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStream:
-    """Return the random stream that all members of a group draw alike."""
+    """Return the random stream for a purpose, which is the same for all group members."""
     return KeyedStream(group_key(context, scope, purpose))
 
 
 def group_mac(context: PartyContext, scope: Scope, purpose: str, content: bytes) -> str:
-    """Return the HMAC-SHA256 (hex) of a value that a group compares via the analyst.
+    """Return the HMAC-SHA256 (hex) of a value that members compare through the analyst.
 
-    A bare digest of a few small numbers reveals them to anyone who tries all numbers.
+    A plain digest of a few small numbers could be inverted by trying all numbers.
     """
     return hmac.new(group_key(context, scope, purpose), content, sha256).hexdigest()
 
@@ -147,7 +147,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     def reply(
         self, context: PartyContext, task: ShareSecrets, data: DataSource
     ) -> Reply:
-        """Draw the secrets of the groups that it leads; seal them to their members."""
+        """Draw a secret for each group that the party leads, and seal it to the members."""
         envelopes: list[PeerMessage] = []
         remember: list[Record] = []
         for scope in self.scopes:
@@ -168,7 +168,10 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[GroupSecret]]
     ) -> Sequence[Record]:
-        """Store the secrets that the groups' leaders sent."""
+        """Store the secrets that the leaders of the party's groups have sent.
+
+        Raises EnvelopeRefused if the sender does not lead the group.
+        """
         secrets: list[Record] = []
         for envelope in envelopes:
             content = envelope.content
@@ -180,7 +183,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
 
 
 def build_stage(*scopes: Scope) -> Stage:
-    """Return the stage for the secrets that a protocol needs."""
+    """Return the stage that establishes the secrets of these scopes."""
     return Stage(
         name=NAME,
         analyst=lambda: Relay(ShareSecrets()),

@@ -1,35 +1,37 @@
-"""Stage: removes site effects from measured columns (ComBat), by two checked blind sums.
+"""Stage: remove site effects from measured columns (ComBat), by two checked blind sums.
 
 Scanners and laboratories shift and stretch what they measure. ComBat models column g of
 row j at site i as
 
-    y = α_g + z_j·β_g + γ_ig + δ_ig ε,
+    y = α_g + z_j·β_g + γ_ig + δ_ig ε
 
-finds α, β and the residual variance σ² over all rows, shrinks γ and δ of each site
-towards their common distribution over the columns, and returns (s - γ*) σ/δ* + α + z·β
-of the standardised s = (y - α - z·β)/σ. Effects of the covariates z stay. Johnson, Li
-and Rabinovic, "Adjusting batch effects in microarray expression data using empirical
-Bayes methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
+and estimates α, β and the residual variance σ² over all rows. It shrinks γ and δ of
+each site towards their common distribution over the columns. With s = (y - α - z·β)/σ,
+the adjusted value is (s - γ*) σ/δ* + α + z·β; effects of the covariates z are
+preserved. See Johnson, Li and Rabinovic, "Adjusting batch effects in microarray
+expression data using empirical Bayes methods", Biostatistics 8, 2007. The iteration
+stops as in neuroCombat 0.2.12.
 
-Sites are the parties of a column group of three or more. Centring rows within each site
-removes the site's effect, so that β follows from sums of products of centred rows
-(Frisch and Waugh).
+A site is a party of a column group of three or more. If rows are centred within each
+site, its effect vanishes, and β can be computed from sums of products of centred rows
+(the theorem of Frisch and Waugh).
 
 | round | task → contribution: masked share |
 |---|---|
 | 1 | `add-up` → `share`: Σ z z' and Σ z y' of centred rows, Σ y, Σ z |
 | 2 | `add-up` → `share`: squared residuals of centred rows |
-| 3 | `add-up` → `share`, empty: site effects follow at home |
+| 3 | `add-up` → `share`, empty: each site computes its own effects |
 
 | reader | reads |
 |---|---|
 | analyst | nothing |
 | sites of the column group | α, β, σ; sums and products of covariates over all rows |
-| the site alone | its γ, δ and their priors, which follow at home |
+| the site alone | its γ and δ, and their priors, which it computes by itself |
 
-A total weighted by covariates is an equation for rows whose covariates others may know.
-So each site refuses levels that few of its rows have, and a row that alone determines more
-than half of its fitted value. The site's audit counts only the sum of all rows.
+A total weighted by covariates is an equation about rows whose covariates others may
+know. Therefore a site stops if few of its rows have some level of a covariate, or if a
+single row determines more than half of its own fitted value. In its audit, the site
+counts only the sum over all rows.
 """
 
 from __future__ import annotations
@@ -58,19 +60,19 @@ from clustering_protocols.terms.preparation import ColumnPlan
 
 NAME = "site-effects"
 LEAST_OF_LEVEL: Final = 5
-"""Fewest own rows with a level of a covariate; a level that no row has is accepted."""
+"""A site needs this many rows with each level of a covariate, or none with that level."""
 
 _MOST_LEVERAGE: Final = 0.5
-_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, unexplained by the others
-_STEP: Final = 1e-4  # relative change at which the iteration ends
+_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance that others do not explain
+_STEP: Final = 1e-4  # the iteration ends if the relative change is smaller
 _MOST_STEPS: Final = 10_000
 
 
 class SiteEffects(Record):
-    """Memory: the effects of covariates and site on each harmonised column (f,).
+    """Memory: the effects of the covariates and of this site on each harmonised column.
 
-    intercepts, coefficients: α (f,) and β (q, f), over all rows.
-    shifts, scales: σγ* and δ* (f,) of this site.
+    intercepts, coefficients: α (f,) and β (q, f), estimated over all rows.
+    shifts, scales: σγ* (f,) and δ* (f,) of this site.
     """
 
     kind = "site-effects"
@@ -81,14 +83,17 @@ class SiteEffects(Record):
     scales: Annotated[FloatArray, Spec("columns", low=0)]
 
     def remove_from(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
-        """Return values (n, f) without the site's effects, given covariates (n, q)."""
+        """Remove the site's effects from values (n, f) of rows with covariates (n, q)."""
         expected = self.intercepts + covariates @ self.coefficients
         residuals: FloatArray = (values - expected - self.shifts) / self.scales
         return residuals + expected
 
 
 def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:
-    """Return the columns (n, m) of prepared rows (n, m + q) without site effects."""
+    """Remove site effects from the columns (n, m) of a batch, and drop its covariates.
+
+    batch: float64 (n, m + q); columns, then covariates. It is modified in place.
+    """
     columns, covariates = np.split(batch, [len(plan.columns)], axis=1)
     columns[:, plan.harmonised] = effects.remove_from(
         columns[:, plan.harmonised], covariates
@@ -99,9 +104,9 @@ def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> Floa
 def estimate_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Estimate the effects of this site on its columns.
 
-    data: yields columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
+    data: batches of columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
 
-    Raises InvalidData if a covariate is constant here, a level too rare, or a row decisive.
+    Raises InvalidData as :meth:`_SiteRows.check_values` does.
     Raises GuardRefused if covariates are linearly dependent.
     """
     plan = context.session.terms.plans[context.slot.column]
@@ -181,16 +186,16 @@ def estimate_site_effects(context: PartyContext, data: DataSource) -> Sums[Findi
 def shrink_site_effects(
     shifts: FloatArray, variances: FloatArray, n: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return γ* and δ*² of standardised columns (f,): the posterior means of ComBat.
+    """Return the posterior means γ* and δ*² (f,) of ComBat for standardised columns.
 
-    shifts, variances: γ̂ and δ̂², of n rows of one site.
+    shifts, variances: the estimates γ̂ and δ̂² (f,) from the n rows of one site.
     """
     if len(shifts) < 2 or not variances.var(ddof=1):
-        return shifts, variances  # too few to estimate their distribution
+        return shifts, variances  # their distribution cannot be estimated
     centre, width = shifts.mean(), shifts.var(ddof=1)
     m, s = variances.mean(), variances.var(ddof=1)
     shape, rate = (2 * s + m**2) / s, (m * s + m**3) / s
-    deviations = (n - 1) * variances  # squared, from the site's own mean
+    deviations = (n - 1) * variances
     gamma: FloatArray = shifts
     delta: FloatArray = variances
     for _ in range(_MOST_STEPS):
@@ -198,7 +203,7 @@ def shrink_site_effects(
         new_gamma: FloatArray = (weight * shifts + delta * centre) / (weight + delta)
         squares = deviations + n * np.square(shifts - new_gamma)
         new_delta: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
-        # as published: a negative shift gives a negative change
+        # As in the reference implementation, a negative shift gives a negative change.
         with np.errstate(divide="ignore", invalid="ignore"):
             change = max(
                 (np.abs(new_gamma - gamma) / gamma).max(),
@@ -211,7 +216,7 @@ def shrink_site_effects(
 
 
 class _SiteRows:
-    """The harmonised columns (f) and the covariates (q) of own rows, side by side."""
+    """The harmonised columns (f) and the covariates (q) of a site's rows, side by side."""
 
     def __init__(self, plan: ColumnPlan, data: DataSource) -> None:
         self._plan, self._data = plan, data
@@ -231,7 +236,7 @@ class _SiteRows:
         return total / self._data.n_rows
 
     def centred_products(self) -> FloatArray:
-        """Return the sums (f + q, f + q) of products of deviations from the mean."""
+        """Return the sums of products (f + q, f + q) of deviations from the mean."""
         total = np.zeros((len(self._columns), len(self._columns)))
         for batch in self._batches():
             centred = batch - self.mean
@@ -239,7 +244,7 @@ class _SiteRows:
         return total
 
     def squared_residuals(self, slopes: FloatArray) -> FloatArray:
-        """Return the sums (f,) of squared residuals of deviations from the mean."""
+        """Return the sums of squared residuals (f,) of columns regressed on covariates."""
         total, f = np.zeros(self.n_columns), self.n_columns
         for batch in self._batches():
             centred = batch - self.mean
@@ -248,11 +253,12 @@ class _SiteRows:
         return total
 
     def check_values(self, products: FloatArray) -> None:
-        """Refuse values out of range, constant covariates, rare levels and decisive rows.
+        """Check that others cannot derive values of single rows from this site's sums.
 
         products: the result of :meth:`centred_products`.
 
-        Raises InvalidData, which names fields, but no value.
+        Raises InvalidData if values are out of range, a covariate is constant, a level has
+            too few rows, or one row determines more than half of its fitted value.
         """
         plan, n, f = self._plan, self._data.n_rows, self.n_columns
         low, high = plan.harmonised_ranges
@@ -310,5 +316,5 @@ def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
 
 
 def build_stage() -> Stage:
-    """Return the stage; it needs the secrets of column groups."""
+    """Return the stage, which needs the secrets of column groups."""
     return SumProgram(NAME, 2, estimate_site_effects, _sum_sizes, _groups).build_stage()

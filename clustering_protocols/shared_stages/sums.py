@@ -1,7 +1,7 @@
-"""Programs of sums: a column group computes one blind and checked sum after another.
+"""Programs of sums, in which a column group computes one checked blind sum after another.
 
-A program is a generator that reads like its algorithm. It yields a :class:`Sum` and gets
-back the decoded total over all members::
+A program is a generator that reads like the algorithm it implements. It yields a
+:class:`Sum` and receives the decoded total over all members::
 
     def mean_of_rows(context: PartyContext, data: DataSource) -> Sums[Findings]:
         n, width = n_rows(context), context.session.member(context.slot.name).n_columns
@@ -18,26 +18,26 @@ back the decoded total over all members::
         "means", 1, mean_of_rows, lambda session, slot: [session.member(slot).n_columns]
     )
 
-``PROGRAM.build_stage()`` is the stage; it needs the secrets of column groups. A total
-comes with the next task; one task more brings the last total, and its share is empty:
+``PROGRAM.build_stage()`` returns the stage; it needs the secrets of column groups. Each
+total comes with the next task. A final task, with an empty share, brings the last one:
 
 | round | task → contribution |
 |---|---|
 | 1 to n | `add-up` → `share`: the masked share of a sum |
 | n + 1 | `add-up` → `share`, empty: the program ends with the last total |
 
-The totals are a program's whole state (:class:`SumTotals`). For every task a party runs
-the program from its start, over the totals that it has, up to the first sum without a
-total, and computes this sum's :attr:`Sum.local`, once. So a program
+The totals are a program's whole state (:class:`SumTotals`). For every task, a party runs
+the program from the beginning, sends it the totals that it has, and stops at the
+first sum without a total, of which it calls :attr:`Sum.local` once. So a program must
 
-- reads rows and draws at random only within ``local``, or after its last total;
-- yields as many sums as it declares, of the declared sizes: the analyst, who cannot read
-  any, has to know them in advance;
-- raises if a total does not allow it to continue (``GuardRefused``, ``ProtocolFailed``).
+- read rows and draw random numbers only within ``local``, or after its last total;
+- yield as many sums as it declares, of the declared sizes, because the analyst cannot
+  read the sums and has to know these sizes in advance;
+- raise ``GuardRefused`` or ``ProtocolFailed`` if a total does not allow it to continue.
 
-Totals are forgotten as soon as the program ends. Records for later stages go into
-:attr:`Findings.remember`, or into :attr:`Sum.remember` to be stored with the share. To
-forget a record, a program remembers the same kind without its content.
+The totals are deleted when the program ends. Records for later stages are returned in
+:attr:`Findings.remember`, or in :attr:`Sum.remember` if they are to be stored with a
+share. To delete a record, a program remembers an empty record of the same kind.
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
 class AddUp(Record):
-    """Task: the number of the sum, from 1, and the total of the previous one."""
+    """Task: send your share of a sum.
+
+    phase: the number of the sum, from 1.
+    total: the total of the previous sum; empty with the first.
+    """
 
     kind = "add-up"
 
@@ -85,7 +89,7 @@ class AddUp(Record):
 
 
 class Share(Record):
-    """Contribution: this party's masked share of a sum."""
+    """Contribution: the party's masked share of a sum."""
 
     kind = "share"
     reach = "hidden"
@@ -95,7 +99,7 @@ class Share(Record):
 
 
 class AddingUp(Record):
-    """The analyst's state."""
+    """The analyst's state: the number of the current sum."""
 
     kind = "adding-up"
 
@@ -103,12 +107,12 @@ class AddingUp(Record):
 
 
 class SumTotals(Record):
-    """Memory: how far a program has run.
+    """Memory: the progress of a program.
 
-    number, transcript (hex): those of the sum whose share was made last.
+    number, transcript: the number of the latest sum, and its transcript (hex).
     totals, sizes: the concatenated totals of the earlier sums, and the size of each.
-    own: this party's elements of that sum, kept only if they are its total or will be
-        compared with it; else empty.
+    own: the party's elements of the latest sum, if they are already its total or are to
+        be compared with it; otherwise empty.
     """
 
     kind = "sum-totals"
@@ -122,7 +126,7 @@ class SumTotals(Record):
 
     @property
     def earlier_totals(self) -> list[WordArray]:
-        """Return the total of each earlier sum."""
+        """Return a list of the totals of the earlier sums."""
         ends = np.cumsum(self.sizes)
         return [
             self.totals[end - n : end] for n, end in zip(self.sizes, ends, strict=True)
@@ -130,21 +134,22 @@ class SumTotals(Record):
 
 
 class RowsSummed(Record):
-    """Memory, for a party's own audit: a sum over all its rows has been sent."""
+    """Memory for the party's own audit: it has sent a sum over all of its rows."""
 
     kind = "rows-summed"
 
 
 @dataclass(frozen=True, slots=True)
 class Sum(Generic[T]):
-    """One sum; a ``yield from`` on it evaluates to its decoded total.
+    """A sum over the members; ``yield from`` on it evaluates to the decoded total.
 
-    name: masks are bound to it.
+    name: the name on which the masks depend.
     local: returns the party's own ring elements (m,), uint64 or int64.
-    fits: returns whether shares of the members could add up to a total (m,).
-    decode: converts the total (m,) for the program.
-    compare: refuses a total (m,) that own elements (m,) cannot be part of.
-    remember: returns the records to remember with the share; called before ``local``.
+    fits: returns whether a total (m,) is possible.
+    decode: converts a total (m,) to the value that the program receives.
+    compare: called with a total (m,) and the party's own elements (m,); raises if they
+        contradict each other.
+    remember: called before ``local``; returns the records to remember with the share.
     """
 
     name: str
@@ -164,7 +169,7 @@ Sums = Generator[Sum[Any], Any, R]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of a stage of sums; ``doubts`` as in :class:`Reply`."""
+    """The result of a program that is a stage: records, and ``doubts`` as in Reply."""
 
     remember: Sequence[Record]
     doubts: str = ""
@@ -172,7 +177,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Turn(Generic[R]):
-    """A party's answer to one task: its share, or the program's result."""
+    """A party's answer to a task: its share of a sum, or the result of the program."""
 
     words: WordArray
     remember: Sequence[Record]
@@ -180,7 +185,7 @@ class Turn(Generic[R]):
 
     @property
     def outcome(self) -> R:
-        """Return the program's result; raise RuntimeError before its end."""
+        """Return the program's result; raise RuntimeError if it has not ended."""
         if self.result is None:
             raise RuntimeError("The program has not ended.")
         return self.result
@@ -188,13 +193,13 @@ class Turn(Generic[R]):
 
 @dataclass(frozen=True)
 class SumProgram(Generic[R]):
-    """A program, with what both sides know of it in advance.
+    """A program, together with what parties and analyst must know of it in advance.
 
     name: the name of the stage.
     sizes: returns the number of ring elements that a slot sends for each sum.
     groups: returns the column groups that take part.
-    hiding: returns how sums are hidden and checked.
-    alone_below: a group of fewer members sends nothing: own elements are the total.
+    hiding: returns the object that masks shares and verifies totals.
+    alone_below: members of smaller groups send nothing, and use their own elements alone.
     """
 
     name: str
@@ -210,7 +215,7 @@ class SumProgram(Generic[R]):
     alone_below: int = 0
 
     def build_stage(self: SumProgram[Findings]) -> Stage:
-        """Return the stage."""
+        """Return the stage that runs this program."""
         return Stage(
             name=self.name,
             analyst=self.build_analyst,
@@ -219,21 +224,21 @@ class SumProgram(Generic[R]):
         )
 
     def build_analyst(self) -> SumAnalyst:
-        """Return the analyst's role."""
+        """Return the role of the analyst in the stage."""
         return SumAnalyst(self)
 
     def build_party(self: SumProgram[Findings]) -> SumParty:
-        """Return the party's role."""
+        """Return the role of a party in the stage."""
         return SumParty(self)
 
     def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
-        """Return the size of a share: its elements and a tag, if anything is sent."""
+        """Return the size of a share, with its tag; 0 if the slot sends nothing."""
         if number > self.n_sums or self.is_alone(session, slot):
             return 0
         return 1 + self.sizes(session, slot)[number - 1]
 
     def is_alone(self, session: SessionContext[Any], slot: str) -> bool:
-        """Return whether a slot's column group is too small to add up."""
+        """Return whether a slot's column group is too small for sums."""
         column = session.layout.slot(slot).column
         return len(session.layout.column_group(column)) < self.alone_below
 
@@ -247,10 +252,10 @@ class SumProgram(Generic[R]):
     ) -> Turn[R]:
         """Run the program over all totals so far, up to this sum or the program's end.
 
-        task: has the symbol ``before`` for the size of its total.
+        task: the record that contains ``total``, whose size has the symbol ``before``.
 
-        Raises ProtocolFailed if the number is out of order, or the total not the sum of
-            what the members sent; InvalidArray if the total has a wrong size.
+        Raises ProtocolFailed if ``number`` is out of order, or if the total is not the sum
+            of the members' shares; InvalidArray if the total has a wrong size.
         """
         previous = context.memory.get(SumTotals)
         if previous is not None and previous.program != self.name:
@@ -326,17 +331,17 @@ def _masked_sum(
 
 @dataclass(frozen=True)
 class SumParty(PartyRole[Params, AddUp]):
-    """Runs a program, task by task."""
+    """Runs a program, one sum per task."""
 
     program: SumProgram[Findings]
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the party's column group adds anything up."""
+        """Return whether the program involves the party's column group."""
         groups = self.program.groups(context.session)
         return any(context.slot.name in group for group in groups)
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
-        """Return the share of the current sum, or remember the program's findings."""
+        """Reply with the share of the current sum or, at the end, with the findings."""
         turn = self.program.run_to_sum(context, data, task.phase, task, task.total)
         findings = turn.result or Findings(())
         return Reply(
@@ -348,14 +353,14 @@ class SumParty(PartyRole[Params, AddUp]):
 
 @dataclass(frozen=True)
 class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
-    """Adds up what it cannot read, and hands each total back with the next task."""
+    """Adds up shares that it cannot read, and returns each total with the next task."""
 
     program: SumProgram[Any]
 
     state = AddingUp
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask for the first sum."""
+        """Ask for the shares of the first sum."""
         return self._ask_for_sum(
             session, 1, dict.fromkeys(self.program.groups(session), _NO_WORDS)
         )
@@ -366,7 +371,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
         state: AddingUp,
         contributions: Mapping[str, Share],
     ) -> Ask | Finish:
-        """Hand back the totals with the next task; finish after the last."""
+        """Return the totals with the next task, or finish after the last one."""
         if state.phase > self.program.n_sums:
             return Finish()
         totals = {
@@ -397,20 +402,20 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
 
 
 def add_shares(shares: Sequence[WordArray]) -> WordArray:
-    """Return the sum of shares; empty where a party is alone in its group."""
+    """Return the sum of shares, or an empty array if the shares are empty."""
     return add_tagged_shares(shares) if shares[0].size else shares[0]
 
 
 def column_group_members(context: PartyContext[Any]) -> tuple[str, ...]:
-    """Return the members of a party's column group, who add up together."""
+    """Return the members of the party's column group."""
     return group_of(context.session.layout, context.slot, "column")
 
 
 def n_group_rows(context: PartyContext[Any]) -> int:
-    """Return the number of rows of a party's column group that take part."""
+    """Return the number of participating rows in the party's column group."""
     return sum(context.session.n_rows(slot) for slot in column_group_members(context))
 
 
 def build_exchange(n_sums: int) -> Exchange:
-    """Return the exchange of a stage with n sums."""
+    """Return the exchange of a stage with this number of sums."""
     return Exchange(AddUp, Share, n_sums + 1, n_sums + 1, audience="column")

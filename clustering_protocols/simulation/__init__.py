@@ -1,11 +1,11 @@
-"""A whole session in one process: every role, every message through the codec.
+"""Simulation of a whole session in one process, in which all messages are encoded.
 
-This runs the same functions on the same bytes as the service and the SDK do. With the
-same session id and the same entropy an HTTP session ends with the same labels, bit for
-bit; :func:`entropies` returns the entropy that a simulation derives from its seed.
+A simulation runs the same functions on the same bytes as the service and the SDK. An
+HTTP session with the same id and entropy ends with exactly the same labels;
+:func:`derive_entropies` returns the entropy that a simulation derives from its seed.
 
-:func:`run` goes from the data to the labels. :class:`Session` plays a round at a time:
-parties may be absent, restart, receive a forged task, or answer again.
+:func:`run` computes the labels from the data. :class:`Session` plays one round at a
+time: parties may be absent, restart, receive a forged task, or answer again.
 """
 
 from clustering_protocols.simulation.evaluation import (

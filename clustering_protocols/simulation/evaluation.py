@@ -20,12 +20,12 @@ from clustering_protocols.terms.preparation import ColumnPlan, Fill
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SessionEvaluation:
-    """A simulated session beside the same clustering on pooled data.
+    """The labels of a simulated session, and those of the same clustering of pooled data.
 
-    labels, pooled: int64 (n,); in the order of the pooled matrix; -1 for rows that did
+    labels, pooled: int64 (n,); in the order of the pooled matrix, -1 for rows that did
         not take part.
-    fidelity: adjusted Rand index between the two. NaN, and ``pooled`` is -1 throughout,
-        if the layout has empty cells whose values X lacks.
+    fidelity: the adjusted Rand index between the two. If X lacks values for empty cells
+        of the layout, it is NaN, and all elements of ``pooled`` are -1.
     """
 
     labels: IntArray = field(repr=False)
@@ -41,11 +41,12 @@ def evaluate(
     seed: int,
     **options: Any,
 ) -> SessionEvaluation:
-    """Simulate a session over a split of X and measure its fidelity.
+    """Simulate a session over a split of X, and compare it with pooled clustering.
 
-    Options are those of :class:`~clustering_protocols.simulation.session.Session`.
-    With a dictionary and a preparation, X holds fields and NaN is a missing value; the
-    pooled clustering then uses the columns prepared from them, in common units.
+    If the options contain a dictionary and a preparation, X holds the fields, with NaN
+    for missing values, and the pooled clustering uses the columns prepared from them.
+
+    **options: see :class:`~clustering_protocols.simulation.session.Session`.
     """
     simulated = run(params, parts.layout, parts.data, seed, **options)
     return compare_with_pooled(simulated, X, parts)
@@ -54,9 +55,9 @@ def evaluate(
 def compare_with_pooled(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> SessionEvaluation:
-    """Compare a session with the same clustering on X.
+    """Compare the labels of a session with those of the same clustering of X.
 
-    X has the session's values of all rows that took part, and may also have values for
+    X contains the values of all rows that took part, and may also contain values for
     empty cells of the layout.
     """
     firsts = _first_slots(parts)
@@ -80,7 +81,8 @@ def compare_objectives(
 ) -> Objectives | None:
     """Return the objectives of a session and of ten starts of the pooled method.
 
-    None if the clustering minimises nothing, or the pooled table has empty cells.
+    None if the method does not minimise an objective, or if the pooled table has empty
+    cells.
     """
     if not can_be_pooled(X, parts):
         return None
@@ -99,13 +101,13 @@ def compare_objectives(
 
 
 def can_be_pooled(X: FloatArray, parts: Split) -> bool:
-    """Return whether the pooled table has a value in each row and column."""
+    """Return whether the pooled table has a value in every row and column."""
     return parts.layout.regular or not bool(np.isnan(X).any())
 
 
 def compute_fidelity(pooled: IntArray, labels: IntArray) -> float:
-    """Return the adjusted Rand index between labels and those of the pooled run."""
-    # imported late: it takes a second to import
+    """Return the adjusted Rand index between pooled labels and those of a session."""
+    # Imported here because the import takes a second.
     from clustering_protocols.numerics.scores import adjusted_rand
 
     return adjusted_rand(pooled, labels)
@@ -118,7 +120,7 @@ def _first_slots(parts: Split) -> list[str]:
 def _pool_session_rows(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> tuple[IntArray, Params, FloatArray]:
-    """Return indices of rows that took part, the parameters and the pooled columns."""
+    """Return the rows that took part, the parameters, and the pooled columns."""
     firsts = _first_slots(parts)
     order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
     groups = [X[np.ix_(order, columns)] for columns in parts.columns]
@@ -148,10 +150,10 @@ def _prepare_pooled(
     sites: IntArray,
     effects: Sequence[SiteEffects],
 ) -> FloatArray:
-    """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
+    """Return the columns (n, m) prepared from pooled fields (n, fields), standardised.
 
-    sites: the first row of each site after the first.
-    effects: the site effects of each site, if they are removed; else empty.
+    sites: the index of the first row of each site, except for the first site.
+    effects: the effects of each site; empty if site effects are not removed.
     """
     observed = plan.take_logarithms(fields)
     filled = [_compute_fill(fill, observed[:, fill.place]) for fill in plan.fills]

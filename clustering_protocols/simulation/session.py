@@ -1,4 +1,4 @@
-"""A session in which one process plays all roles, a round at a time."""
+"""A session in which one process plays all roles, one round at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """One message of a session."""
+    """A message that was sent in a session: a task or a contribution."""
 
     sender: str
     receiver: str
@@ -57,7 +57,7 @@ class SentMessage:
 
 @dataclass(slots=True, kw_only=True)
 class Cost:
-    """The time and traffic of a role."""
+    """The computing time of a role, and the number of bytes that it sent."""
 
     seconds: float = 0.0
     sent_bytes: int = 0
@@ -69,12 +69,12 @@ class SimulationResult:
 
     outcomes: mapping of slot to its outcome, in the order of the slot's own rows.
     orders: mapping of slot to int64 array; ``orders[slot][k]`` is the slot's row that
-        travelled at position k.
-    summary: the summary of the result for the coordinator.
-    figures: the figures of each run for the coordinator.
-    chosen: the number of the run that the outcomes belong to.
-    trace: input of the pooled reference.
-    sent: every message, in order.
+        was sent at position k.
+    summary: the summary of the result that the coordinator receives.
+    figures: the figures of each run that the coordinator receives.
+    chosen: the number of the run to which the outcomes belong.
+    trace: the input of the pooled reference computation.
+    sent: all messages, in the order in which they were sent.
     """
 
     outcomes: Mapping[str, Outcome] = field(repr=False)
@@ -89,7 +89,7 @@ class SimulationResult:
 
 
 def derive_entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
-    """Return 32 bytes derived from a seed for each slot and the coordinator."""
+    """Derive 32 bytes of entropy from a seed, for each slot and the coordinator."""
     return {
         name: hashlib.sha256(
             length_prefixed("coterie/simulation/1", seed, session, name)
@@ -101,12 +101,12 @@ def derive_entropies(seed: int, session: str, names: Sequence[str]) -> dict[str,
 def enrol(
     terms: bytes, slot: str, entropies: Mapping[str, bytes], source: DataSource
 ) -> Member:
-    """Return a slot's line of the roster.
+    """Return a slot's entry in the roster.
 
     terms: the exact bytes of the session's terms.
-    entropies: those of the slot and of the coordinator, by name.
-    source: the rows of the slot's table that take part; the roster has the numbers of
-        these rows and of the columns.
+    entropies: mapping of name to entropy, for the slot and the coordinator.
+    source: the participating rows of the slot's table, which determine the numbers of
+        rows and columns in the roster.
     """
     parsed = read_terms(terms)
     return roster_entries.enrol(
@@ -129,10 +129,9 @@ def build_agreement(
 ) -> bytes:
     """Return the agreement of a session that all slots of the layout have joined.
 
-    Parameters are those of :func:`agree_and_join`.
+    The parameters are those of :func:`agree_and_join`.
 
-    Raises CoterieError where the coordinator could not draw up the terms, or a party
-        could not join.
+    Raises CoterieError if the terms are invalid, or if a party could not join.
     """
     return agree_and_join(params, layout, data, seed, **options)[0]
 
@@ -147,10 +146,10 @@ def agree_and_join(
     analyst: str | None = None,
     **sections: Any,
 ) -> tuple[bytes, dict[str, AdmittedTable]]:
-    """Return the agreement, and the part of each table that the session admits.
+    """Return the agreement, and the part of each party's table that the session uses.
 
-    session: its id.
-    analyst: the analyst's public key (hex) for the terms; None leaves it out.
+    session: the id of the session.
+    analyst: the analyst's public key (hex) in the terms; None for terms without one.
     **sections: further sections of the terms, by name; see
         :class:`~clustering_protocols.terms.terms.SessionRequest`.
     """
@@ -175,31 +174,31 @@ def agree_and_join(
 
 
 class Session:
-    """Analyst and parties of one session; its first round is open.
+    """The analyst and the parties of a session whose first round has been opened.
 
-    Every step is a method of its own, so that a subclass can deviate: with an analyst that
-    hands out other tasks, or parties that answer in another order.
+    Every step is a method, so that a subclass can deviate from the protocol: for example,
+    by an analyst that forges tasks, or by parties that answer in another order.
 
-    params: parameters of any protocol of the catalogue.
-    seed: the seed in the terms, and of all entropy of coordinator and parties.
-    choices: what each party decides alone; see :class:`.PartyContext`.
-    timer: a clock in seconds, to measure costs.
-    runs_on: the analyst's engine, for kernels over blocks of rows.
+    params: the parameters of any protocol in the catalogue.
+    seed: the seed in the terms, from which all entropy is derived as well.
+    choices: the decisions of each party; see :class:`.PartyContext`.
+    timer: a function that returns the time in seconds, for measuring costs.
+    runs_on: the engine on which the analyst computes over blocks of rows.
     **options: see :func:`agree_and_join`.
 
-    entropies: 32 bytes for every party, and for the coordinator.
-    tables: the part of each party's table that the session admits.
-    data: the rows of each table that take part, as the engine sees them.
+    entropies: the 32 bytes of entropy of each party and of the coordinator.
+    tables: the part of each party's table that the session uses.
+    data: the participating rows of each party.
     memories: the memory of each party after the last round that was not void.
-    journals: the journal of each party; a void attempt does not reset it.
-    move: the open round, the open choice, or the end.
+    journals: the journal of each party, which a void attempt does not reset.
+    move: the open round, the choice of a run that is due, or the end of the session.
     last: the round that was opened last.
-    profiles: cluster profiles for the coordinator, as JSON values.
-    sent: every task and contribution that travelled, in order.
-    stored: the bytes that the analyst stores besides the agreement: states, tasks,
-        contributions, results, summary.
+    profiles: the cluster profiles for the coordinator, as JSON values.
+    sent: all tasks and contributions, in the order in which they were sent.
+    stored: the payloads that the analyst stores in addition to the agreement: states,
+        tasks, contributions, results and the summary.
 
-    Raises CoterieError where a session over HTTP would not come to its first task.
+    Raises CoterieError if a session over HTTP would fail before its first task.
     """
 
     def __init__(
@@ -238,24 +237,24 @@ class Session:
 
     @property
     def session(self) -> SessionContext:
-        """Return the session that follows from the agreement."""
+        """Return the context of the session, as derived from the agreement."""
         return engine.load(self.agreement)[0]
 
     @property
     def is_over(self) -> bool:
-        """Return whether the session has ended with results."""
+        """Return whether the session has ended."""
         return isinstance(self.move, engine.Closed)
 
     @property
     def open(self) -> engine.Opened:
-        """Return the open round; raise :class:`RuntimeError` after the end."""
+        """Return the open round; raise :class:`RuntimeError` if no round is open."""
         if not isinstance(self.move, engine.Opened):
             raise RuntimeError("The session is over.")  # noqa: TRY004  no wrong type
         return self.move
 
     @property
     def final_step(self) -> engine.Closed:
-        """Return the last move; raise :class:`RuntimeError` before it."""
+        """Return the last move; raise RuntimeError if the session has not ended."""
         if not isinstance(self.move, engine.Closed):
             raise RuntimeError("The session continues.")  # noqa: TRY004  no wrong type
         return self.move
@@ -269,11 +268,11 @@ class Session:
 
     @property
     def received_messages(self) -> list[SentMessage]:
-        """Return the contributions that came to the analyst, in order."""
+        """Return the messages that the analyst received, in order."""
         return [message for message in self.sent if message.receiver == ANALYST]
 
     def party(self, slot: str) -> engine.PartyEngine:
-        """Return a party between rounds, without its memory and data."""
+        """Return the engine of a party, which holds neither its memory nor its data."""
         return engine.PartyEngine(
             agreement=self.agreement,
             slot=slot,
@@ -282,22 +281,21 @@ class Session:
         )
 
     def recall(self, slot: str, kind: type[R]) -> R:
-        """Return a record of a party's memory; raise :class:`KeyError` if there is none."""
+        """Return a record from a party's memory; raise :class:`KeyError` if it has none."""
         record = self.memories[slot].get(kind)
         if record is None:
             raise KeyError(kind.kind)
         return record
 
     def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Return a party's answer to a task; its memory and journal do not change."""
+        """Return a party's answer to a task, without changing its memory or journal."""
         state = (self.journals[slot], self.memories[slot])
         return self.party(slot).reply(*state, task, self.data[slot])
 
     def restart_parties(self, *slots: str) -> None:
-        """Restart parties (all by default) from their stored bytes.
+        """Restart parties, by default all of them, from their encoded memory and journal.
 
-        Memory and journal are encoded and decoded, and every role's cached agreement is
-        dropped.
+        Cached agreements are dropped as well.
         """
         for slot in slots or self.memories:
             memory = self.memories[slot]
@@ -310,7 +308,7 @@ class Session:
         engine.load.cache_clear()
 
     def context(self, slot: str) -> PartyContext:
-        """Return a party's context in the last round, to read what it could read."""
+        """Return a party's context in the last round, which shows what it can read."""
         last, party = self.last or self.open, self.party(slot)
         journal, memory = self.journals[slot], self.memories[slot]
         if slot in last.tasks:
@@ -318,7 +316,7 @@ class Session:
         return party.context(journal, memory, last.stage, last.round, last.attempt)
 
     def answer(self, slot: str, task: bytes | None = None) -> engine.TaskOutcome:
-        """Return a party's answer to a task, by default its own in the open round.
+        """Return a party's answer to a task, by default to its task in the open round.
 
         Nothing is sent, and no memory changes.
         """
@@ -327,7 +325,7 @@ class Session:
     # Rounds
 
     def choose(self, run: int | None) -> None:
-        """Let the coordinator choose a run; None lets the deadline pass."""
+        """Choose a run as coordinator; None stands for a deadline that has passed."""
         if not isinstance(self.move, engine.Choosing):
             raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
         self.move = self.store_move(engine.choose(self.agreement, self.move.state, run))
@@ -337,15 +335,15 @@ class Session:
         absent: Collection[str] = (),
         forged: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Let the parties answer the open round, and the analyst continue.
+        """Let the parties answer the open round, and let the analyst continue.
 
-        An attempt that was void leaves the memories as they were before the round.
+        If the attempt is void, the memories stay as they were before the round.
 
-        absent: slots that do not fetch their task.
-        forged: tasks that a slot receives instead of its own.
+        absent: the slots that do not fetch their tasks.
+        forged: mapping of slot to the task that it receives instead of its own.
 
-        Raises CoterieError where a role refuses; the round stays open, and no memory
-            changes.
+        Raises CoterieError if a role refuses to continue. The round then stays open,
+            and no memory changes.
         """
         opened = self.open
         tasks = self.tasks() | dict(forged or {})
@@ -361,7 +359,7 @@ class Session:
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
     def play_until(self, kind: type[Record], number: int | None = None) -> None:
-        """Play rounds with everybody up to a task of this kind (and number, if given)."""
+        """Play rounds until a task of this kind is open, with this number unless None."""
         while True:
             task = packets.read(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}
@@ -370,7 +368,7 @@ class Session:
             self.play_round()
 
     def run_to_end(self, forged: Mapping[str, bytes] | None = None) -> SimulationResult:
-        """Play all rounds with everybody; ``forged`` replaces tasks of the open round."""
+        """Play all remaining rounds; ``forged`` replaces tasks of the open round."""
         if forged:
             self.play_round(forged=forged)
         while not self.is_over:
@@ -386,15 +384,15 @@ class Session:
         return dict(self.open.tasks)
 
     def answering_order(self, slots: Collection[str]) -> Sequence[str]:
-        """Return the slots in the order in which they answer."""
+        """Return the slots in the order in which they are to answer."""
         return list(slots)
 
     def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Return a party's answer to a task, and keep its journal.
+        """Return a party's answer to a task, and update its journal.
 
-        A party that refuses an analyst which broke the rules stays stopped.
+        A party that stops because the analyst broke the rules does not start again.
 
-        Raises GuardRefused if its rows look wrong, unless its choices allow them.
+        Raises GuardRefused if the party's rows look wrong, unless its choices allow them.
         """
         with self.measure_time(slot):
             try:
@@ -403,12 +401,12 @@ class Session:
                 self.journals[slot] = self.journals[slot].stop_by_error(error)
                 raise
         self.journals[slot] = answer.journal
-        if answer.doubts:  # no operator confirms that the rows are right
+        if answer.doubts:  # there is no operator who could confirm the rows
             raise GuardRefused(answer.doubts)
         return answer
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
-        """Let the analyst receive contributions to the open round, and continue."""
+        """Let the analyst process the contributions to the open round."""
         opened = self.open
         for slot, contribution in contributions.items():
             self.record_message(slot, ANALYST, contribution)
@@ -421,7 +419,7 @@ class Session:
         self.move = self.store_move(move)
 
     def store_move(self, move: engine.Move) -> engine.Move:
-        """Let the analyst store the payloads of a move; return the move."""
+        """Record the payloads of a move as stored by the analyst, and return the move."""
         if isinstance(move, engine.Opened):
             self.last = move
             self.profiles = move.profiles or self.profiles
@@ -429,12 +427,12 @@ class Session:
         return move
 
     def is_round_reopened(self, before: engine.Opened) -> bool:
-        """Return whether this round is open again: its attempt was void."""
+        """Return whether the same round is open again because its attempt was void."""
         now = self.move
         return isinstance(now, engine.Opened) and now.round == before.round
 
     def record_message(self, sender: str, receiver: str, payload: bytes) -> None:
-        """Record a message of the open round."""
+        """Record a message that is sent in the open round, and its size."""
         self.costs[sender].sent_bytes += len(payload)
         self.sent.append(
             SentMessage(
@@ -448,7 +446,7 @@ class Session:
 
     @contextmanager
     def measure_time(self, role: str) -> Iterator[None]:
-        """Add the time that the block takes to a role's cost."""
+        """Add the time that the ``with`` block takes to the cost of a role."""
         begin = self.timer()
         yield
         self.costs[role].seconds += self.timer() - begin
@@ -456,23 +454,23 @@ class Session:
     # The end
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Return the outcome of each party."""
+        """Return the outcome of each party, by slot."""
         return {
             slot: self.outcome_of(slot, result, self.data[slot])
             for slot, result in self.final_step.results.items()
         }
 
     def outcome_of(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
-        """Return the outcome that one party derives from a result, with or without rows.
+        """Return the outcome that a party derives from a result, in table order.
 
-        Its order is that of the party's own table; ``data`` are the rows that take part.
+        data: the party's participating rows, or None if they are no longer available.
         """
         state = (self.journals[slot], self.memories[slot])
         outcome = self.party(slot).conclude(*state, result, data)
         return self.tables[slot].put_back(outcome)
 
     def list_travelled_rows(self, slot: str) -> IntArray:
-        """Return a slot's own rows in the order in which they travelled."""
+        """Return the row numbers of a slot's table in the order in which they were sent."""
         memory = self.memories[slot]
         selection, order = memory.get(Selection), memory.get(RowOrder)
         rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
@@ -481,12 +479,12 @@ class Session:
         return rows if own is None else own[rows]
 
     def summary(self) -> Record | None:
-        """Return the coordinator's summary."""
+        """Return the coordinator's summary, or None if the protocol has none."""
         summary = self.final_step.summary
         return engine.read_result(self.agreement, summary) if summary else None
 
     def build_result(self) -> SimulationResult:
-        """Return the result of the simulation, once the session is over."""
+        """Return the result of the simulation; raise RuntimeError if it has not ended."""
         summary, conclusion = self.summary(), self.conclusion
         run = conclusion.chosen if len(self.session.runs) > 1 else None
         memories = {
@@ -514,10 +512,10 @@ def run(
     seed: int,
     **options: Any,
 ) -> SimulationResult:
-    """Run a session of all slots to its end; parameters as in :class:`Session`.
+    """Run a session to its end; the parameters are those of :class:`Session`.
 
-    Where the coordinator is to choose among runs, the deadline passes.
+    If the coordinator should choose among several runs, the deadline passes instead.
 
-    Raises CoterieError where a session over HTTP would end with that problem.
+    Raises CoterieError if a session over HTTP would end with this error.
     """
     return Session(params, layout, data, seed, **options).run_to_end()

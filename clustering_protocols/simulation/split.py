@@ -1,4 +1,4 @@
-"""The split of one table among the slots of a layout."""
+"""Division of a pooled table among the slots of a layout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from clustering_protocols.terms.terms import Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """A pooled matrix cut into the cells of a lattice.
+    """A pooled matrix, divided among the slots of a layout.
 
-    rows, columns: list of int64 array; row numbers of each row group, column numbers of
-        each column group.
-    held: mapping of slot to int64 array; the numbers of each party's rows, in its order.
+    rows, columns: lists of int64 arrays; the row numbers of each row group, and the
+        column numbers of each column group.
+    held: mapping of slot to int64 array; the row numbers of each party, in table order.
     """
 
     layout: Layout
@@ -37,14 +37,14 @@ def split(
     missing: float = 0.0,
     dictionary: Sequence[Schema] | None = None,
 ) -> Split:
-    """Shuffle rows and columns by the seed and divide them evenly among the slots.
+    """Shuffle rows and columns and divide them evenly among the slots of a layout.
 
-    Ids number the shuffled rows, so that each row group is in the order of its ids.
+    Ids are assigned after shuffling, so that each row group is in the order of its ids.
 
-    missing: the share of rows that each party lacks. Above 0, parties of a row group
-        hold different rows, each in an order of its own.
-    dictionary: the schema of each column group, whose fields then are the columns of X;
-        NaN is a missing value.
+    missing: the share of rows that each party lacks. If it is positive, the parties of
+        a row group hold different rows, each party in a different order.
+    dictionary: the schemas of the column groups. The columns of X are then their
+        fields, in this order and not shuffled, and NaN is a missing value.
     """
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(X.shape[0])
@@ -73,6 +73,6 @@ def split(
 
 
 def number_rows(n_rows: int) -> list[str]:
-    """Return ascending ids of n rows."""
+    """Return ids for n_rows rows, padded with zeros so that they are in ascending order."""
     digits = len(str(n_rows))
     return [f"{row:0{digits}d}" for row in range(n_rows)]

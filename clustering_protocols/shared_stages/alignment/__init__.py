@@ -1,10 +1,11 @@
-"""Alignment: the parties of a row group find common rows and one order for them.
+"""Alignment: the parties of a row group agree on their common rows and on their order.
 
 A protocol whose row groups span several parties derives its parameters from
-:class:`~.params.AlignedParams` and calls :func:`check`, :func:`risks` and
-:func:`stage`. Either each party sorts its rows by their ids at home, or rows are
-matched by position, or the session finds common rows: by private set intersection
-(:mod:`.intersection`) or by match keys (:mod:`.linkage`).
+:class:`~.params.AlignedParams` and calls :func:`check_rows_are_shared`,
+:func:`risk_codes` and :func:`build_stage`. There are three methods: each party sorts
+its rows by their ids before the session; rows are matched by position; or the session
+itself finds the common rows, by private set intersection (:mod:`.intersection`) or by
+match keys (:mod:`.linkage`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,7 @@ from clustering_protocols.terms.terms import Layout
 
 
 def check_rows_are_shared(params: AlignedParams, layout: Layout) -> None:
-    """Refuse an intersection of rows that nobody shares.
-
-    Raises InvalidParameters.
-    """
+    """Raise InvalidParameters if rows are to be selected but no two parties share any."""
     if params.selects_rows and not shares_any_rows(layout):
         raise InvalidParameters(
             f"alignment.method {params.alignment.method!r} needs a row group of two "
@@ -30,7 +28,7 @@ def check_rows_are_shared(params: AlignedParams, layout: Layout) -> None:
 
 
 def risk_codes(params: AlignedParams, layout: Layout) -> list[str]:
-    """Return the risk codes of an alignment; none if no two parties share rows."""
+    """Return the risk codes of the alignment; empty if no two parties share rows."""
     if not shares_any_rows(layout):
         return []
     if params.alignment.method == "position":
@@ -45,15 +43,15 @@ def risk_codes(params: AlignedParams, layout: Layout) -> list[str]:
 def build_stage(
     params: AlignedParams, layout: Layout, *, rows_travel: bool = True
 ) -> Stage:
-    """Return the stage that aligns rows; it needs the secrets of row and column groups.
+    """Return the stage that aligns rows, chosen by the method in the parameters.
 
-    There is one for rows that the terms declare to be the same, one for common ids and
-    one for match keys; each ends with digests that must be equal within a group.
+    The stage needs the secrets of row and column groups. It ends when all parties of a
+    group have sent equal digests.
 
-    rows_travel: whether parties agree on a secret order of rows; if not, every row
-        group has one slot, and there is nothing to intersect.
+    rows_travel: whether the parties agree on a secret order of rows. Pass False only if
+        every row group has a single slot, so that there is nothing to intersect.
     """
-    # imported late: the catalogue imports this module for risks alone, builds no stage
+    # Imported here because the catalogue imports this module only for its risk codes.
     if params.alignment.match_keys:
         from clustering_protocols.shared_stages.alignment import linkage
 

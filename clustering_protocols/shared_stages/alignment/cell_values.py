@@ -1,7 +1,7 @@
-"""Readings of a cell: a date, or a stand-in for a missing value (``unknown``, 1900-01-01).
+"""Recognition of dates, and of stand-ins for missing values (``unknown``, 1900-01-01).
 
-Two parties that write the same stand-in would otherwise link people who have nothing else
-in common. Stand-ins are recognised in a party's own table alone, and nothing is sent.
+If two parties used the same stand-in, records of unrelated people would be linked. Each
+party recognises the stand-ins in its own table; nothing about them is sent.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 _MOST_STAND_INS: Final = 3
 _LEAST_ROWS, _LEAST_RATIO = 4, 3
 _UNIQUE_SHARE: Final = 0.9
-# a name, which has none of these, may be frequent and still identify a person
+# Names contain none of these: a name may be frequent and still be a genuine value.
 _NOT_IN_NAMES: Final = re.compile(r"[\d@]")
 
 
 def is_missing_word(text: str) -> bool:
-    """Return whether a cell is a word for a missing value."""
+    """Return whether the text is a word or symbol that denotes a missing value."""
     return " ".join(text.casefold().split()) in _WORDS
 
 
 def rows_without_id(ids: Sequence[str]) -> list[int]:
-    """Return the rows whose id has a part that means a missing value.
+    """Return the numbers of the rows whose id, or a part of it, denotes a missing value.
 
-    An id of zeros alone (``00000000``) is one too, unless another id as long begins
-    with all but two of these zeros: the ids are then numbers counted from zero.
+    An id that consists of zeros (``00000000``) also counts as missing, unless another
+    id of the same length begins with all but two of those zeros: such ids are
+    consecutive numbers that start at zero.
     """
     zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
     stand_ins = {
@@ -60,7 +61,7 @@ def rows_without_id(ids: Sequence[str]) -> list[int]:
 
 
 def missing_ids_note(ids: Sequence[str] | None) -> str:
-    """Return a warning if there are rows whose id means a missing value."""
+    """Return a warning about rows whose id denotes a missing value; empty if none do."""
     n = 0 if ids is None else len(rows_without_id(ids))
     if not n:
         return ""
@@ -71,19 +72,19 @@ def missing_ids_note(ids: Sequence[str] | None) -> str:
 
 
 def blank_out_stand_ins(texts: Sequence[str]) -> list[str]:
-    """Return the cells of a column with an empty text in place of each stand-in."""
+    """Return the cells of a column, with every stand-in replaced by an empty string."""
     stand_ins = find_frequent_stand_ins(texts)
     stand_ins |= {text for text in set(texts) if is_missing_word(text)}
     return ["" if text in stand_ins else text for text in texts]
 
 
 def find_frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
-    """Return up to three cells that are far more frequent than all others of a column.
+    """Return up to three values of a column that are far more frequent than all others.
 
-    They are dates, or hold a digit or an at sign in a column whose other cells are nearly
-    all different: a postcode may be frequent by nature. Each fills at least four rows, and
-    over three times as many as the next cell; together they fill at most half of the
-    nonempty rows.
+    Each of them must occur in at least four rows, and more than three times as often as
+    the most frequent of the other values. Together they may fill at most half of the
+    nonempty rows. A value that is not a date must contain a digit or an at sign, and nearly
+    all others must be unique, because values such as postcodes repeat naturally.
     """
     counts = Counter(filter(None, texts)).most_common()
     for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
@@ -108,7 +109,7 @@ _EARLIEST, _LATEST = 1800, 2199
 
 
 class Date(NamedTuple):
-    """A day of the calendar."""
+    """A calendar date."""
 
     year: int
     month: int
@@ -123,15 +124,15 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
     "year-month": lambda day: f"{day.year:04}-{day.month:02}",
     "month-day": lambda day: f"{day.month:02}-{day.day:02}",
 }
-"""The function by which the step of this name writes a date as text."""
+"""For each date step of a match key, the function that formats a date."""
 
 
 @lru_cache(maxsize=1 << 16)
 def parse_date(text: str) -> Date | None:
-    """Return the date in a text; None if the text is not a date.
+    """Parse a date, or return None if the text is not a date between 1800 and 2199.
 
-    The year stands first or last. If it is last, the day precedes the month, unless
-    only the other order gives a date.
+    The year comes first or last. If it comes last, the text is read as day, month,
+    year, or as month, day, year if only that order gives a valid date.
     """
     if match := _YEAR_FIRST.fullmatch(text):
         year, month, day = map(int, match.groups())

@@ -1,11 +1,11 @@
 """Stage: check that parties are aligned, and agree on a secret order of rows.
 
-Parties of a row group must hold the same rows in the same order, parties of a column
-group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
-of its normalised row ids, in order, and of its column names; the analyst can only
-compare these digests. The leader of a group also seals its own to the other members, so
-that they need not trust the analyst's comparison. From then on the rows of a row group
-travel in an order that only its members know.
+The parties of a row group must hold the same rows in the same order, and the parties of
+a column group must hold the same columns. Each party sends keyed digests (HMAC-SHA256
+under the group's secret) of its normalised row ids, in order, and of its column names.
+The analyst can only compare these digests. The leader of a group also sends its digests
+to the other members in envelopes, so that they need not trust the analyst's comparison.
+From then on, the rows of a row group are sent in an order that only its members know.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -69,16 +69,16 @@ _SCOPES: Final[tuple[Scope, ...]] = ("row", "column")
 
 
 class CompareDigests(Record):
-    """Task."""
+    """Task: send the digests of your row ids and column names."""
 
     kind = "compare-digests"
 
 
 class Digests(Record):
-    """Contribution, envelope, memory: keyed digests (hex) of row ids and column names.
+    """Contribution, envelope and memory: keyed digests (hex) of row ids and column names.
 
-    For rows without ids, the digest covers their number; for rows that no other party
-    holds, it covers an empty list.
+    If rows have no ids, ``rows`` is the digest of the number of rows. If no other party
+    holds the same rows, it is the digest of an empty list.
     """
 
     kind = "digests"
@@ -90,9 +90,9 @@ class Digests(Record):
 
 
 class RowOrder(Record):
-    """Memory: the order in which this row group's rows travel.
+    """Memory: the secret order in which the rows of this row group are sent.
 
-    ``order[k]`` is the party's own row that travels at position k.
+    ``order[k]`` is the number of the party's row that is sent at position k.
     """
 
     kind = "row-order"
@@ -100,17 +100,17 @@ class RowOrder(Record):
     order: Annotated[IntArray, Spec("n", low=0)]
 
     def restore_own_order(self, travelled: _Rows) -> _Rows:
-        """Return per-row values (n, …) in the order of the party's own rows."""
+        """Return per-row values (n, …), received in the secret order, in table order."""
         own = np.empty_like(travelled)
         own[self.order] = travelled
         return own
 
 
 class AlignmentAnalyst(AnalystRole[Params, Digests]):
-    """Compares digests within each row group and each column group."""
+    """Compares the digests within each row group and each column group."""
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody for digests."""
+        """Ask all parties for their digests."""
         return Ask.everybody(session, CompareDigests())
 
     def step(
@@ -119,15 +119,15 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
         state: Record,
         contributions: Mapping[str, Digests],
     ) -> Ask | Finish:
-        """Finish; fail if a group is not aligned."""
+        """Finish the stage, or raise if the digests of a group differ."""
         compare_digests(session, contributions)
         return Finish()
 
 
 def compare_digests(session: SessionContext, digests: Mapping[str, Digests]) -> None:
-    """Refuse digests that differ within a row group or a column group.
+    """Raise RowsNotAligned or ColumnsNotAligned if the digests of a group differ.
 
-    Raises RowsNotAligned, ColumnsNotAligned, which name the parties of the group.
+    The message names the parties of that group.
     """
     for group in session.layout.row_groups:
         if len({digests[slot].rows for slot in group}) > 1:
@@ -139,7 +139,7 @@ def compare_digests(session: SessionContext, digests: Mapping[str, Digests]) -> 
 
 @dataclass(frozen=True)
 class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
-    """Digests its ids and column names; draws the row group's secret order."""
+    """Computes digests of ids and column names, and draws the secret order of rows."""
 
     rows_travel: bool
     normalisation: Collection[Step]
@@ -147,7 +147,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def reply(
         self, context: PartyContext, task: CompareDigests, data: DataSource
     ) -> Reply:
-        """Send the digests; remember the secret order, if rows travel in one."""
+        """Send the digests, and remember the secret order if the protocol needs one."""
         ids: Iterable[str] = [f"rows:{data.n_rows}"]
         if data.ids is not None:
             ids = identifiers.normalise_ids(data.ids, self.normalisation)
@@ -158,7 +158,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
     ) -> Sequence[Record]:
-        """Refuse a leader's digests that differ from the party's own."""
+        """Raise ProtocolFailed if a leader's digests differ from this party's."""
         check_leader_digests(context, {e.peer: e.content for e in envelopes})
         return ()
 
@@ -171,7 +171,7 @@ def build_digest_reply(
     notes: Mapping[str, object] | None = None,
     asks: str = "",
 ) -> Reply:
-    """Return a reply with own digests, also sealed to members of groups it leads."""
+    """Return a reply that sends digests to the analyst and to the groups a party leads."""
     members = [
         slot
         for scope in _SCOPES
@@ -191,9 +191,10 @@ def build_digest_reply(
 def check_envelopes_after_selection(
     context: PartyContext, envelopes: Sequence[PeerMessage[Record]]
 ) -> None:
-    """Refuse envelopes once rows are selected, except equal digests from a leader.
+    """Check envelopes that arrive after rows were selected: only digests are allowed.
 
-    Raises EnvelopeRefused for other records, and the errors of :func:`check_leaders`.
+    Raises EnvelopeRefused if one holds another record, and ProtocolFailed if the
+        digests of a leader differ from this party's.
     """
     contents = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
     if len(contents) < len(envelopes):
@@ -204,11 +205,11 @@ def check_envelopes_after_selection(
 def check_leader_digests(
     context: PartyContext, contents: Mapping[str, Digests]
 ) -> None:
-    """Refuse digests of leaders that hold other rows or columns.
+    """Raise ProtocolFailed if a leader's digests differ from this party's.
 
-    contents: the digests in envelopes, by sender.
+    In that case the analyst has seen the difference and continued all the same.
 
-    Raises ProtocolFailed: the analyst must have seen the difference, yet continued.
+    contents: mapping of sender to the digests in its envelope.
     """
     own = context.recall(Digests)
     for scope in _SCOPES:
@@ -223,17 +224,17 @@ def check_leader_digests(
 def compute_digests(
     context: PartyContext, data: DataSource, ids: Iterable[str]
 ) -> Digests:
-    """Return the keyed digests of ordered ids and of the names of the columns."""
+    """Return the keyed digests of the ids, in order, and of the column names."""
     shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
-        # rows that nobody else holds are not compared: millions of ids take time
+        # Rows that only this party holds need no comparison, which saves much time.
         rows=_digest_for_group(context, "row", ids if shared else ()),
         columns=_digest_for_group(context, "column", data.columns),
     )
 
 
 def draw_row_order(context: PartyContext, n_rows: int) -> RowOrder:
-    """Return the secret order in which n rows of the row group travel."""
+    """Draw the secret order in which the n_rows rows of the row group are sent."""
     order = group_stream(context, "row", "row-order").permutation(n_rows)
     return RowOrder(order=order)
 
@@ -243,7 +244,7 @@ def _digest_for_group(context: PartyContext, scope: Scope, names: Iterable[str])
 
 
 def digest_names(key: bytes, names: Iterable[str]) -> str:
-    """Return an HMAC-SHA256 (hex) over a list of texts, each after its length."""
+    """Return the HMAC-SHA256 (hex) of a list of texts, each prefixed with its length."""
     digest = hmac.new(key, digestmod=sha256)
     for name in names:
         digest.update(length_prefixed(name))
@@ -253,10 +254,10 @@ def digest_names(key: bytes, names: Iterable[str]) -> str:
 def build_stage(
     *, rows_travel: bool = True, normalisation: Collection[Step] = ()
 ) -> Stage:
-    """Return the stage; it needs the secrets of row and column groups.
+    """Return the stage, which needs the secrets of row and column groups.
 
-    rows_travel: whether rows travel, in an order on which the row group agrees.
-    normalisation: the steps that ids go through before they are compared.
+    rows_travel: whether the parties of a row group agree on a secret order of rows.
+    normalisation: the steps that are applied to ids before they are compared.
     """
     return Stage(
         name=NAME,
@@ -267,7 +268,7 @@ def build_stage(
     )
 
 
-# Selected rows: the common rows of a row group, whichever way they were matched.
+# Selection of common rows, after an intersection or a linkage
 
 
 def select_common_rows(
@@ -279,16 +280,18 @@ def select_common_rows(
     data: DataSource,
     alignment: Alignment,
 ) -> Reply:
-    """Return the digests of the common rows in the common order; remember these rows.
+    """Select the common rows of a party, and reply with their digests.
 
-    If fewer rows are common than the terms expect, every operator is asked to decide.
+    The reply also remembers the selection. If any row group has a smaller share of
+    common rows than the terms expect, the reply asks the operator whether to continue.
 
-    rows: the party's own rows, in the common order of its row group.
-    n_rows: how many rows of each slot take part, as the analyst reports.
-    ids: the ids of these rows, in that order; equal for the whole row group.
+    rows: the numbers of the party's common rows, in the common order of its row group.
+    n_rows: the number of participating rows of each slot, as reported by the analyst.
+    ids: the ids of these rows in the same order, which are equal for all members.
 
-    Raises GuardRefused if too few rows are common.
-    Raises ProtocolFailed if rows were selected before, or the numbers do not fit.
+    Raises GuardRefused if fewer rows are common than the terms require.
+    Raises ProtocolFailed if rows were already selected, or if ``n_rows`` is impossible
+        or does not match ``rows``.
     """
     if context.memory.get(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
@@ -316,7 +319,7 @@ def select_common_rows(
 
 
 def is_alone_in_row_group(context: PartyContext) -> bool:
-    """Return whether nobody else holds the same rows as this party."""
+    """Return whether this party is the only one in its row group."""
     return len(context.session.layout.row_group(context.slot.row)) == 1
 
 
@@ -326,7 +329,7 @@ def _check_row_counts(
     n_selected: int,
     minimum_overlap: int,
 ) -> None:
-    """Refuse too few rows, and numbers that do not fit what this party selects."""
+    """Raise if too few rows are selected, or if the reported numbers are inconsistent."""
     session = context.session
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_selected < minimum:
@@ -348,9 +351,9 @@ _STEPS = 20
 
 
 def describe_overlap(n_common: int, n_smallest: int, minimum_rows: int) -> str:
-    """Return the share of the smallest table that is common, in steps of 5 %.
+    """Describe which share of the smallest table is common, as a range of 5 %.
 
-    minimum_rows: the share is not disclosed for a table with fewer ids.
+    minimum_rows: the share is not disclosed if the smallest table has fewer rows.
     """
     if n_smallest < minimum_rows:
         return f"an undisclosed part of a table of fewer than {minimum_rows} ids"
@@ -361,9 +364,9 @@ def describe_overlap(n_common: int, n_smallest: int, minimum_rows: int) -> str:
 def check_overlap(
     session: SessionContext, group: tuple[str, ...], n_rows: int, minimum_overlap: int
 ) -> None:
-    """Refuse fewer common rows of a row group than the terms require.
+    """Raise OverlapTooSmall if a row group has fewer common rows than the terms require.
 
-    Raises OverlapTooSmall, which tells the share, but no number.
+    The message states the share of common rows, but not their number.
     """
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < minimum:
@@ -376,7 +379,7 @@ def check_overlap(
 def _overlap_question(
     session: SessionContext, n_rows: Mapping[str, int], minimum_share: float
 ) -> str:
-    """Return the question to every operator about row groups with few common rows."""
+    """Return a question about row groups with few common rows; empty without any."""
     sentences = [
         f"{', '.join(group[:-1])} and {group[-1]} have "
         f"{_overlap_text(session, group, n_rows[group[0]])} in common; "

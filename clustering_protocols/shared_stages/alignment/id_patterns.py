@@ -1,8 +1,9 @@
-"""Patterns of ids, the ids that fit them, and the steps that would make more fit.
+"""Patterns that describe what ids look like, such as KV-99999999.
 
-In a pattern 9 is a digit and A (or a) a letter; other characters stand for themselves:
-KV-99999999. Patterns and ids go through the same normalisation before they are compared,
-at home: the terms carry the pattern, and no answer says how many ids fit.
+In a pattern, 9 stands for any digit and A (or a) for any letter; all other characters
+stand for themselves. The terms of a session contain the patterns. Each party normalises
+the patterns and its ids in the same way, compares them on its own machine, and does not
+disclose how many ids fit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ Pattern = Annotated[str, StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_len
 _DIGIT, _LETTER = "9", "A"
 _FORMS: Final = {_DIGIT: r"\d", _LETTER: r"[^\W\d_]"}
 _LEAST_IDS: Final = 10
-_FIXED_SHARE: Final = 0.9  # of ids of one form with the same letter at a position
+_FIXED_SHARE: Final = 0.9
+"""If this share of the ids has the same letter at a position, the letter is literal."""
+
 _MENDS: Final[Sequence[tuple[Step, ...]]] = (
     ("no-punctuation",),
     ("strip-zeros",),
@@ -41,11 +44,11 @@ _MENDS: Final[Sequence[tuple[Step, ...]]] = (
     ("digits", PADDING),
     ("digits", "strip-zeros", PADDING),
 )
-"""Steps that may be added to a normalisation, fewest first; zero-pad gets its width."""
+"""Steps that may help if added to a normalisation, in the order in which to try them."""
 
 
 class PatternFit(NamedTuple):
-    """How many ids fit a pattern, and how many would after further ``steps``."""
+    """The number of ids that fit a pattern, and the number that would after ``steps``."""
 
     n_ids: int
     n_fitting: int
@@ -53,7 +56,7 @@ class PatternFit(NamedTuple):
     n_mended: int
 
     def describe_misfits(self, patterns: Sequence[str]) -> str:
-        """Return a note for the operator; empty where all ids fit."""
+        """Return a note for the operator; empty if all ids fit."""
         if self.n_fitting == self.n_ids:
             return ""
         sentence = (
@@ -71,10 +74,10 @@ class PatternFit(NamedTuple):
 def fit_patterns(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> PatternFit:
-    """Return how many normalised ids fit, and with which further steps most would fit.
+    """Count the ids that fit, and find the additional steps with which most would fit.
 
-    patterns: one for each id column.
-    ids: the ids as in the table, not normalised.
+    patterns: one pattern for each id column.
+    ids: the ids as they stand in the table, before normalisation.
     """
     n_fitting = _count_fits(patterns, ids, steps)
     best = PatternFit(len(ids), n_fitting, (), n_fitting)
@@ -94,9 +97,10 @@ def fit_patterns(
 
 
 def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the patterns that most ids have, one for each of their columns.
+    """Return the most frequent pattern in each id column; empty if there are no ids.
 
-    A letter that nine of ten ids of the pattern share is literal; a digit never is.
+    If at least ten ids have the pattern and 90 % of them the same letter at a position,
+    that letter becomes literal. Digits never do.
     """
     rows = [split_id(name) for name in ids]
     if not rows:
@@ -121,7 +125,7 @@ def _draft_pattern(texts: Sequence[str]) -> str:
     for kind, *characters in zip(form, *matches, strict=True):
         ((letter, n_same),) = Counter(characters).most_common(1)
         is_fixed = kind == _LETTER and n >= _LEAST_IDS and n_same >= _FIXED_SHARE * n
-        # a fixed A would read as any letter
+        # A literal A would be read as a placeholder for any letter.
         pattern += letter if is_fixed and letter.upper() != _LETTER else kind
     return pattern
 
@@ -136,7 +140,7 @@ def _count_fits(
         )
         for column in tokens
     ]
-    # a number without its zeros may have any length
+    # Without leading zeros, a number may be shorter than its pattern.
     may_be_shorter = "strip-zeros" in steps and not find_padded_length(steps)
     widths = [len(column) if may_be_shorter else 0 for column in tokens]
     n = 0
@@ -150,7 +154,7 @@ def _count_fits(
 
 
 class _Token(NamedTuple):
-    """One character of a pattern, and whether it represents a class of characters."""
+    """A character of a pattern; ``is_kind`` marks a placeholder for a digit or letter."""
 
     text: str
     is_kind: bool
@@ -160,7 +164,7 @@ _ZERO: Final = _Token("0", is_kind=False)
 
 
 def _tokenise(pattern: str, steps: Collection[Step]) -> list[_Token]:
-    """Return a pattern after normalisation of its literal characters."""
+    """Return the characters of a pattern after its literal ones have been normalised."""
     tokens = []
     for character in pattern:
         is_kind = character.upper() in _FORMS

@@ -1,8 +1,8 @@
-"""Ids of rows: normalisation and duplicates.
+"""Normalisation of row ids, and detection of duplicates.
 
-An id is a text. A composite one, of several columns, is the JSON list of its parts
-(:func:`join`), so that different lists, such as ("ab", "c") and ("a", "bc"), give
-different texts.
+An id is a string. If it is made of several columns, it is the JSON list of its parts
+(:func:`join_parts`), so that different lists, such as ("ab", "c") and ("a", "bc"),
+always give different strings.
 """
 
 from __future__ import annotations
@@ -24,62 +24,62 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _SPACE: Final = re.compile(r"\s")
 _INNER_SPACES: Final = re.compile(r"(?<=\S)\s+(?=\S)")
 
-# Thousands of ids are normalised at once, joined by a character that no id contains and
-# that no step changes or composes with its neighbours.
+# For speed, thousands of ids are normalised as one string. They are joined by a character
+# that occurs in no id, and that no step changes or combines with its neighbours.
 _BATCH: Final = 1 << 14
 _SEPARATOR: Final = "\0"
 _INNER_SPACES_OF_BATCH: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
-_LIST: Final = '["'  # a text that begins with it may be a list of parts
+_LIST: Final = '["'  # the beginning of every composite id
 _NON_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]+")
 _NON_DIGITS: Final = re.compile(r"[^0-9]+")
-_ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # JSON escapes these
+_ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # characters that JSON escapes
 
 _STEP: Final = (
     r"^(nfc|nfkc|casefold|spaces|strip|no-punctuation|digits|strip-zeros"
     r"|zero-pad:[1-9][0-9]?)$"
 )
 Step = Annotated[str, StringConstraints(pattern=_STEP)]
-"""A step of normalisation; ``zero-pad:8`` adds zeros, up to eight characters."""
+"""A step of normalisation, such as ``zero-pad:8``: pad with zeros to eight characters."""
 
 PADDING: Final = "zero-pad:"
 Duplicates = Literal["error", "first"]
 
 
 class IdentifiedRows(NamedTuple):
-    """Distinct ids, each the JSON list of its normalised parts, and the rows they name."""
+    """Distinct ids, each the JSON list of its normalised parts, and the row of each."""
 
     ids: list[str]
     rows: IntArray
 
     @property
     def rows_by_id(self) -> IntArray:
-        """Return the rows in the order of their ids (code points)."""
+        """Return the rows, sorted by the code points of their ids."""
         order = sorted(range(len(self.ids)), key=self.ids.__getitem__)
         return self.rows[np.array(order, dtype=np.int64)]
 
 
 def join_parts(parts: Sequence[str]) -> str:
-    """Return the id of a row with several id columns."""
+    """Return the parts of an id as one string, a JSON list."""
     return f"[{','.join(map(_quoted, parts))}]"
 
 
 def normalise_id_parts(name: str, steps: Collection[Step]) -> list[str]:
-    """Return the parts of an id as the parties compare them."""
+    """Split an id into its parts and normalise each of them."""
     return [apply_steps(part, steps) for part in split_id(name)]
 
 
 def apply_steps(text: str, steps: Collection[Step]) -> str:
-    """Return a text after steps of normalisation, in the order of the terms' table."""
+    """Normalise a text; steps are applied in their documented order, not as listed."""
     return _apply_single_steps([_apply_joint_steps(text, steps)], steps)[0]
 
 
 def normalise_id(name: str, steps: Collection[Step]) -> str:
-    """Return an id as the parties compare it, as one text."""
+    """Return an id in the normalised form in which parties compare it, a JSON list."""
     return join_parts(normalise_id_parts(name, steps))
 
 
 def normalise_ids(names: Iterable[str], steps: Collection[Step]) -> Iterator[str]:
-    """Yield :func:`normalise_id` of each id, in batches: a table has millions."""
+    """Yield :func:`normalise_id` of each id, computed in batches for speed."""
     iterator = iter(names)
     while batch := list(islice(iterator, _BATCH)):
         text = _SEPARATOR.join(batch)
@@ -100,10 +100,10 @@ def distinct_ids(
     duplicates: Duplicates,
     left_out: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the distinct ids of all rows except ``left_out``, in the rows' order.
+    """Return the distinct ids of all rows except those in ``left_out``, in row order.
 
-    Raises InvalidData if a row has an empty id, or two rows have the same id and duplicates
-        are an error. The error counts rows from 1, and shows no id.
+    Raises InvalidData if an id has an empty part, or if two rows have the same id and
+        ``duplicates`` is 'error'. The message numbers rows from 1 and shows no id.
     """
     row_by_id: dict[str, int] = {}
     for row, name in enumerate(normalise_ids(names, steps)):
@@ -122,7 +122,7 @@ def distinct_ids(
 
 
 def split_id(name: str) -> list[str]:
-    """Return the parts of an id as they are; the id alone if it is not composite."""
+    """Return the parts of a composite id; for any other id, a list of that id alone."""
     if name.startswith(_LIST):
         try:
             parts = json.loads(name)
@@ -136,7 +136,7 @@ def split_id(name: str) -> list[str]:
 def _apply_joint_steps(
     text: str, steps: Collection[Step], spaces: re.Pattern[str] = _INNER_SPACES
 ) -> str:
-    """Apply the steps that change joined texts as they would change each alone."""
+    """Apply the steps that give the same result on joined texts as on each alone."""
     composes = "nfc" in steps or "nfkc" in steps
     form: Literal["NFC", "NFKC"] = "NFKC" if "nfkc" in steps else "NFC"
     if composes and not text.isascii():
@@ -144,15 +144,15 @@ def _apply_joint_steps(
     if "casefold" in steps:
         text = text.casefold()
         if composes and not text.isascii():
-            text = unicodedata.normalize(form, text)  # folding can undo a composition
-    # a search is faster than a substitution
+            text = unicodedata.normalize(form, text)  # case folding may decompose again
+    # Searching first is faster, as most texts need no substitution.
     if "spaces" in steps and _SPACE.search(text):
         text = spaces.sub(" ", text)
     return text
 
 
 def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
-    """Apply the steps that need each text alone, in their order."""
+    """Apply, in order, the steps that must look at each text by itself."""
     if "strip" in steps:
         parts = [part.strip() for part in parts]
     if "no-punctuation" in steps:
@@ -169,14 +169,14 @@ def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
             else "".join(str(unicodedata.decimal(c)) for c in part if c.isdecimal())
             for part in parts
         ]
-    if "strip-zeros" in steps:  # zeros alone become a single one
+    if "strip-zeros" in steps:  # a text of zeros becomes a single zero
         parts = [part.lstrip("0") or part[:1] for part in parts]
     width = find_padded_length(steps)
-    # an empty text is not padded: it is no id
+    # An empty text must stay empty, so that the id is still recognised as missing.
     return [part and part.rjust(width, "0") for part in parts] if width else parts
 
 
 def find_padded_length(steps: Collection[Step]) -> int:
-    """Return the length to which ids are padded with zeros; 0 if they are not."""
+    """Return the length to which ids are padded with zeros, or 0 without padding."""
     widths = (step.removeprefix(PADDING) for step in steps if step.startswith(PADDING))
     return int(next(widths, 0))

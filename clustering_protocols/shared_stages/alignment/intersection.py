@@ -1,14 +1,15 @@
-"""Stage: rows with common ids, by private set intersection within each row group.
+"""Stage: find rows with common ids by private set intersection within each row group.
 
-The leader of a row group holds a key and evaluates the members' ids under it, blinded
-(:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that the analyst cannot
-open. Every party sends tokens, hashes of an id and its evaluation: equal ids have equal
-tokens, and without the key nobody can tell which id a token belongs to. The analyst
-reports which tokens are common. Common rows are put in the order of their tokens, and a
-keyed digest of their ids shows that the whole row group has selected the same rows.
+The leader of a row group holds a key. The members send it their blinded ids, and it
+evaluates them under this key (:mod:`clustering_protocols.secrecy.ristretto`); both ways
+through envelopes that the analyst cannot open. Then every party sends the analyst
+tokens: hashes of each id together with its evaluation. Equal ids have equal tokens, and
+without the key nobody can tell which id a token belongs to. The analyst reports which
+tokens are common. Common rows are sorted by their tokens, and a keyed digest of their
+ids proves that the whole row group has selected the same rows.
 
-A leader evaluates once, and for each member at most as many ids as that member has rows
-in the roster. A row group of one slot keeps all rows.
+A leader evaluates only once, and for each member at most as many ids as the roster says
+that it has rows. In a row group of one slot, all rows take part.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -77,7 +78,7 @@ NAME = "intersection"
 
 
 def build_stage(alignment: Alignment) -> Stage:
-    """Return the stage; it needs the secrets of row and column groups."""
+    """Return the stage, which needs the secrets of row and column groups."""
     return Stage(
         name=NAME,
         analyst=lambda: IntersectionAnalyst(alignment),
@@ -93,13 +94,13 @@ def build_stage(alignment: Alignment) -> Stage:
 
 
 def members_by_leader(session: SessionContext) -> dict[str, tuple[str, ...]]:
-    """Return the other members of row groups of two or more, by their leader."""
+    """Return the leaders of row groups of two or more, each with the other members."""
     groups = session.layout.row_groups
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
 def leader_by_member(session: SessionContext) -> dict[str, str]:
-    """Return the leader of each slot whose ids another slot evaluates."""
+    """Return the leader of each slot that shares its rows but does not lead."""
     return {
         slot: leader
         for leader, members in members_by_leader(session).items()
@@ -113,13 +114,13 @@ Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
 
 
 class Blind(Record):
-    """Task: send your number of ids, and the blinded ids to your leader."""
+    """Task: send the number of your ids, and seal the blinded ids to your leader."""
 
     kind = "blind"
 
 
 class IdCount(Record):
-    """Contribution: a party's number of ids, and a leader's own tokens."""
+    """Contribution: the number of a party's ids and, from leaders only, their tokens."""
 
     kind = "counted"
     reach = "agreement"
@@ -130,7 +131,7 @@ class IdCount(Record):
 
 
 class BlindedIds(Record):
-    """Envelope to the leader."""
+    """Envelope to the leader: the sender's blinded ids."""
 
     kind = "blinded-ids"
     reach = "hidden"
@@ -140,7 +141,7 @@ class BlindedIds(Record):
 
 
 class ToEvaluate(Record):
-    """Memory of a leader: the members' blinded ids, in the order of the slots."""
+    """Memory of a leader: the blinded ids of all members, concatenated in slot order."""
 
     kind = "to-evaluate"
 
@@ -155,13 +156,13 @@ class Evaluate(Record):
 
 
 class EvaluatedTokens(Record):
-    """Contribution, and memory of having evaluated, which happens once."""
+    """Contribution, and memory of the leader: it has evaluated ids, and must not again."""
 
     kind = "evaluated"
 
 
 class EvaluatedIds(Record):
-    """Envelope to a member, and its memory: its blinded ids, evaluated."""
+    """Envelope to a member, and its memory: evaluations of the member's blinded ids."""
 
     kind = "answers"
     reach = "hidden"
@@ -171,13 +172,13 @@ class EvaluatedIds(Record):
 
 
 class Unblind(Record):
-    """Task for members that do not lead: send your tokens."""
+    """Task for members other than the leader: send your tokens."""
 
     kind = "unblind"
 
 
 class PartyTokens(Record):
-    """Contribution: a party's tokens, sorted."""
+    """Contribution: the sorted tokens of a party."""
 
     kind = "shown"
     reach = "agreement"
@@ -187,7 +188,7 @@ class PartyTokens(Record):
 
 
 class TokenOrder(Record):
-    """Memory: ``order[k]`` is the index of the k-th token's id among a party's ids."""
+    """Memory: ``order[k]`` is the index of the id to which the k-th token belongs."""
 
     kind = "token-order"
 
@@ -195,9 +196,11 @@ class TokenOrder(Record):
 
 
 class Select(Record):
-    """Task: which of your tokens are common, and how many rows of each slot take part.
+    """Task: select the rows with common tokens.
 
-    common: empty for a slot that is alone in its row group: all its ids take part.
+    common: 1 for each of the slot's tokens that is common, else 0. The array is empty
+        for a slot that is alone in its row group, since all of its rows take part.
+    n_rows: the number of participating rows of each slot.
     """
 
     kind = "select"
@@ -207,9 +210,9 @@ class Select(Record):
 
 
 class IntersectionState(Record):
-    """The analyst's state: the open task, and the answers so far.
+    """The analyst's state: the open task, and the contributions so far.
 
-    tokens: the tokens of all leaders, concatenated.
+    tokens: the concatenated tokens of all leaders, while they are needed.
     """
 
     kind = "intersecting"
@@ -222,14 +225,14 @@ class IntersectionState(Record):
 
 @dataclass(frozen=True)
 class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
-    """Asks for ids, evaluations, tokens and a selection, in four rounds."""
+    """Asks for blinded ids, evaluations, tokens and a selection, in four rounds."""
 
     alignment: Alignment
 
     state = IntersectionState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask for blinded ids."""
+        """Ask all parties for the number of their ids, and for blinded ids."""
         return Ask.everybody(session, Blind(), state=_build_state("blind"))
 
     def step(
@@ -238,7 +241,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         state: IntersectionState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the next round; at the end the numbers of rows that take part."""
+        """Open the next round, or finish with the numbers of rows that take part."""
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
@@ -314,7 +317,10 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
 
 
 def as_sorted_bytes(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
-    """Return tokens as byte strings (t,); raise InvalidArray unless they ascend."""
+    """Return tokens (t, 32) as byte strings (t,).
+
+    Raises InvalidArray if the tokens are not in ascending order, or are not distinct.
+    """
     flat: NDArray[np.bytes_] = np.ascontiguousarray(tokens).view("S32").reshape(-1)
     if not (flat[:-1] < flat[1:]).all():
         raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")
@@ -326,7 +332,7 @@ _Content = BlindedIds | EvaluatedIds | Digests
 
 
 class SortedTokens(NamedTuple):
-    """A party's tokens (t, 32), sorted, and the indices of their ids."""
+    """The sorted tokens (t, 32) of a party, and the index of the id of each (t,)."""
 
     tokens: ByteArray
     order: IntArray
@@ -334,12 +340,12 @@ class SortedTokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Holds the key if it leads its row group; else has the leader evaluate its ids."""
+    """Evaluates the ids of others if it leads a row group, else has its own evaluated."""
 
     alignment: Alignment
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether this party evaluates as a leader, or unblinds as a member."""
+        """Return whether the task is for this party: some are for leaders or members."""
         if task is Evaluate:
             return context.slot.name in members_by_leader(context.session)
         if task is Unblind:
@@ -347,10 +353,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return True
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
-        """Return the answer to the task that is due."""
+        """Return the reply to a task of this stage."""
         if isinstance(task, Evaluate):
             return self._evaluate_blinded_ids(context)
-        if is_alone_in_row_group(context):  # its rows need no ids
+        if is_alone_in_row_group(context):  # row numbers take the place of ids
             numbers = np.arange(data.n_rows)
             own = IdentifiedRows(list(map(str, numbers)), numbers)
         else:
@@ -376,7 +382,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store blinded ids from members, or answers from the leader."""
+        """Store the blinded ids from the members, or the evaluations from the leader."""
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
@@ -391,7 +397,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def _collect_blinded_ids(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> ToEvaluate:
-        """Return the members' blinded ids; refuse more than a member has rows."""
+        """Return the blinded ids of all members.
+
+        Raises EnvelopeRefused if a member sent none, GuardRefused if it sent too many.
+        """
         members = members_by_leader(context.session)[context.slot.name]
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
@@ -414,7 +423,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     # The leader
 
     def _evaluate_blinded_ids(self, context: PartyContext) -> Reply:
-        """Evaluate each member's ids once in a session: its quota covers all rounds."""
+        """Evaluate the members' ids; a second time would exceed their quotas."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
@@ -428,7 +437,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
                 PeerMessage(peer=slot, content=EvaluatedIds(elements=part))
                 for slot, part in zip(members, parts, strict=True)
             ],
-            # memory is written in every later round: the ids are dropped
+            # The ids are dropped because every later round writes the whole memory.
             remember=[
                 EvaluatedTokens(),
                 ToEvaluate(elements=blinded.elements[:0], counts={}),
@@ -472,12 +481,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
 
 def _evaluation_key(context: PartyContext) -> RistrettoKey:
-    """Return the key, which every round derives from this party's entropy."""
+    """Return the leader's key, which it derives from its entropy whenever needed."""
     return RistrettoKey(context.lasting_stream("key"), _binding(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
-    """Return each party's limit on ids, for the operator to read before any is sent."""
+    """Return a note for the operator: how many ids of each party can be compared."""
     session = context.session
     group = session.layout.row_group(context.slot.row)
     return {
@@ -493,16 +502,19 @@ def _binding(context: PartyContext) -> bytes:
 
 
 def binding(session: str, agreement: str, row: int) -> bytes:
-    """Return the bytes that bind values and tokens to an agreement and a row group."""
+    """Return bytes by which evaluations and tokens depend on agreement and row group."""
     return length_prefixed("coterie/intersection/1", session, agreement, row)
 
 
 def compute_tokens(
     context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
-    """Return the SHA-256 of each value with its id, sorted; a hash hides its value."""
+    """Return the sorted tokens of ids: SHA-256 of an id and its evaluation, ``values``.
+
+    The hash hides the evaluation from the analyst.
+    """
     prefix = sha256(length_prefixed("coterie/token/1", context))
-    # values have a fixed length
+    # Concatenation is unambiguous because all values have the same length.
     texts = (value + name for name, value in zip(ids, values, strict=True))
     tokens = list(hash_with_prefix(prefix, texts))
     order = np.argsort(np.array(tokens), kind="stable").astype(np.int64)

@@ -1,16 +1,17 @@
-"""Stage: rows of the same people, linked by match keys within each row group.
+"""Stage: link the rows of the same people by match keys within each row group.
 
-The parties of a row group form a ring, in the order of their slots. Each masks the values
-of its match keys under its own key, in its own secret order, and seals them to the next
-party, which masks them again. The last party of the ring hashes the values, masked by all,
-into tokens. Nobody reads tokens of its own rows, and no party can test a guess without all
-others, not even together with the analyst. Each list goes round the ring once, and has
-for each key as many values as its party has rows.
+The parties of a row group form a ring, in slot order. Each party shuffles its list of
+match key values, masks them under its own key, and sends them in an envelope to the next
+party, which masks them again. Each list goes round the ring once; the last party hashes
+the values, which all parties have masked by then, into tokens. No party sees the tokens
+of its own rows, and no party can test a guess without the help of all others, not even
+together with the analyst. For each key, a list has one value per row of its party.
 
-The analyst links the rows of the leader to those of each other party: two rows are
-linked by the first key on which they agree, unless an earlier key has linked one of
-them. It reports to each party which of its rows take part, but not by which key. Nobody
-can check these links, as cells of one person may differ between tables.
+The analyst links the rows of the leader to those of each other party. Two rows are
+linked by the first key on which they agree, unless an earlier key has already linked
+one of them. The analyst tells each party which of its rows take part, but not by which
+key they were linked. The parties cannot check the links, because cells of the same
+person may differ between tables.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -72,7 +73,7 @@ NAME = "linkage"
 
 
 def build_stage(alignment: Alignment, layout: Layout) -> Stage:
-    """Return the stage; it needs the secrets of row and column groups."""
+    """Return the stage, which needs the secrets of row and column groups."""
     passes = n_passes(layout)
     passing = Exchange(PassKeys, KeysPassed, passes, passes)
     return Stage(
@@ -90,17 +91,17 @@ def build_stage(alignment: Alignment, layout: Layout) -> Stage:
 
 
 def find_rings(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the row groups of two parties or more, which are the rings."""
+    """Return the row groups of two or more parties, each of which forms a ring."""
     return [group for group in layout.row_groups if len(group) > 1]
 
 
 def n_passes(layout: Layout) -> int:
-    """Return in how many rounds parties pass lists on."""
+    """Return the number of rounds in which parties pass lists on to the next party."""
     return max((len(group) - 2 for group in find_rings(layout)), default=0)
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
-    """Return the slot ``steps`` after this one in the ring; before it if negative."""
+    """Return the slot that is ``steps`` places after this one in the ring."""
     return group[(group.index(slot) + steps) % len(group)]
 
 
@@ -110,7 +111,8 @@ Tokens = NDArray[np.bytes_]
 def as_bytes(slot: str, tokens: ByteArray) -> Tokens:
     """Return tokens (k, t, 32) as byte strings (k, t).
 
-    Raises InvalidArray if a key has a token twice: parties must not send shared values.
+    Raises InvalidArray if a token of a key occurs twice: parties must leave out values
+        that several of their rows share.
     """
     n_keys, n_rows, width = tokens.shape
     flat: Tokens = np.ascontiguousarray(tokens).view(f"S{width}")
@@ -122,11 +124,14 @@ def as_bytes(slot: str, tokens: ByteArray) -> Tokens:
 
 
 def link_rows(leader: Tokens, other: Tokens) -> IntArray:
-    """Return the row of another party to which each row of the leader is linked, or -1.
+    """Link each row of the leader to a row of another party.
 
-    A key links rows that no earlier key has linked, so that each row is linked once.
+    Keys are tried in order, and each key links only rows that no earlier key has
+    linked. So every row is linked at most once.
 
-    leader, other: (k, n), (k, m); the keys in their order.
+    leader, other: bytes (k, n) and (k, m); the tokens of each key.
+
+    Returns int64 (n,): the linked row of the other party, or -1 if there is none.
     """
     linked = np.full(leader.shape[1], -1, dtype=np.int64)
     free = np.ones(other.shape[1], dtype=bool)
@@ -144,10 +149,10 @@ def link_rows(leader: Tokens, other: Tokens) -> IntArray:
 
 
 def find_common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
-    """Return each party's list positions of the rows that all have, in one order.
+    """Return, for each party, the list positions of the common rows, in a common order.
 
-    A row of the leader takes part if each other party has a row that is linked to it. Rows
-    that only other parties have in common do not.
+    A row of the leader is common if it is linked to a row of every other party. People
+    who are missing from the leader's table do not take part.
     """
     leader, *members = tokens
     links = [link_rows(leader, member) for member in members]
@@ -168,15 +173,16 @@ class MaskKeys(Record):
 
 
 class KeysMasked(Record):
-    """Contribution."""
+    """Contribution: confirms that the masked values were sent to the next party."""
 
     kind = "keys-masked"
 
 
 class MaskedKeys(Record):
-    """Envelope and memory: values of one party's match keys, key by key, row by row.
+    """Envelope and memory: a party's list of masked match key values.
 
-    n_masks: the number of parties that have masked them.
+    points: uint8 (k, t, 32); the masked value of each key and row.
+    n_masks: the number of parties that have masked the list.
     """
 
     kind = "masked-keys"
@@ -190,25 +196,25 @@ class MaskedKeys(Record):
 
 
 class PassKeys(Record):
-    """Task: mask the values that you hold, and pass them on."""
+    """Task: mask the list that you received, and pass it on to the next party."""
 
     kind = "pass-keys"
 
 
 class KeysPassed(Record):
-    """Contribution."""
+    """Contribution: confirms that the list was passed on, or had gone round."""
 
     kind = "keys-passed"
 
 
 class ShowTokens(Record):
-    """Task: mask the values that you hold, and send their tokens."""
+    """Task: mask the list that you received, and send its tokens."""
 
     kind = "show-tokens"
 
 
 class KeyTokens(Record):
-    """Contribution: tokens of the next party's rows, key by key."""
+    """Contribution: the tokens (k, t, 32) of the next party's rows, for each key."""
 
     kind = "key-tokens"
     reach = "agreement"
@@ -218,7 +224,7 @@ class KeyTokens(Record):
 
 
 class ListOrder(Record):
-    """Memory: ``order[k]`` is the party's own row at position k of its list."""
+    """Memory: ``order[k]`` is the number of the party's row at position k of its list."""
 
     kind = "list-order"
 
@@ -226,10 +232,12 @@ class ListOrder(Record):
 
 
 class SelectLinked(Record):
-    """Task: the positions of your list that take part, and the rows of each slot.
+    """Task: select the linked rows.
 
-    rows: in the common order of the row group; empty for a slot that is alone in its row
-        group: all its rows take part.
+    rows: their positions in the slot's list, in the common order of the row group. The
+        array is empty for a slot that is alone in its row group, since all of its rows
+        take part.
+    n_rows: the number of participating rows of each slot.
     """
 
     kind = "select-linked"
@@ -239,7 +247,7 @@ class SelectLinked(Record):
 
 
 class LinkageState(Record):
-    """The analyst's state: the open task, and how often parties passed lists on."""
+    """The analyst's state: the open task, and how often lists have been passed on."""
 
     kind = "linking"
 
@@ -250,14 +258,14 @@ class LinkageState(Record):
 
 @dataclass(frozen=True)
 class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
-    """Asks for three rounds, and for one more per party beyond two in a row group."""
+    """Links rows in three rounds, plus one for each party beyond two in a ring."""
 
     alignment: Alignment
 
     state = LinkageState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask every party that shares rows for masked values."""
+        """Ask every party that shares rows to mask the values of its match keys."""
         return _ask_all_rings(session, MaskKeys(), 0)
 
     def step(
@@ -266,7 +274,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         state: LinkageState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the next round; at the end the numbers of rows that take part."""
+        """Open the next round, or finish with the numbers of rows that take part."""
         if state.asked == "select-linked":
             compare_digests(session, all_of(Digests, contributions))
             return Finish(n_rows=state.n_rows)
@@ -307,11 +315,11 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
 def link_all_rings(
     session: SessionContext, contributions: Mapping[str, Record]
 ) -> dict[tuple[str, ...], list[IntArray]]:
-    """Return the linked list positions of each ring, from all parties' tokens."""
+    """Return, for each ring, the list positions of every party's linked rows."""
     answers = all_of(KeyTokens, contributions)
     positions = {}
     for group in find_rings(session.layout):
-        # the party before a slot in the ring sends the tokens of its rows
+        # The tokens of a slot's rows come from the party before it in the ring.
         tokens = [answers[neighbour(group, slot, -1)].tokens for slot in group]
         positions[group] = find_common_rows(list(map(as_bytes, group, tokens)))
     return positions
@@ -332,21 +340,21 @@ _Content = MaskedKeys | Digests
 
 @dataclass(frozen=True)
 class LinkageParty(PartyRole[Params, _Task, _Content]):
-    """Masks its own values, and then those of the other parties.
+    """Masks its own match key values, and then those of the other parties.
 
-    shuffles: whether it permutes lists of others, so that nobody can follow a row round
-        the ring.
+    shuffles: whether the party also permutes the lists of others, so that nobody can
+        follow a row round the ring.
     """
 
     alignment: Alignment
     shuffles: bool = False
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether this party masks: only where others hold the same rows."""
+        """Return whether the task is for this party: only shared rows need linking."""
         return task is SelectLinked or not is_alone_in_row_group(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
-        """Return the answer to the task that is due."""
+        """Return the reply to a task of this stage."""
         if isinstance(task, MaskKeys):
             return self._mask_own_keys(context, data)
         if isinstance(task, PassKeys):
@@ -357,7 +365,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             context,
             rows=_selected_rows(context, task, data.n_rows),
             n_rows=task.n_rows,
-            ids=(),  # not compared: a person's cells may differ
+            ids=(),  # nothing to compare, as a person's cells may differ between tables
             data=data,
             alignment=self.alignment,
         )
@@ -365,7 +373,10 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the list that the previous party sent; check turn and size."""
+        """Store the list that the previous party sent.
+
+        Raises EnvelopeRefused if another list is due, InvalidArray if its size is wrong.
+        """
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
@@ -412,7 +423,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _pass_list_on(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
         if incoming.n_masks == len(_own_ring(context)) - 1:
-            return Reply(contribution=KeysPassed())  # a smaller ring is finished
+            return Reply(contribution=KeysPassed())  # this ring is smaller than others
         points = self._mask_incoming(context, incoming)
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
@@ -465,17 +476,17 @@ def _binding(context: PartyContext, purpose: str) -> bytes:
 
 
 def binding(session: str, agreement: str, row: int, purpose: str) -> bytes:
-    """Return bytes that bind values or tokens to an agreement, row group and purpose."""
+    """Return bytes by which values depend on agreement, row group and purpose."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
 def _drop_points(masked: MaskedKeys) -> MaskedKeys:
-    """Return the record without points: memory is written in every later round."""
+    """Return the record without its points, which every later round would write again."""
     return MaskedKeys(points=masked.points[:, :0], n_masks=masked.n_masks)
 
 
 def hash_points(context: bytes, points: ByteArray) -> ByteArray:
-    """Return the SHA-256 of each point, as nobody can mask a hash further."""
+    """Return the SHA-256 (k, t, 32) of each point, which nobody can mask further."""
     flat = points.reshape(-1, points.shape[-1])
     digests = hash_with_prefix(sha256(context), map(bytes, flat))
     tokens = np.frombuffer(b"".join(digests), np.uint8)
@@ -483,7 +494,7 @@ def hash_points(context: bytes, points: ByteArray) -> ByteArray:
 
 
 def _selected_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
-    """Return this party's rows that take part, in the row group's common order."""
+    """Return this party's participating rows, in the common order of the row group."""
     if is_alone_in_row_group(context):
         return np.arange(n_rows)
     order = context.recall(ListOrder).order

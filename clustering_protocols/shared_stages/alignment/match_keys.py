@@ -1,17 +1,17 @@
-"""A match key: columns, and the steps that bring their cells into one form.
+"""Match keys: columns that together identify a person, and the steps that normalise them.
 
-A key is a text, so that terms, options and forms show it alike::
+A match key is written as text, in the same way in terms, options and forms::
 
     given_name, surname | sorted-names + birth_date | year
 
-Parts are separated by ``+``. A part is one column or several, then steps after ``|``.
-Cells of several columns are joined by a blank. Soundex and Metaphone come from
-``jellyfish``, Cologne phonetics from ``cologne_phonetics``, Latin letters from
-``anyascii``.
+Its parts are separated by ``+``. Each part names one or more columns, followed by steps
+after ``|``. The cells of several columns are joined by spaces. Soundex and Metaphone
+come from ``jellyfish``, Cologne phonetics from ``cologne_phonetics``, and
+transliteration to Latin letters from ``anyascii``.
 
-A row lacks a key's value if a cell is empty or means missing, or if nothing remains
-after the steps. Values that two rows of one party share identify neither of them, and
-are not compared.
+A row has no value of a key if one of its cells is empty or denotes a missing value, or
+if the steps leave nothing of it. A value that several rows of a party share identifies
+none of them, and is not compared.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_PARTS, _MOST_CHARACTERS = 8, 400
 
 
 class KeyPart(NamedTuple):
-    """Some columns of a key, and the steps through which their text goes, in order."""
+    """A part of a match key: columns, and the steps applied to their text, in order."""
 
     columns: tuple[str, ...]
     steps: tuple[str, ...] = ()
@@ -60,9 +60,10 @@ class KeyPart(NamedTuple):
 
 
 def parse_match_key(text: str) -> tuple[KeyPart, ...]:
-    """Return the parts of a match key.
+    """Parse a match key into its parts.
 
-    Raises ValueError, which names the part that cannot be read.
+    Raises ValueError if a part names no column or an unknown step, or if there are too
+        many parts or a part twice.
     """
     parts = tuple(_parse_key_part(part) for part in text.split("+"))
     if len(parts) > _MOST_PARTS:
@@ -87,23 +88,25 @@ MatchKey = Annotated[
     StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=_MOST_CHARACTERS),
     AfterValidator(lambda text: " + ".join(map(str, parse_match_key(text)))),
 ]
-"""The text of a match key, in its standard spelling."""
+"""A match key as text; validation brings it into its canonical spelling."""
 
 
 def key_columns(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct columns of keys, in their order."""
+    """Return the distinct columns of several match keys, in order of appearance."""
     columns = (c for key in keys for part in parse_match_key(key) for c in part.columns)
     return tuple(dict.fromkeys(columns))
 
 
-_NAME: Final = re.compile(r"[^\W\d_]+")  # a run of letters
+_NAME: Final = re.compile(r"[^\W\d_]+")
 _NON_LETTERS: Final = re.compile(r"[^a-z]+")
 
 
 def build_step_function(step: str) -> Callable[[str], str]:
-    """Return a step as a function of a text that has been normalised as the terms say.
+    """Return the function that applies a step to a text.
 
-    Raises GuardRefused if its library is missing.
+    The text must already have gone through the normalisation in the terms.
+
+    Raises GuardRefused if the library that the step needs is not installed.
     """
     kind, _, argument = step.partition(":")
     if kind in FORMS:
@@ -154,11 +157,11 @@ _SEPARATOR: Final = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """The values of one key, in the order of the rows.
+    """The values of one match key in a party's rows.
 
-    values: None for a row without a value, or with a value that another row shares.
-    n_filled: rows with a value.
-    n_stand_ins: rows without a value because a cell means missing.
+    values: the value of each row; None if the row has none, or shares it with another.
+    n_filled: the number of rows that have a value.
+    n_stand_ins: the number of rows with a cell that stands for a missing value.
     """
 
     key: str
@@ -168,28 +171,28 @@ class KeyValues:
 
     @property
     def n_unique(self) -> int:
-        """Return the number of rows with a value that no other row has."""
+        """Return the number of rows whose value no other row has."""
         return sum(value is not None for value in self.values)
 
     @property
     def uniqueness(self) -> float:
-        """Return the share of the filled rows whose value no other row has."""
+        """Return the share of unique values among the rows with a value; 1 if none has."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     def readable_value(self, row: int) -> str:
-        """Return a row's value in readable form; empty if it has none."""
+        """Return a row's value for display; empty if it has none or shares it."""
         return (self.values[row] or "").replace(_SEPARATOR, " + ")
 
 
 def compute_key_values(
     names: Sequence[str], keys: Sequence[str], normalisation: Sequence[Step]
 ) -> list[KeyValues]:
-    """Return the values of match keys in a party's rows.
+    """Compute the values of the match keys in a party's rows.
 
-    names: the ids of the rows, each made of the texts of the keys' columns.
+    names: the ids of the rows; the parts of an id are the cells of the keys' columns.
 
-    Raises InvalidData if an id has another number of parts than the keys have columns.
-    Raises GuardRefused if the library of a step is missing.
+    Raises InvalidData if an id does not have as many parts as the keys have columns.
+    Raises GuardRefused if the library that a step needs is not installed.
     """
     cells = _normalise_cells(names, key_columns(keys), normalisation)
     values = {column: blank_out_stand_ins(texts) for column, texts in cells.items()}
@@ -216,9 +219,9 @@ def compute_key_values(
 
 
 def check_key_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
-    """Refuse a key whose values too many rows share.
+    """Raise InvalidData if a smaller share of a key's values than ``minimum`` is unique.
 
-    Raises InvalidData, with the share of each such key.
+    The message states the share of each such key.
     """
     ambiguous = [key for key in keys if key.uniqueness < minimum]
     if ambiguous:
@@ -247,7 +250,7 @@ def _normalise_cells(
 
 
 def _compute_part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
-    """Return the texts of a part; empty if a cell is empty, or the steps leave nothing."""
+    """Return each row's text for a part; empty if a cell is empty or nothing remains."""
     texts = cells[part.columns[0]]
     if len(part.columns) > 1:
         rows = zip(*(cells[name] for name in part.columns), strict=True)
@@ -257,7 +260,7 @@ def _compute_part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]
 
 
 def _map_distinct(texts: Sequence[str], function: Callable[[str], str]) -> list[str]:
-    """Apply a function to each nonempty text, only once to equal texts."""
+    """Apply a function to the nonempty texts, calling it once for each distinct text."""
     values = {
         text: function(text).replace(_SEPARATOR, " ") if text else ""
         for text in set(texts)

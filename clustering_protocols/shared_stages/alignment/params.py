@@ -1,4 +1,4 @@
-"""Parameters of the alignment of rows."""
+"""Parameters that determine how parties align their rows."""
 
 from __future__ import annotations
 
@@ -54,63 +54,64 @@ MINIMUM_SHARE: Final = 0.8
 
 
 class Alignment(Params):
-    """How rows are aligned within a row group."""
+    """How the parties of a row group align their rows."""
 
     method: Literal["declared", "position", "ecdh"] = Field(
         default="declared",
-        description="declared: parties bring rows with the same ids, in any order. "
-        "position: they bring the same rows in the same order, and nothing checks it "
-        "where rows have no ids. ecdh: rows with common ids are found by private set "
-        "intersection; parties bring ids.",
+        description="declared: all parties have rows with the same ids, in any order. "
+        "position: all parties have the same rows in the same order, which is not checked "
+        "if rows have no ids. ecdh: rows with common ids are found by private set "
+        "intersection.",
     )
     normalisation: tuple[Step, ...] = Field(
         default=("nfkc", "casefold", "spaces", "strip"),
-        description="Steps that bring each id column into one form, in this order. nfc, "
-        "nfkc: Unicode forms; casefold: ignore case; spaces: one blank for inner white "
-        "space; strip: remove outer white space; no-punctuation: keep letters and digits; "
-        "digits: keep digits; strip-zeros: remove leading zeros; zero-pad:8: add leading "
-        "zeros, up to eight characters.",
+        description="Steps that normalise each id column, applied in this order. nfc, "
+        "nfkc: Unicode normalisation; casefold: ignore case; spaces: replace inner white "
+        "space by one space; strip: remove outer white space; no-punctuation: keep only "
+        "letters and digits; digits: keep only digits; strip-zeros: remove leading zeros; "
+        "zero-pad:8: pad with leading zeros to eight characters.",
     )
     id_patterns: tuple[Pattern, ...] = Field(
         default=(),
         max_length=20,
-        description="What the ids of each id column look like: 9 is a digit, A a letter, "
-        "all else itself, e.g. KV-99999999. Each party compares its ids at home.",
+        description="What the ids in each id column look like: 9 stands for a digit, A for "
+        "a letter, and any other character for itself, e.g. KV-99999999. Each party "
+        "compares its own ids and does not disclose the result.",
     )
     duplicates: Duplicates = Field(
         default="error",
-        description="Rows of one party with the same id. error: it is refused before it "
-        "joins. first: the first one takes part, the others do not.",
+        description="What happens if rows of one party have the same id. error: the party "
+        "cannot join. first: only the first of these rows takes part.",
     )
     minimum_overlap: int = Field(
         default=1,
         ge=1,
         le=2**40,
-        description="With fewer common rows in a row group the session ends before any "
-        "data leave; guards.minimum_rows holds too.",
+        description="If a row group has fewer common rows, the session ends before any "
+        "data are sent; guards.minimum_rows applies as well.",
     )
     minimum_share: float = Field(
         default=MINIMUM_SHARE,
         ge=0,
         le=1,
-        description="With a smaller share of the smallest table of a row group in common, "
-        "every operator is asked before any data are sent. Lower it if you expect a small "
-        "overlap.",
+        description="If a smaller share of the smallest table of a row group is common, "
+        "every operator is asked before any data are sent. Choose a lower value if you "
+        "expect a small overlap.",
     )
 
     match_keys: tuple[MatchKey, ...] = Field(
         default=(),
         max_length=40,
-        description="With ecdh: columns that identify a person without a common id, "
-        "as texts such as 'surname | soundex + birth_date | date'. A row is linked by the "
+        description="Only with ecdh: columns that identify a person without a common id, "
+        "written as in 'surname | soundex + birth_date | date'. A row is linked by the "
         "first key on which two parties agree.",
     )
     key_uniqueness: float = Field(
         default=_LEAST_UNIQUE,
         ge=0,
         le=1,
-        description="A party refuses a match key if fewer of its values, as a share, name "
-        "one row alone.",
+        description="A party refuses a match key if a smaller share of its values belongs "
+        "to a single row.",
     )
 
     @field_validator("normalisation")
@@ -133,7 +134,7 @@ class Alignment(Params):
 
     @model_serializer(mode="wrap")
     def _omit_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit fields that earlier terms do not have, if they have their defaults."""
+        """Omit fields that older terms lack, unless they differ from their defaults."""
         values: dict[str, Any] = write(self)
         newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
         for name in newer_fields:
@@ -143,21 +144,21 @@ class Alignment(Params):
 
     @property
     def match_columns(self) -> tuple[str, ...]:
-        """Return the columns of the match keys, which then make up a row's id."""
+        """Return the columns of the match keys, whose cells together form a row's id."""
         return key_columns(self.match_keys)
 
     @property
     def n_keys(self) -> int:
-        """Return the number of keys by which rows are linked; an exact id counts as one."""
+        """Return the number of keys by which rows are linked; an id counts as one key."""
         return max(1, len(self.match_keys))
 
     def match_key_values(self, data: DataSource) -> list[KeyValues]:
-        """Return the values of the match keys of a party's rows.
+        """Return the values of the match keys in a party's rows.
 
-        Without match keys the id is the only key.
+        If the terms have no match keys, the id is the only key.
 
-        Raises InvalidData if the table lacks a key's columns, or a key has too few
-            unique values.
+        Raises InvalidData if the table lacks the columns of a key, or if too few values
+            of a key are unique.
         """
         if not self.match_keys:
             own = self.identify_rows(data)
@@ -177,9 +178,10 @@ class Alignment(Params):
     def identify_rows(self, data: DataSource) -> IdentifiedRows:
         """Return the distinct ids of a party's rows.
 
-        With ``ecdh`` a row whose id means a missing value takes no part.
+        If the method is ``ecdh``, rows whose id denotes a missing value are left out.
 
-        Raises InvalidData if rows have no ids, or duplicate ids that the terms refuse.
+        Raises InvalidData if rows have no ids, or duplicate ids although the terms do
+            not allow them.
         """
         if data.ids is None:
             raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
@@ -188,27 +190,27 @@ class Alignment(Params):
 
 
 class AlignedParams(Params):
-    """Parameters of a protocol in which parties of a row group hold the same rows."""
+    """Base class for the parameters of protocols whose row groups can span parties."""
 
     alignment: Alignment = Field(default=Alignment(), json_schema_extra=LINKING)
 
     @property
     def selects_rows(self) -> bool:
-        """Return whether rows are selected within the session."""
+        """Return whether the common rows are found during the session."""
         return self.alignment.method == "ecdh"
 
     @property
     def linked_by(self) -> Sequence[str]:
-        """Return the match keys by which rows are linked; empty if ids name rows."""
+        """Return the match keys by which rows are linked; empty if they have ids."""
         return self.alignment.match_keys
 
     @property
     def match_columns(self) -> Sequence[str]:
-        """Return the columns of the match keys, which then make up a row's id."""
+        """Return the columns of the match keys, whose cells together form a row's id."""
         return self.alignment.match_columns
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
-        """Return a row's id in the form in which the parties compare it."""
+        """Return a row's id as parties compare it: normalised only for shared rows."""
         return (
             identifiers.normalise_id(name, self.alignment.normalisation)
             if shared
@@ -218,12 +220,14 @@ class AlignedParams(Params):
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return the rows that take part, in the common order of the row group.
 
-        None for all rows in the order of the table. A party that shares rows with nobody
-        needs no ids, and keeps the order of its table.
+        None stands for all rows in table order. A party that shares its rows with no
+        other party needs no ids and keeps the order of its table.
 
-        Raises InvalidData if rows that are matched by ids have none, or duplicate ids
-            that the terms refuse.
-        Raises GuardRefused if a library for the intersection is missing.
+        shared: whether other parties hold the same rows.
+
+        Raises InvalidData if rows are matched by id but have none, or have duplicate
+            ids although the terms do not allow them.
+        Raises GuardRefused if the library for the intersection is not installed.
         """
         alignment = self.alignment
         if not shared:
@@ -233,7 +237,7 @@ class AlignedParams(Params):
             rows = first_rows(data.ids)
         elif alignment.method == "position" and data.ids is None:
             return None
-        elif alignment.method == "ecdh":  # rows are matched within the session
+        elif alignment.method == "ecdh":  # checked now, matched during the session
             if alignment.match_keys:
                 alignment.match_key_values(data)
             else:
@@ -249,4 +253,4 @@ class AlignedParams(Params):
 BY_MATCH_KEYS: Final = Alignment(
     method="ecdh", match_keys=("person | digits", "person | zero-pad:6")
 )
-"""Two match keys for synthetic rows, in which an id stands for a person."""
+"""Two match keys for synthetic tables, whose ids are taken as a column ``person``."""

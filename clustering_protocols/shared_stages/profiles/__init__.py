@@ -1,18 +1,19 @@
-"""Stage: profiles of the clusters of the chosen run, field by field.
+"""Stage: describe the clusters of the chosen run, field by field.
 
-The engine adds it after a protocol's last stage where the terms release profiles, and
-hands out labels with the stage's first task. The stage is the same for all protocols:
-it reads labels, the fields of the dictionary, and the rows.
+The engine adds this stage after a protocol's last stage if the terms release profiles,
+and sends the result with the first task. The stage is the same for all protocols: it
+uses only labels, the fields of the dictionary, and the rows.
 
 | round | task → contribution |
 |---|---|
 | 1 | `take-labels` → `labels-taken` |
 | 2 to 7 | `add-profile` → `profile-share`: see :mod:`.totals` |
-| 8 | `tell-profile` → `profile-told`: the leader's, rounded, if everybody may read it |
+| 8 | `tell-profile` → `profile-told`: rounded, from leaders, if everybody may read it |
 | 9 | `read-profiles` → `profiles-read`, if everybody may read them |
 
-Parties read exact totals of their column group; others get rounded profiles. A party
-whose column group is too small for masked sums profiles its own rows.
+Parties read the exact totals of their own column group, and rounded profiles of the
+others. If a column group is too small for masked sums, each of its parties describes
+only its own rows.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
 OutcomeReader = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
-"""Returns the outcome that the protocol computes from the result in a TakeLabels task."""
-
+"""A function that computes a party's outcome from the result in a TakeLabels task."""
 
 NAME: Final = "profiles"
 
@@ -38,10 +38,10 @@ NAME: Final = "profiles"
 def build_stage(
     release: Release, read_outcome: OutcomeReader, results_to: Audience
 ) -> Stage:
-    """Return the stage; it needs the secrets of column groups.
+    """Return the stage, which needs the secrets of column groups.
 
-    read_outcome: returns the outcome that the protocol computes from a result.
-    results_to: the kind of group in which all get the same result.
+    read_outcome: the protocol's function that computes an outcome from a result.
+    results_to: the kind of group whose members all receive the same result.
     """
 
     def analyst() -> Any:

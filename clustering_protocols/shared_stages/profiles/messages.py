@@ -1,4 +1,4 @@
-"""Messages and memory of the stage of profiles."""
+"""Messages and memory records of the stage that computes profiles."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PROFILES: Final = TypeAdapter(tuple[Profile, ...])
 
 
 class TakeLabels(Record):
-    """Task: store the labels of the chosen run, which follow from the result.
+    """Task: compute the labels of the chosen run from the result, and store them.
 
-    figures, chosen: as in the task of the last round.
-    result: the slot's result.
+    figures, chosen: as in the task of the protocol's last round.
+    result: the slot's result, encoded.
     """
 
     kind = "take-labels"
@@ -36,7 +36,7 @@ class TakeLabels(Record):
 
 
 class LabelsTaken(Record):
-    """Contribution: the number of clusters that this party knows of, by its labels."""
+    """Contribution: the number of clusters, as far as this party can tell."""
 
     kind = "labels-taken"
     reach = "agreement"
@@ -46,9 +46,10 @@ class LabelsTaken(Record):
 
 
 class AddProfile(Record):
-    """Task: add to a sum; the total of the previous one comes with it.
+    """Task: send a share of the next sum.
 
-    n_clusters: over all parties.
+    n_clusters: the number of clusters over all parties.
+    total: the total of the previous sum; empty with the first.
     """
 
     kind = "add-profile"
@@ -59,7 +60,7 @@ class AddProfile(Record):
 
 
 class ProfileShare(Record):
-    """Contribution: this party's masked share of the sum; empty if it is alone."""
+    """Contribution: the party's masked share of a sum; empty if its group is too small."""
 
     kind = "profile-share"
     reach = "hidden"
@@ -71,7 +72,7 @@ class ProfileShare(Record):
 class AddingProfile(Record):
     """The analyst's state.
 
-    sum: the number of the current sum; 0 until the parties have taken their labels, and
+    sum: the number of the current sum: 0 until the parties have stored their labels,
         N_SUMS + 1 after the last sum.
     """
 
@@ -82,7 +83,7 @@ class AddingProfile(Record):
 
 
 class TellProfile(Record):
-    """Task: make the profile from the total of the last sum."""
+    """Task: compute the profile, given the total of the last sum."""
 
     kind = "tell-profile"
 
@@ -99,12 +100,12 @@ class ProfileTold(Record):
 
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
-        """Return the profile as a table."""
+        """Return the profile as a table; empty if the contribution has none."""
         return () if not len(self.text) else (parse_profile(self.text).table,)
 
 
 class ReadProfiles(Record):
-    """Task, and memory: the rounded profiles of all column groups, as JSON."""
+    """Task and memory: the rounded profiles of all column groups that add up, as JSON."""
 
     kind = "read-profiles"
 
@@ -112,13 +113,13 @@ class ReadProfiles(Record):
 
 
 class ProfilesRead(Record):
-    """Contribution: confirms that the profile of this column group fits its totals."""
+    """Contribution: confirms that the published profile agrees with the group's totals."""
 
     kind = "profiles-read"
 
 
 class ProfiledClusters(Record):
-    """Memory: the number of clusters of a profile."""
+    """Memory: the number of clusters that the analyst announced for the profile."""
 
     kind = "profiled-clusters"
 
@@ -135,14 +136,14 @@ class ProfileMemory(Record):
 
 
 def encode_profiles(profiles: Sequence[Profile]) -> ByteArray:
-    """Return profiles as JSON bytes (characters,)."""
+    """Encode profiles as JSON, uint8 (characters,)."""
     values = [profile.model_dump(mode="json") for profile in profiles]
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     return np.frombuffer(text.encode(), np.uint8)
 
 
 def parse_profiles(text: ByteArray) -> tuple[Profile, ...]:
-    """Parse profiles from JSON bytes; raise :class:`Malformed` for other bytes."""
+    """Parse profiles from JSON; raise :class:`Malformed` if the bytes are not profiles."""
     try:
         return _PROFILES.validate_json(text.tobytes())
     except ValidationError:
@@ -150,7 +151,7 @@ def parse_profiles(text: ByteArray) -> tuple[Profile, ...]:
 
 
 def parse_profile(text: ByteArray) -> Profile:
-    """Parse the only profile in JSON bytes; raise Malformed unless there is one."""
+    """Parse JSON that contains exactly one profile; raise :class:`Malformed` otherwise."""
     profiles = parse_profiles(text)
     if len(profiles) != 1:
         raise Malformed("There must be exactly one profile.")
@@ -158,7 +159,7 @@ def parse_profile(text: ByteArray) -> Profile:
 
 
 def profiles_in_memory(memory: Memory) -> tuple[Profile, ...]:
-    """Return the profiles in memory: of own fields, then of other column groups."""
+    """Return the stored profiles: the exact one first, then those of other groups."""
     own, published = memory.get(ProfileMemory), memory.get(ReadProfiles)
     exact = () if own is None else parse_profiles(own.exact)
     rounded = () if published is None else parse_profiles(published.text)

@@ -1,8 +1,9 @@
-"""Profiles made from the sums of a column group, exact or rounded for others.
+"""Cluster profiles, computed from the totals of a column group: exact, or rounded.
 
-In a rounded profile shares are multiples of 1/20 of their line's rows, quartiles come
-from cumulative shares rounded alike, and means and spreads are multiples of a round number
-of at most a twentieth of the field's spread.
+Rounded profiles are for readers outside the column group. Shares are multiples of 1/20
+of the rows of a cluster's line, and quartiles are derived from cumulative shares that
+are rounded likewise. Means and standard deviations are multiples of a round number that
+is at most a twentieth of the field's standard deviation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _EQUAL_MEANS: Final = 1e-9  # means that agree to nine digits do not differ
 
 @dataclass(frozen=True, eq=False)
 class _FieldProfiles:
-    """The fields of a profile, computed from complete totals."""
+    """Iterable over the fields of a profile, computed from complete totals."""
 
     totals: ProfileTotals
     rounded: bool
@@ -135,11 +136,11 @@ class _FieldProfiles:
 def profile_of(
     totals: ProfileTotals, column: int, *, own: bool, rounded: bool
 ) -> Profile:
-    """Return the profile of a column group whose sums are complete.
+    """Return the profile that follows from complete totals.
 
-    column: the column group.
-    own: whether the sums are of one party alone.
-    rounded: whether to round it for readers outside the column group.
+    column: the number of the column group.
+    own: whether the totals cover the rows of a single party only.
+    rounded: whether the profile is rounded for readers outside the column group.
     """
     lines = totals.lines
     fields = _FieldProfiles(totals, rounded) if len(lines) else ()
@@ -172,9 +173,9 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
 
 
 def are_equal(first: Profile, second: Profile) -> bool:
-    """Return whether two profiles are equal, to six digits of every number.
+    """Return whether two profiles are equal up to a relative error of 10^-6.
 
-    Profiles of the same sums from two machines differ by less.
+    Two machines that compute a profile from the same sums differ by less than that.
     """
     values = first.model_dump(), second.model_dump()
     for profile in values:
@@ -201,15 +202,15 @@ def _describe_field(field: Field) -> dict[str, Any]:
 def _merge_rare_levels(
     counts: IntArray, names: list[str], smallest: int
 ) -> tuple[IntArray, list[str], MaskArray]:
-    """Return counts in which the rare levels of each line are merged into a last level.
+    """Merge the rare levels of each line into one last level, "other levels".
 
-    In each line the levels of fewer than ``smallest`` rows, empty ones included, form one
-    group, which the next rarest levels join until it has ``smallest`` rows. A line with
-    fewer than two levels is not shown: one yes among many noes would point at a person.
+    In each line, the levels with fewer than ``smallest`` rows, including empty ones,
+    are merged with the next rarest levels until they have ``smallest`` rows together. A
+    line that then has fewer than two levels is not shown: one yes among many noes could
+    identify a person.
 
-    Returns counts, int64 (l, groups).
-    Returns names, list of str.
-    Returns is_shown, bool (l,).
+    Returns the counts, int64 (l, levels), the names of the levels, and which lines are
+    shown, bool (l,).
     """
     rare = np.array([_rare_levels(line, smallest) for line in counts], dtype=bool)
     rare = rare.reshape(counts.shape)
@@ -225,7 +226,7 @@ def _merge_rare_levels(
 
 
 def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
-    """Return which levels (m,) of a line are merged."""
+    """Return which levels (m,) of a line are to be merged."""
     ascending = np.argsort(counts, kind="stable")
     n_rare = int(np.count_nonzero(counts < smallest))
     while n_rare and n_rare < len(counts):
@@ -238,20 +239,20 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
 
 
 def _rounding_step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the step to which means and spreads of a numeric field are rounded.
+    """Return the step to which means and standard deviations of a field are rounded.
 
-    It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
-    field's spread, or of its absolute value if it is constant.
+    The step is the largest number of the form 1, 2 or 5 times a power of ten that is at
+    most a twentieth of the field's standard deviation (or absolute value, if constant).
     """
     between, within = _between_and_within_variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
-    return round_down((spread or 1.0) / SHARES)  # the same at all members
+    return round_down((spread or 1.0) / SHARES)
 
 
 def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return a field's spread between lines divided by its spread within them.
+    """Return the standard deviation between lines, divided by that within lines.
 
-    counts: int64 (l,).
+    counts: int64 (l,); the number of values in each line.
     means, variances: float64 (l,) or (l, levels).
     """
     between, within = _between_and_within_variances(counts, means, variances)
@@ -265,7 +266,7 @@ def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> f
 def _between_and_within_variances(
     counts: IntArray, means: FloatArray, variances: FloatArray
 ) -> tuple[float, float]:
-    """Return the variance between lines, and the mean variance within them."""
+    """Return the variance between lines and the mean variance within lines."""
     if not counts.sum():
         return 0.0, 0.0
     weights = counts / counts.sum()
@@ -277,12 +278,12 @@ def _between_and_within_variances(
 def own_profile(
     schema: Schema, data: DataSource, labels: IntArray, column: int, smallest: int
 ) -> Profile:
-    """Return the profile of the clusters over the rows of one party.
+    """Return the profile of the clusters in the rows of a single party.
 
-    data: rows with the fields of the dictionary, neither filled nor scaled.
-    labels: int64 (n_rows,); -1 for rows that are left out.
-    column: the column group.
-    smallest: clusters with fewer of these rows are merged into one line.
+    data: the fields of the dictionary, with gaps and in their original units.
+    labels: int64 (n_rows,); -1 for rows that take no part.
+    column: the number of the column group.
+    smallest: clusters with fewer rows than this are merged into one line.
     """
     totals = ProfileTotals(
         fields=ProfileFields(schema),

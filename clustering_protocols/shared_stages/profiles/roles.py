@@ -1,4 +1,4 @@
-"""Both roles of profiles: the analyst adds up masked shares, parties read totals."""
+"""Roles in the stage of profiles: the analyst adds up shares, parties read the totals."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ from clustering_protocols.terms.sections import Release
 
 @dataclass(frozen=True)
 class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
-    """Adds up sum after sum; before that the engine itself hands out labels."""
+    """Adds up the sums of a profile, after the engine has handed out the results."""
 
     release: Release
 
     state = messages.AddingProfile
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Fail: the engine opens the first round."""
+        """Raise ProtocolFailed, because the engine itself opens the first round."""
         raise ProtocolFailed("The engine opens the first round of profiles.")
 
     def step(
@@ -66,7 +66,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         state: messages.AddingProfile,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Hand back totals with the next sum, then profiles."""
+        """Return each total with the task for the next sum; at the end, the profiles."""
         groups = session.layout.audiences("column")
         if not state.sum:
             answers = all_of(messages.LabelsTaken, contributions).values()
@@ -116,7 +116,7 @@ def _ask_to_read_profiles(
     state: messages.AddingProfile,
     contributions: Mapping[str, Record],
 ) -> Ask:
-    """Return the round in which everybody reads the leaders' profiles."""
+    """Ask all parties to read the profiles that the leaders have sent."""
     answers = all_of(messages.ProfileTold, contributions)
     profiles: list[Profile] = []
     for column, group in enumerate(session.layout.audiences("column")):
@@ -144,16 +144,16 @@ Task = (
 
 @dataclass(frozen=True)
 class ProfilesParty(PartyRole[Params, Task]):
-    """Stores the labels, adds up over its column group, computes the profile.
+    """Stores its labels, sends shares of the sums, and computes the profile.
 
-    read_outcome: returns the outcome that the protocol computes from a result.
+    read_outcome: the protocol's function that computes an outcome from a result.
     """
 
     release: Release
     read_outcome: OutcomeReader
 
     def reply(self, context: PartyContext, task: Task, data: DataSource) -> Reply:
-        """Return the answer to one of the stage's tasks."""
+        """Return the reply to a task of this stage."""
         if isinstance(task, messages.TakeLabels):
             return _store_labels(task, self.read_outcome(context, task, data))
         if isinstance(task, messages.AddProfile):
@@ -228,7 +228,7 @@ def _make_profile(
 
 
 def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply:
-    """Refuse unrequested profiles, and a profile of own fields unlike its totals."""
+    """Raise ProtocolFailed if profiles are unexpected or contradict the party's own."""
     published = messages.parse_profiles(task.text)
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
@@ -244,7 +244,7 @@ def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply
 def _sum_profile_totals(
     release: Release, n_clusters: int, context: PartyContext, data: DataSource
 ) -> Sums[ProfileTotals]:
-    """Add up the sums of a profile over the column group; see :mod:`.totals`."""
+    """Compute the totals of a profile over the column group, sum by sum."""
     totals = ProfileTotals(
         fields=_profile_fields(context.session, context.slot.name),
         n_clusters=n_clusters,
@@ -271,7 +271,7 @@ def _sum_sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]
 
 
 def _profile_fields(session: SessionContext, slot: str) -> ProfileFields:
-    dictionary = session.terms.dictionary or ()  # terms with a release have one
+    dictionary = session.terms.dictionary or ()  # never empty if profiles are released
     return ProfileFields(dictionary[session.layout.slot(slot).column])
 
 

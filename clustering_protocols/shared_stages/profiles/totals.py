@@ -1,19 +1,22 @@
-"""The sums of a profile: what a column group adds up about its clusters.
+"""The sums from which a column group computes the profile of its clusters.
+
+A *line* of a profile is a cluster, or several small clusters that are merged.
 
 | sum | of each line | of each field |
 |---|---|---|
-| 1 | rows of each cluster, from which the lines follow | |
+| 1 | rows of each cluster, which determine the lines | |
 | 2 | values of each number; rows of each level | the power of two that bounds all values |
 | 3 | sums of values | |
 | 4 | | the power of two that bounds all deviations from the line's mean |
 | 5 | sums of squared deviations | |
 | 6 | histograms on the grid | |
 
-Every sum has space for as many lines as there are clusters, so that its size reveals
-nothing. A line with too few values of a number adds none of them to sums 3 to 6.
+Every sum has room for as many lines as there are clusters, so that its size reveals
+nothing. A line with too few values of a numeric field is left out of its sums 3 to 6.
 
-Histograms count values by the parts of a grid. A value *cut to the grid* is the middle of
-its part; where every whole number has its own part, it is the number itself.
+Histograms count the values in the bins (*parts*) of a grid. To compute quartiles, each
+value is replaced by the centre of its bin. If every integer has its own bin, the centre
+is that integer.
 """
 
 from __future__ import annotations
@@ -44,25 +47,25 @@ from clustering_protocols.terms.schema import Field, Schema
 
 @dataclass(frozen=True)
 class ProfileFields:
-    """The fields of one column group."""
+    """The fields of a column group, divided into numeric and categorical ones."""
 
     schema: Schema
 
     @cached_property
     def numeric(self) -> IntArray:
-        """Return the indices of numbers and dates (m,)."""
+        """Return the indices (m,) of the numeric fields, dates included."""
         fields = enumerate(self.schema.fields)
         return np.array([i for i, field in fields if not level_labels(field)], np.int64)
 
     @cached_property
     def categorical(self) -> IntArray:
-        """Return the indices of fields with levels, booleans included."""
+        """Return the indices of the categorical fields, booleans included."""
         fields = enumerate(self.schema.fields)
         return np.array([i for i, field in fields if level_labels(field)], np.int64)
 
     @cached_property
     def times(self) -> tuple[tuple[int, int], ...]:
-        """Return the indices of times to an event, and of the boolean of each."""
+        """Return pairs of indices: a time to an event, and the boolean of that event."""
         names = self.schema.names
         return tuple(
             (index, names.index(field.event))
@@ -72,50 +75,50 @@ class ProfileFields:
 
     @cached_property
     def level_ends(self) -> IntArray:
-        """Return the bounds of each category's levels, which lie side by side."""
+        """Return where the levels of each categorical field begin, and the final end."""
         sizes = [len(level_labels(self.schema.fields[i])) for i in self.categorical]
         return np.cumsum([0, *sizes])
 
     @property
     def n_levels(self) -> int:
-        """Return the number of levels of all categories."""
+        """Return the number of levels of all categorical fields together."""
         return int(self.level_ends[-1])
 
     @cached_property
     def whole(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which of the numbers (m,) are integers or days."""
+        """Return which of the numeric fields (m,) hold integers or dates."""
         kinds = [self.schema.fields[i].type for i in self.numeric]
         return np.array([kind != "number" for kind in kinds], dtype=np.bool_)
 
     @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return the dictionary's bounds of the numbers (m,); infinite without any."""
+        """Return the dictionary's bounds of the numeric fields (m,), possibly infinite."""
         bounds = [self.schema.fields[i].bounds for i in self.numeric]
         low, high = np.array(bounds, dtype=np.float64).reshape(-1, 2).T
         return low, high
 
 
 def level_labels(field: Field) -> tuple[str, ...]:
-    """Return the labels of a field's levels; empty for a number."""
+    """Return the labels of a field's levels; empty for a numeric field."""
     return NO_YES if field.type == "boolean" else field.labels
 
 
 PARTS: Final = 64
 SIZE: Final = PARTS + 2
-"""Counts in a histogram: the first is of values below the grid, the last above it."""
+"""Counts per histogram; the first counts values below the grid, the last those above."""
 
 _SPREADS: Final = 4.0
 _DIGITS: Final = 9
-"""Significant digits of a grid's ends, so that all members compute the same."""
+"""Significant digits of a grid's ends; rounding makes them equal for all members."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The equal parts into which histograms cut the range of each field.
+    """The bins of equal width into which histograms divide the range of each field.
 
-    low, width: float64 (m,); the grid's lower end and the width of a part; a width of 0
-        stands for a field with a single value.
-    whole: bool (m,); whether values are integers.
+    low, width: float64 (m,); the lower end of the grid, and the width of its bins,
+        which is 0 for a field with a single value.
+    whole: bool (m,); whether the values are integers.
     """
 
     low: FloatArray
@@ -130,9 +133,9 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return the grid of fields with mean and spread (m,) over all lines.
+        """Return a grid that reaches four standard deviations to each side of the mean.
 
-        It reaches four spreads to both sides, within the dictionary's bounds.
+        mean, spread: float64 (m,); over all lines. The grid stays within ``bounds``.
         """
         low = np.maximum(_round_digits(mean - _SPREADS * spread), bounds[0])
         high = np.minimum(_round_digits(mean + _SPREADS * spread), bounds[1])
@@ -144,9 +147,9 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return the grid of the dictionary's ranges, which does not depend on rows.
+        """Return a grid over the dictionary's ranges, which does not depend on any rows.
 
-        No value lies within the grid of a field without a range.
+        The grid of a field without a range contains no values.
         """
         low, high = bounds
         has_range = np.isfinite(low) & np.isfinite(high)
@@ -166,21 +169,18 @@ class Grid:
         return cls(low=low, width=np.where(whole, steps, width), whole=whole)
 
     def parts_of(self, values: FloatArray) -> IntArray:
-        """Return the number of the part of each value (n, m), from 0 to SIZE - 1.
-
-        NaN is in the first part.
-        """
+        """Return the bin of each value (n, m), from 0 to SIZE - 1; NaN is in bin 0."""
         has_parts = self.width > 0
         divisor = np.where(has_parts, self.width, 1.0)
         position = np.floor((values - self.low) / divisor)
-        last = (values == self.low + PARTS * self.width) & ~self.whole  # the upper end
+        last = (values == self.low + PARTS * self.width) & ~self.whole
         position = np.where(last, PARTS - 1, position)
         part = np.clip(np.where(has_parts, position, 0), -1, PARTS) + 1
         parts: IntArray = np.nan_to_num(part).astype(np.int64)
         return parts
 
     def centres(self, field: int) -> FloatArray:
-        """Return the value (SIZE,) for which each part stands; NaN beyond the ends."""
+        """Return the centres (SIZE,) of a field's bins; NaN for the first and the last."""
         width = self.width[field]
         half = (width - 1.0) / 2.0 if self.whole[field] else width / 2.0
         middles: FloatArray = (
@@ -198,12 +198,12 @@ def _round_digits(values: FloatArray) -> FloatArray:
 
 
 def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
-    """Return the q-quantile of values cut to a grid, as NumPy's default computes it.
+    """Return the q-quantile of binned values, interpolated linearly as in NumPy.
 
-    counts: int64 (SIZE,); how many values each part has; at least one in all.
-    middles: float64 (SIZE,).
+    counts: int64 (SIZE,); the number of values in each bin, at least one in all.
+    middles: float64 (SIZE,); the centres of the bins.
 
-    Returns float: NaN if it lies outside the grid.
+    Returns NaN if the quantile lies outside the grid.
     """
     ends, position = np.cumsum(counts), (int(counts.sum()) - 1) * q
     below, above = (
@@ -215,10 +215,10 @@ def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ProfileLines:
-    """The lines of a profile: one for each cluster, then one for small clusters.
+    """The lines of a profile: one for each cluster, then one for all small clusters.
 
-    clusters: labels with a line of their own, ascending.
-    others: labels of the last line; empty where there is no such line.
+    clusters: the labels of clusters with a line of their own, ascending.
+    others: the labels of the clusters that are merged into the last line; may be empty.
     """
 
     clusters: tuple[int, ...]
@@ -226,12 +226,12 @@ class ProfileLines:
 
     @classmethod
     def from_sizes(cls, sizes: IntArray, smallest: int) -> ProfileLines:
-        """Return the lines of clusters with ``sizes`` (k,) rows.
+        """Return the lines for clusters with ``sizes`` (k,) rows.
 
-        Clusters of fewer than ``smallest`` rows share one line. While it has only one
-        cluster, or too few rows, the next smallest cluster joins it: otherwise
-        anyone who knows the total could compute that cluster from the other lines. There
-        are no lines if all rows together are too few.
+        Clusters with fewer than ``smallest`` rows share one line. As long as this line
+        has a single cluster or too few rows, the next smallest cluster is added to it,
+        because anyone who knows the total could otherwise compute it from the other
+        lines. There are no lines if there are too few rows in all.
         """
         ascending = [int(c) for c in np.argsort(sizes, kind="stable") if sizes[c] > 0]
         n_small = int(np.count_nonzero((sizes > 0) & (sizes < smallest)))
@@ -248,7 +248,7 @@ class ProfileLines:
         return len(self.clusters) + bool(self.others)
 
     def line_by_cluster(self, n_clusters: int) -> IntArray:
-        """Return the line of each cluster (k,); -1 for a cluster without one."""
+        """Return the number of the line of each cluster (k,), or -1 if it has none."""
         lines = np.full(n_clusters, -1, dtype=np.int64)
         lines[list(self.clusters)] = np.arange(len(self.clusters))
         lines[list(self.others)] = len(self.clusters)
@@ -262,7 +262,7 @@ _MOST_PARTS: Final = 1 << 23
 
 
 def sum_size(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
-    """Return the number of elements of a sum."""
+    """Return the number of elements that each party contributes to a sum."""
     m, cells = len(fields.numeric), n_clusters * len(fields.numeric)
     return {
         SIZES: n_clusters,
@@ -276,18 +276,18 @@ def sum_size(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
 
 
 def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
-    """Return whether profiles have quartiles, which very many fields rule out."""
+    """Return whether histograms, which yield the quartiles, would not become too large."""
     return n_clusters * len(fields.numeric) * SIZE <= _MOST_PARTS
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileTotals:
-    """The totals of the sums so far, and values derived from them.
+    """The totals of the sums so far, and the values derived from them.
 
-    n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
-        of the column group; the fewest rows of a line.
-    describes: whether nothing is clustered; histograms then have the dictionary's ranges.
-    sums: tuple of int64 arrays.
+    n_rows, n_members: the numbers of rows and of members of the column group.
+    smallest: the smallest number of rows of a line.
+    sums: tuple of int64 arrays, one for each total.
+    describes: whether nothing is clustered; the grid then has the dictionary's ranges.
     """
 
     fields: ProfileFields
@@ -299,22 +299,22 @@ class ProfileTotals:
     describes: bool = False
 
     def with_sum(self, total: IntArray) -> ProfileTotals:
-        """Return the totals with one more sum."""
+        """Return a copy with one more total."""
         return replace(self, sums=(*self.sums, total))
 
     @cached_property
     def cluster_sizes(self) -> IntArray:
-        """Return the rows of each cluster (k,)."""
+        """Return the number of rows (k,) of each cluster."""
         return self.sums[SIZES - 1]
 
     @cached_property
     def lines(self) -> ProfileLines:
-        """Return the lines of the profile."""
+        """Return the lines of the profile, determined by the sizes of the clusters."""
         return ProfileLines.from_sizes(self.cluster_sizes, self.smallest)
 
     @cached_property
     def line_rows(self) -> IntArray:
-        """Return the rows of each line (k,), 0 beyond the last line."""
+        """Return the number of rows (k,) of each line, with zeros after the last line."""
         line = self.lines.line_by_cluster(self.n_clusters)
         n_rows = np.zeros(self.n_clusters, dtype=np.int64)
         np.add.at(n_rows, line[line >= 0], self.cluster_sizes[line >= 0])
@@ -322,58 +322,58 @@ class ProfileTotals:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Return how many values each line has in each numeric field (k, m)."""
+        """Return the number of values (k, m) of each numeric field in each line."""
         cells = self.n_clusters * len(self.fields.numeric)
         return self.sums[COUNTS - 1][:cells].reshape(self.n_clusters, -1)
 
     @cached_property
     def level_counts(self) -> IntArray:
-        """Return the rows of each line that have each level (k, n_levels)."""
+        """Return the number of rows (k, n_levels) with each level in each line."""
         begin = self.n_clusters * len(self.fields.numeric)
         end = begin + self.n_clusters * self.fields.n_levels
         return self.sums[COUNTS - 1][begin:end].reshape(self.n_clusters, -1)
 
     @cached_property
     def power_counts(self) -> IntArray:
-        """Return how many members' values each power of two bounds, as in POWERS."""
+        """Return the encoded counts of powers of two; see :class:`PowerCounts`."""
         begin = self.n_clusters * (len(self.fields.numeric) + self.fields.n_levels)
         return self.sums[COUNTS - 1][begin:]
 
     @cached_property
     def has_enough_values(self) -> NDArray[np.bool_]:
-        """Return which lines have enough values of each numeric field (k, m)."""
+        """Return whether each line has enough values of each numeric field (k, m)."""
         return self.counts >= self.smallest
 
     @cached_property
     def value_bound(self) -> FloatArray:
-        """Return the power of two that bounds the values of each number (m,)."""
+        """Return the power of two (m,) that bounds all values of each numeric field."""
         return powers_of_two(POWERS.largest(self.power_counts))
 
     @cached_property
     def value_units(self) -> FixedPoint:
-        """Return the encoding of sums of values (k, m)."""
+        """Return the fixed-point encoding of the sums of values (k, m)."""
         return FixedPoint.of(np.maximum(self.counts, 1) * self.value_bound)
 
     @cached_property
     def means(self) -> FloatArray:
-        """Return each line's mean of each numeric field (k, m); 0 if too few values."""
+        """Return the mean (k, m) of each numeric field in each line; 0 if not shown."""
         total = self._decode_sums(VALUES, self.value_units)
         return np.where(self.has_enough_values, total / np.maximum(self.counts, 1), 0.0)
 
     @cached_property
     def deviation_bound(self) -> FloatArray:
-        """Return the power of two that bounds deviations of each number (m,)."""
+        """Return the power of two (m,) that bounds all deviations from a line's mean."""
         return powers_of_two(POWERS.largest(self.sums[DEVIATIONS - 1]))
 
     @cached_property
     def square_units(self) -> FixedPoint:
-        """Return the encoding of sums of squared deviations (k, m)."""
+        """Return the fixed-point encoding of the sums of squared deviations (k, m)."""
         largest = np.square(self.deviation_bound)
         return FixedPoint.of(np.maximum(self.counts, 1) * largest)
 
     @cached_property
     def spreads(self) -> FloatArray:
-        """Return each line's standard deviation of each numeric field (k, m)."""
+        """Return the standard deviation (k, m) of each numeric field in each line."""
         total = self._decode_sums(SQUARES, self.square_units)
         varying = varies(total, self.counts, self.means, self.value_units.unit)
         squares = np.where(self.has_enough_values & varying, total, 0.0)
@@ -385,7 +385,7 @@ class ProfileTotals:
 
     @cached_property
     def grid(self) -> Grid:
-        """Return the grid of the numbers."""
+        """Return the grid of the histograms of the numeric fields."""
         if self.describes:
             return Grid.from_ranges(self.fields.bounds, self.fields.whole)
         weight = np.where(self.has_enough_values, self.counts, 0)
@@ -397,7 +397,7 @@ class ProfileTotals:
 
     @cached_property
     def histograms(self) -> IntArray | None:
-        """Return how many values each part has (k, m, SIZE); None without histograms."""
+        """Return the histograms (k, m, SIZE), or None if they would be too large."""
         if not has_histograms(self.fields, self.n_clusters):
             return None
         cells = self.n_clusters * len(self.fields.numeric)
@@ -407,13 +407,13 @@ class ProfileTotals:
 
     @cached_property
     def survival(self) -> IntArray:
-        """Return events and censorings by time, line and bin (times, k, 2, BINS)."""
+        """Return the numbers of events and censored rows (times, k, 2, BINS)."""
         shape = (len(self.fields.times), self.n_clusters, 2, BINS)
         counts = self.sums[HISTOGRAMS - 1]
         return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
     def fits_next_sum(self, words: WordArray) -> bool:
-        """Return whether members could have sent the next sum, given earlier sums."""
+        """Return whether a total is possible for the next sum, given the earlier ones."""
         total = words.view(np.int64)
         totals, sum_number = self.with_sum(total), len(self.sums) + 1
         if sum_number == SIZES:
@@ -449,19 +449,19 @@ class ProfileTotals:
 
 
 def _are_counts(numbers: IntArray, limits: IntArray) -> bool:
-    """Return whether these are counts whose sums over the last axis are in the limits."""
+    """Return whether counts are valid, and their sums over the last axis within limits."""
     small = bool(((numbers >= 0) & (numbers <= limits[..., None])).all())
     return small and bool((numbers.sum(axis=-1) <= limits).all())
 
 
 def own_share(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    """Return the numbers that a party adds to the next sum.
+    """Return the numbers that a party contributes to the next sum.
 
-    data: rows (n, fields) as the dictionary describes them, NaN for a missing value.
-    labels: int64 (n,); -1 for rows of no cluster.
+    data: rows (n, fields) in the units of the dictionary; NaN is a missing value.
+    labels: int64 (n,); -1 for rows without a cluster.
 
     Raises InvalidData if a value is too large to be squared and added up.
-    Raises ProtocolFailed if the totals cannot include the numbers of this party.
+    Raises ProtocolFailed if the earlier totals contradict the rows of this party.
     """
     sum_number = len(totals.sums) + 1
     if sum_number == SIZES:
@@ -472,7 +472,7 @@ def own_share(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntA
 def _iter_line_values(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray, NDArray[np.bool_]]]:
-    """Yield line (n,), numbers (n, m), and which of them to count (n, m)."""
+    """Yield the line (n,) of rows, their numeric values (n, m), and which of them count."""
     for line, rows in _iter_line_rows(totals, data, labels):
         values = rows[:, totals.fields.numeric]
         counts = totals.has_enough_values[line] & ~np.isnan(values)
@@ -482,7 +482,7 @@ def _iter_line_values(
 def _iter_line_rows(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield the rows that are in a line, with its number."""
+    """Yield batches of the rows that belong to a line, each after their line numbers."""
     line_of, begin = np.append(totals.lines.line_by_cluster(totals.n_clusters), -1), 0
     for rows in data.batches():
         line = line_of[labels[begin : begin + len(rows)]]
@@ -569,7 +569,7 @@ def _add_by_line(
     line: IntArray,
     values: NDArray[np.float64] | NDArray[np.bool_],
 ) -> None:
-    """Add values (n, m) to the totals (k, m) of their lines, in place."""
+    """Add the values (n, m) to the totals (k, m) of their lines, in place."""
     for column in range(values.shape[1]):
         sums = np.bincount(line, values[:, column], minlength=len(total))
         total[:, column] += sums.astype(total.dtype)
@@ -580,6 +580,6 @@ def _update_largest(largest: FloatArray, magnitudes: FloatArray) -> None:
 
 
 def _count_powers(largest: FloatArray, totals: ProfileTotals) -> IntArray:
-    """Return, for each number, a one at the power of two that bounds it."""
+    """Count a one, for each numeric field, at the power of two that bounds its values."""
     schema = totals.fields.schema
     return POWERS.count(largest, [schema.names[i] for i in totals.fields.numeric])

@@ -1,6 +1,6 @@
-"""Stage: parties of split rows agree on a start, the centroids V(0) in scaled units.
+"""Stage: parties that hold different rows agree on a start, the initial centroids V(0).
 
-No centroid of a start is a single row.
+Centroids are in scaled units, and none of them is a single row.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -8,10 +8,11 @@ No centroid of a start is a single row.
 | 2 | `settle` → `settled` | from the leader: `start-centroids`, or `lane-starts` |
 | 3 | `confirm` → `confirmed` | |
 
-Several starts, the *lanes* of a race, come as `lane-starts`. After all have confirmed,
-every party has the start, even one that is not asked for the first update.
+If several starts compete, each is a *lane*, and all are sent together as `lane-starts`.
+The third round makes sure that every party has the start, even if it is not asked for
+the first update.
 
-Parameters of a protocol with such starts have ``n_clusters``, ``init`` and ``start``,
+A protocol that uses this stage has the parameters ``n_clusters``, ``init``, ``start``,
 ``initial_centroids``, ``n_init`` and ``scaling``.
 """
 
@@ -28,13 +29,13 @@ from clustering_protocols.terms.terms import Layout
 from . import messages
 
 FROM_PARTIES: Final = ("careful", "random_party")
-"""Starts that parties of split rows derive from their rows."""
+"""The kinds of start that parties derive from their own rows."""
 
 _role = roles_of(__name__)
 
 
 def check_initial_centroids(params: Any) -> None:
-    """Refuse a given start without centroids, and centroids that do not fit."""
+    """Raise InvalidParameters if ``initial_centroids`` contradict the other parameters."""
     centroids = params.initial_centroids
     if (params.start == "given") != (centroids is not None):
         raise InvalidParameters("init 'given' and initial_centroids need each other.")
@@ -46,7 +47,7 @@ def check_initial_centroids(params: Any) -> None:
 
 
 def check_given_start_has_one_run(runs: Sequence[Any]) -> None:
-    """Refuse several numbers of clusters from one given start."""
+    """Raise InvalidParameters if several numbers of clusters share initial centroids."""
     if len(runs) > 1 and runs[-1].initial_centroids is not None:
         raise InvalidParameters(
             "initial_centroids fix the number of clusters: to try several n_clusters, "
@@ -55,7 +56,7 @@ def check_given_start_has_one_run(runs: Sequence[Any]) -> None:
 
 
 def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
-    """Return a note if parties have few rows per cluster to start from, else ""."""
+    """Return a note if parties have few rows of each cluster; otherwise empty."""
     mean = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
     if params.start != "careful" or not 0 < mean < LEAST_OWN_ROWS:
         return ""
@@ -66,7 +67,7 @@ def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
 
 
 def build_stage(params: Any) -> Stage:
-    """Return the stage of a start that parties derive from their rows."""
+    """Return the stage in which parties derive a start from their own rows."""
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)
     return Stage(

@@ -1,9 +1,10 @@
-"""Starts for centroids: means of a party's own clusters over five rows or more.
+"""Initial centroids that are means of at least five rows of a party.
 
-Start `careful` merges the centroids of every party's own k-means, weighted by their sizes
-(Dennis, Li and Smith, "Heterogeneity for the win: one-shot federated clustering", 2021,
-merge such centroids too). In start `random_party` each centroid is the mean of a random
-row and its nearest neighbours (Corcuera Bárcena et al., section VI-D).
+In the start `careful`, each party runs k-means on its own rows, and the leader merges
+the centroids of all parties, weighted by cluster sizes (similar to Dennis, Li and
+Smith, "Heterogeneity for the win: one-shot federated clustering", 2021). In the start
+`random_party`, each centroid is the mean of a random row of the leader and its nearest
+neighbours (Corcuera Bárcena et al., section VI-D).
 """
 
 from __future__ import annotations
@@ -28,28 +29,28 @@ from .messages import Candidates
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
 DESCRIBED: Final = 2
-"""Number of own clusters that a party describes per cluster of the session.
+"""The number of local clusters that a party describes for each cluster of the session.
 
-One is too few if sizes differ much: k-means splits a party's largest cluster, and no
-centroid remains for the smallest.
+One would be too few if sizes differ much: k-means then splits a party's largest
+cluster, and no centroid is left for the smallest.
 """
 _ROWS_PER_CLUSTER: Final = 15
-"""With fewer rows per described cluster, a party describes one per session cluster."""
+"""A party with fewer rows per local cluster describes one for each session cluster."""
 _N_INIT: Final = 50
 _N_INIT_LOCAL: Final = (5, 20)
-"""Fewest and most starts; in between, 10^6 over the number of rows times clusters."""
+"""Smallest and largest number of starts; in between it is 10^6 / (rows · clusters)."""
 _MAX_ITER: Final = 300
 _MAX_FILL_ROUNDS: Final = 10
 
 
 def sample_rows(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
-    """Return at most 20,000 rows (s, m), scaled, without holding the others."""
+    """Draw at most 20,000 rows (s, m) and scale them, without loading the others."""
     rows = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
     return scale(take_rows(data, rows))
 
 
 def take_rows(data: DataSource, rows: IntArray) -> FloatArray:
-    """Return some rows (s, m) by number, in one pass over the batches."""
+    """Return the rows (s, m) with these numbers, in one pass over the batches."""
     X = np.empty((len(rows), len(data.columns)))
     begin = 0
     for batch in data.batches():
@@ -60,19 +61,19 @@ def take_rows(data: DataSource, rows: IntArray) -> FloatArray:
 
 
 def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
-    """Return the k-means centroids of a party's own rows, from the best of several starts.
+    """Return the centroids of the best of several k-means runs on a party's own rows.
 
-    A cluster with fewer than five rows takes the nearest rows of other clusters: dropping
-    it would lose a small cluster that k-means has split. Centroids are rounded like
-    published ones, so that the difference of two sessions over nearly the same rows
-    reveals little about a row.
+    A cluster with fewer than five rows takes over the nearest rows of other clusters,
+    because a small cluster that k-means has split would be lost if it were dropped.
+    Centroids are rounded like published ones, so that a comparison of two sessions over
+    nearly the same rows reveals little about a single row.
 
-    There are ``DESCRIBED`` times k centroids, however many clusters the party has; where
-    there is no cluster, centroid and size are 0.
+    The result always has ``DESCRIBED`` · k centroids. If there are fewer clusters, the
+    remaining centroids and sizes are 0.
 
-    X: float64 (n, m), scaled rows; fewer than five are not described.
+    X: float64 (n, m), scaled rows; if there are fewer than five, all sizes are 0.
     """
-    # imported late: an analyst draws no start
+    # Imported here because the analyst never needs it.
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
     n_described = DESCRIBED * k
@@ -99,11 +100,11 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
 def draw_seed_rows(
     X: FloatArray, k: int, stream: KeyedStream, weights: FloatArray | float = 1.0
 ) -> IntArray:
-    """Return the numbers (k,) of rows with weights (n,) that greedy k-means++ draws.
+    """Draw k rows by greedy k-means++ and return their numbers (k,).
 
-    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007;
-    for each centroid 2 + log k candidates are drawn, and the one with the smallest sum of
-    distances is taken.
+    For each centroid, 2 + log k candidates are drawn, and the one that leaves the
+    smallest weighted sum of squared distances is chosen. See D. Arthur and S.
+    Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
     """
     numbers = np.empty(k, dtype=np.int64)
     nearest = np.ones(len(X))  # the first draw is uniform
@@ -117,16 +118,16 @@ def draw_seed_rows(
         best = int((weights * D).sum(axis=1).argmin())
         numbers[c], nearest = candidates[best], D[best]
         if not nearest.any():
-            nearest = np.ones(len(X))  # every row coincides with a drawn one
+            nearest = np.ones(len(X))  # all rows coincide with rows already drawn
     return numbers
 
 
 def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
-    """Return labels (n,) by which each cluster has five rows or more, around V (k, m).
+    """Assign rows to centroids V (k, m) so that each cluster has at least five rows.
 
-    A cluster with fewer takes rows from clusters that can spare them, first those whose
-    distance to their centroid grows least by the move; then means and labels are computed
-    again. X must have n ≥ 5k rows.
+    A cluster with fewer takes rows from clusters that can spare them, beginning with
+    the rows whose squared distance increases least. Then means and labels are
+    recomputed. X must have n ≥ 5k rows. Returns labels, int64 (n,).
     """
     labels = np.empty(0, dtype=np.int64)
     for _ in range(_MAX_FILL_ROUNDS):
@@ -141,7 +142,7 @@ def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
 
 
 def _move_rows_to_small_clusters(D: FloatArray, labels: IntArray) -> IntArray:
-    """Return labels after each cluster below five rows has taken the nearest spare rows."""
+    """Return labels after each cluster with fewer than five rows has been filled up."""
     labels = labels.copy()
     counts = np.bincount(labels, minlength=len(D))
     for cluster in np.flatnonzero(counts < LEAST_OWN_ROWS):
@@ -157,9 +158,9 @@ def _move_rows_to_small_clusters(D: FloatArray, labels: IntArray) -> IntArray:
 
 
 def round_mean(members: FloatArray) -> FloatArray:
-    """Return the mean (m,) of rows (n, m), in steps of at least max(1/20, 5/n) spreads.
+    """Return the mean (m,) of rows (n, m), rounded to max(1/20, 5/n) deviations or more.
 
-    Steps are round numbers: other steps would reveal the size and the spreads.
+    The rounding steps are round numbers, as others would reveal n and the deviations.
     """
     step = steps_of(np.array([len(members)]), members.std(axis=0))[0]
     mean = members.mean(axis=0)
@@ -168,7 +169,7 @@ def round_mean(members: FloatArray) -> FloatArray:
 
 
 def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
-    """Return k means (k, m), each of a random row and its four nearest neighbours."""
+    """Return k centroids (k, m): means of a random row and its four nearest neighbours."""
     means, size = np.empty((k, X.shape[1])), min(N_NEIGHBOURS, len(X))
     for c, row in enumerate(stream.permutation(len(X))[:k]):
         distances = np.square(X - X[row]).sum(axis=1)
@@ -180,10 +181,10 @@ def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
 def merge_centroids(
     centroids: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
 ) -> FloatArray:
-    """Return the k-means centroids (k, m) of the parties' weighted centroids.
+    """Cluster the parties' centroids by weighted k-means and return k centroids (k, m).
 
     centroids: float64 (c, m), in scaled units.
-    weights: float64 (c,); rows of each; 0 where there is no cluster.
+    weights: float64 (c,); the number of rows of each cluster, 0 if there is none.
 
     Raises InvalidData if no party has a cluster of five rows.
     """
@@ -194,7 +195,7 @@ def merge_centroids(
             "clusters."
         )
     centroids, weights = centroids[occupied], weights[occupied]
-    if len(centroids) < k:  # updates will separate coinciding centroids
+    if len(centroids) < k:  # later updates separate centroids that coincide
         return np.resize(centroids, (k, centroids.shape[1]))
     runs = [_weighted_means(centroids, weights, k, stream) for _ in range(_N_INIT)]
     return min(runs, key=lambda run: run[0])[1]
@@ -203,7 +204,7 @@ def merge_centroids(
 def _weighted_means(
     X: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
 ) -> tuple[float, FloatArray]:
-    """Return inertia and centroids (k, m) of Lloyd's iteration on few weighted points."""
+    """Return the inertia and the centroids (k, m) of weighted k-means on a few points."""
     V = X[draw_seed_rows(X, k, stream, weights)]
     for _ in range(_MAX_ITER):
         D = squared_distances(X, V)
@@ -219,6 +220,6 @@ def _weighted_means(
 
 
 def check_enough_rows(data: DataSource, k: int) -> None:
-    """Refuse fewer rows than clusters."""
+    """Raise InvalidData if there are fewer rows than clusters."""
     if data.n_rows < k:
         raise InvalidData(f"{data.n_rows} rows cannot start {k} clusters.")

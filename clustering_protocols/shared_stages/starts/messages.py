@@ -1,4 +1,4 @@
-"""Records by which parties of split rows agree on a start."""
+"""Messages and memory records of the stage in which parties agree on a start."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from clustering_protocols.records.record import Record
 
 
 class Propose(Record):
-    """Task: seal candidates to the leader."""
+    """Task: compute the centroids of your own clusters, and seal them to the leader."""
 
     kind = "propose"
 
 
 class StartProposal(Record):
-    """Contribution."""
+    """Contribution: confirms that the candidates were sealed to the leader."""
 
     kind = "proposed"
 
 
 class Candidates(Record):
-    """Envelope: centroids and sizes of a party's own clusters, stacked start by start.
+    """Envelope: centroids and sizes of a party's own clusters, concatenated over starts.
 
-    centroids: in scaled units.
-    sizes: rows of each cluster, to the nearest five; 0 where there is no cluster.
+    centroids: rounded, in scaled units.
+    sizes: the rows of each cluster, rounded to a multiple of five; 0 without a cluster.
     """
 
     kind = "candidates"
@@ -38,37 +38,37 @@ class Candidates(Record):
 
 
 class ProposedByAll(Candidates):
-    """Memory of the leader: the candidates of all, stacked party by party."""
+    """Memory of the leader: the candidates of all parties, concatenated in slot order."""
 
     kind = "proposed-by-all"
 
 
 class Settle(Record):
-    """Task: the leader seals the start to all."""
+    """Task: if you are the leader, determine the start and seal it to all parties."""
 
     kind = "settle"
 
 
 class StartSettled(Record):
-    """Contribution."""
+    """Contribution: confirms the task; the leader has then sent the start."""
 
     kind = "settled"
 
 
 class KeepStart(Record):
-    """Task: store the start; parties that skip the first update need it too."""
+    """Task: store the start, which parties need even if they skip the first update."""
 
     kind = "confirm"
 
 
 class StartKept(Record):
-    """Contribution."""
+    """Contribution: confirms that the party has stored the start."""
 
     kind = "confirmed"
 
 
 class StartState(Record):
-    """The analyst's state while the parties agree on a start: its last task."""
+    """The analyst's state while the parties agree on a start: the open task."""
 
     kind = "starting"
 
@@ -76,7 +76,7 @@ class StartState(Record):
 
 
 class LaneStarts(Record):
-    """Envelope, and memory until a start is chosen: V(0) per lane, in scaled units."""
+    """Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units."""
 
     kind = "lane-starts"
     meaning = "The centroids from which all parties start, for the parties."
@@ -85,7 +85,7 @@ class LaneStarts(Record):
 
 
 class StartCentroids(Record):
-    """Envelope and memory: V(0), in scaled units."""
+    """Envelope and memory: the initial centroids V(0), in scaled units."""
 
     kind = "start-centroids"
     meaning = "The centroids from which all parties start, for the parties."

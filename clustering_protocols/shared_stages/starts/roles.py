@@ -1,4 +1,4 @@
-"""Both roles of the stage in which parties of split rows agree on a start."""
+"""The roles of analyst and party in the stage in which parties agree on a start."""
 
 from __future__ import annotations
 
@@ -32,27 +32,32 @@ from . import clusters, messages
 
 
 def lane_purpose(purpose: str, lane: int) -> str:
-    """Return the purpose of a lane's draws; lane 0 draws like a single start."""
+    """Return the purpose of a lane's random stream; lane 0 uses that of a single start."""
     return f"{purpose}/{lane}" if lane else purpose
 
 
 def compute_start_alone(
     context: PartyContext[Any], scale: Scaler, lane: int = 0
 ) -> FloatArray:
-    """Return a start that every party of the session computes for itself."""
+    """Return initial centroids that each party can compute without any message.
+
+    They are the given centroids, or uniform random points within the declared ranges.
+    """
     session, column = context.session, context.slot.column
     params = session.params
     if params.init == "given":
         ends = np.cumsum(session.column_widths)
         centroids = np.array(params.initial_centroids, dtype=np.float64)
         return scale(np.split(centroids, ends, axis=1)[column])
-    # one stream per column group: the parties of a row group hold different columns
+    # Each column group has a stream, since parties of a row group differ in their columns.
     scope: Scope = "column" if session.layout.n_column_groups == 1 else "row"
     stream = group_stream(context, scope, lane_purpose(f"start/{column}", lane))
     shares = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
     V = scale(low + (high - low) * shares)
-    return np.clip(V, -scale.limit, scale.limit)  # ranges may be far wider than rows
+    return np.clip(
+        V, -scale.limit, scale.limit
+    )  # ranges may be much wider than the data
 
 
 _Step = Literal["propose", "settle", "confirm"]
@@ -64,12 +69,12 @@ _TASKS: Mapping[_Step, Record] = {
 
 
 class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
-    """Relays; learns only that the parties answered."""
+    """Leads the parties through the stage; learns only that they have replied."""
 
     state = messages.StartState
 
     def start(self, session: SessionContext[Any]) -> Ask | Finish:
-        """Ask for candidates, or for the start at once."""
+        """Ask all parties for candidates or, if none are needed, the leader for a start."""
         careful = session.params.start == "careful"
         return _ask_all(session, "propose" if careful else "settle")
 
@@ -79,7 +84,7 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
         state: messages.StartState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Have the leader settle the start, then everybody confirm it."""
+        """Ask the leader to determine the start, and then all parties to confirm it."""
         if state.asked == "confirm":
             return Finish()
         return _ask_all(session, "settle" if state.asked == "propose" else "confirm")
@@ -95,10 +100,10 @@ _Content = messages.Candidates | _Settled
 
 
 class StartParty(PartyRole[Params, _Task, _Content]):
-    """Proposes candidates; the leader settles the start."""
+    """Sends candidates to the leader; as leader, determines the start from them."""
 
     def reply(self, context: PartyContext[Any], task: _Task, data: DataSource) -> Reply:
-        """Seal candidates to the leader, or the start to all."""
+        """Seal candidates to the leader or, as leader, the start to all parties."""
         leader, *members = context.session.slots
         if isinstance(task, messages.Propose):
             return _propose_candidates(context, data)
@@ -117,7 +122,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext[Any], envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the start, or as leader collect all candidates."""
+        """Store the start or, as leader, the candidates of all parties."""
         leader, *members = context.session.slots
         if context.slot.name != leader:
             start = content_of(leader, envelopes, "A start")
@@ -171,7 +176,7 @@ def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
         raise ProtocolFailed("The candidates of a party are missing.")
     by_party = proposed.sizes.reshape(shape).astype(np.float64)
     rows = np.array([session.member(slot).n_rows for slot in session.slots])
-    # a party describes a sample of its rows, and has the weight of all of them
+    # Sizes refer to a sample of a party's rows; weights refer to all of its rows.
     sampled = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
     weights = by_party / sampled * rows[:, None, None]
     centroids = proposed.centroids.reshape(*shape, width)

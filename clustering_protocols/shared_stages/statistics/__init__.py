@@ -1,8 +1,8 @@
-"""Choice of the stages that pool means and spreads, or ranges, of a column group.
+"""Choice of the stages that pool means and deviations, or ranges, of a column group.
 
-Means and spreads of column groups of three parties or more are pooled by blind masked
-sums. Groups of two use envelopes to the group's leader, and so do ranges, which cannot be
-summed: both have risk codes. A party alone in its group measures at home.
+Column groups of three or more parties pool means and deviations by blind masked sums.
+Groups of two send them to the leader in envelopes. So do all groups for ranges, which
+cannot be added up. Both have risk codes. A party that is alone in its group sends nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from clustering_protocols.terms.terms import Layout
 
 
 def build_stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
-    """Return the stages that a protocol needs, if any."""
+    """Return the stages that a protocol needs; empty if it pools nothing."""
     if not (moments or ranges):
         return ()
-    # imported late: the catalogue imports this module for risks alone, builds no stage
+    # Imported here because the catalogue imports this module only for its risk codes.
     from clustering_protocols.shared_stages.statistics import (
         by_leader,
         moments as masked,
@@ -36,7 +36,7 @@ def build_stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage,
 
 
 def risk_codes(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
-    """Return the risk codes if a leader sees measurements of another party."""
+    """Return the risk codes; empty if no leader can see the measurements of others."""
     sizes = list(map(len, layout.column_groups))
     if ranges and max(sizes) > 1:
         return [session_risks.POOLED_RANGES]
@@ -47,7 +47,7 @@ def risk_codes(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
 def disclosures(
     layout: Layout, *, moments: bool, ranges: bool
 ) -> frozenset[Disclosure]:
-    """Return the disclosures to pooling parties; empty if each party is alone."""
+    """Return what parties learn from pooled values; empty if each party is alone."""
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)
     )

@@ -1,11 +1,10 @@
-"""Stage: pooled moments or ranges of a column group's features.
+"""Stage: pool moments or ranges of a column group's features through its leader.
 
-Anchors and shared scaling need mean and spread (or the range) of each feature over all
-rows of a column group. If the terms declare no ranges, each party seals its own moments
-or ranges to the group's leader, which pools them and seals the result to the members. The
-analyst sees nothing; the leader sees what each member sends, which has a risk code.
-Groups of three parties or more pool moments by :mod:`.moments`, which hides each
-party's own moments.
+Anchors and shared scaling need the mean and deviation, or the range, of each feature over
+all rows of a column group. If the terms declare no ranges, each party seals its moments or
+ranges to the group's leader, which pools them and seals the result to the members. The
+analyst sees nothing. The leader sees what each member sends, which has a risk code. So
+groups of three or more parties pool moments by :mod:`.moments`, which hides them.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -49,31 +48,31 @@ NAME = "statistics"
 
 
 class Measure(Record):
-    """Task of round 1."""
+    """Task of round 1: compute the moments or ranges, and seal them to the leader."""
 
     kind = "measure"
 
 
 class MeasuredColumns(Record):
-    """Contribution of round 1."""
+    """Contribution of round 1: confirms the task."""
 
     kind = "measured"
 
 
 class Pool(Record):
-    """Task of round 2."""
+    """Task of round 2: if you are the leader, seal the pooled values to the members."""
 
     kind = "pool"
 
 
 class PooledColumns(Record):
-    """Contribution of round 2."""
+    """Contribution of round 2: confirms the task."""
 
     kind = "pooled"
 
 
 class MomentsState(Record):
-    """The analyst's state."""
+    """The analyst's state: whether the parties have measured their columns."""
 
     kind = "progress"
 
@@ -81,9 +80,11 @@ class MomentsState(Record):
 
 
 class Moments(Record):
-    """Envelope: count, mean and sum of squared deviations, or the range, per feature.
+    """Envelope: number of rows, and the moments or the range of each feature.
 
-    Fields that the terms do not need stay empty, so that no party discloses more.
+    deviations: the sums of squared deviations from the mean.
+
+    Arrays that the terms do not need are empty, so that no party discloses them.
     """
 
     kind = "moments"
@@ -105,23 +106,23 @@ class Moments(Record):
 
 
 class OwnMoments(Moments):
-    """Memory: a party's own moments, until those of the other members arrive."""
+    """Memory: the party's own moments, until those of the other members arrive."""
 
     kind = "own-moments"
 
 
 class PooledMoments(Moments):
-    """Envelope and memory: moments over all rows of the column group."""
+    """Envelope and memory: moments or ranges over all rows of the column group."""
 
     kind = "pooled-moments"
     meaning = "The same over all parties with your columns, for these parties."
 
 
 def measure_moments(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
-    """Return the moments of a party's rows, in two passes over the batches.
+    """Compute the moments of a party's rows, in two passes over the batches.
 
-    The second pass sums squared deviations from the mean: sums of squares would lose
-    all digits of a feature whose mean is far larger than its spread.
+    The second pass adds up squared deviations from the mean, because sums of squares
+    would lose all digits of a feature whose mean is much larger than its deviation.
     """
     width = len(data.columns)
     total, low = np.zeros(width), np.full(width, np.inf)
@@ -132,7 +133,7 @@ def measure_moments(data: DataSource, *, moments: bool, ranges: bool) -> Moments
             np.minimum(low, batch.min(axis=0)),
             np.maximum(high, batch.max(axis=0)),
         )
-    # rounding would give a constant feature a spread of 1e-17
+    # Otherwise rounding could give a constant feature a deviation of 1e-17.
     mean = np.where(low == high, low, total / data.n_rows)
     deviations = np.zeros(width)
     if moments:
@@ -148,14 +149,14 @@ def measure_moments(data: DataSource, *, moments: bool, ranges: bool) -> Moments
 
 
 def merge_moments(parts: Sequence[Moments]) -> PooledMoments:
-    """Return the moments of the union of rows.
+    """Merge the moments of several sets of rows into those of their union.
 
-    Means and sums of squared deviations are merged as in Chan, Golub & LeVeque,
-    "Algorithms for computing the sample variance", 1983, over all parts at once.
+    The method is that of Chan, Golub & LeVeque, "Algorithms for computing the sample
+    variance", 1983, applied to all parts at once.
     """
     counts = np.array([part.n_rows for part in parts], dtype=np.float64)[:, None]
     means = np.array([part.mean for part in parts])
-    equal = (means == means[0]).all(axis=0)  # exactly, as in `measure`
+    equal = (means == means[0]).all(axis=0)
     mean = np.where(equal, means[0], (counts * means).sum(axis=0) / counts.sum())
     within = np.array([part.deviations for part in parts]).sum(axis=0)
     between = (counts * np.square(means - mean)).sum(axis=0)
@@ -172,14 +173,14 @@ def merge_moments(parts: Sequence[Moments]) -> PooledMoments:
 class StatisticsAnalyst(
     AnalystRole[Params, MeasuredColumns | PooledColumns, MomentsState]
 ):
-    """Relays; learns only that the parties answered."""
+    """Leads the parties through the stage; learns only that they have replied."""
 
     largest_group: int
 
     state = MomentsState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Have the members measure."""
+        """Ask the parties to measure their columns."""
         return self._ask(session, Measure(), measured=False)
 
     def step(
@@ -188,7 +189,7 @@ class StatisticsAnalyst(
         state: MomentsState,
         contributions: Mapping[str, MeasuredColumns | PooledColumns],
     ) -> Ask | Finish:
-        """Have the leaders pool, then finish."""
+        """Ask for the pooled values, then finish."""
         if state.measured:
             return Finish()
         return self._ask(session, Pool(), measured=True)
@@ -207,21 +208,21 @@ class StatisticsAnalyst(
 
 @dataclass(frozen=True)
 class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
-    """Measures; pools where it is the leader of its column group."""
+    """Measures its columns and, as leader of its column group, pools the measurements."""
 
     moments: bool
     ranges: bool
     largest_group: int
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the column group pools through its leader."""
+        """Return whether this party's column group pools through its leader."""
         group = context.session.layout.column_group(context.slot.column)
         return len(group) <= self.largest_group
 
     def reply(
         self, context: PartyContext, task: Measure | Pool, data: DataSource
     ) -> Reply:
-        """Seal own moments to the leader, or pooled ones to the members."""
+        """Seal the party's moments to the leader, or the pooled ones to the members."""
         leader, *members = group_of(context.session.layout, context.slot, "column")
         leads = context.slot.name == leader
         envelopes: list[PeerMessage] = []
@@ -235,7 +236,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if not leads:
             envelopes = [PeerMessage(peer=leader, content=own)]
         elif not members:
-            records.append(merge_moments([own]))  # no envelope will arrive
+            records.append(merge_moments([own]))  # alone, so `receive` is not called
         return Reply(
             contribution=MeasuredColumns(), envelopes=envelopes, remember=records
         )
@@ -243,7 +244,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Moments]]
     ) -> Sequence[Record]:
-        """Pool the members' moments, or store what the leader pooled."""
+        """Pool the members' moments or, unless leader, store the pooled ones."""
         group = group_of(context.session.layout, context.slot, "column")
         contents = {envelope.peer: envelope.content for envelope in envelopes}
         width = context.session.member(context.slot.name).n_columns
@@ -255,7 +256,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             magnitudes.check_magnitudes("A party's moments", *arrays)
         if context.slot.name != group[0]:
             pooled = content_of(group[0], envelopes, "Pooled moments")
-            # a leader may send only this one of the stage's two kinds
+            # Of the two kinds of envelope, a leader may send only this one.
             return [PooledMoments.narrow(pooled)]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
@@ -265,7 +266,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return [merge_moments([own, *(contents[slot] for slot in group[1:])])]
 
     def review(self, context: PartyContext, data: DataSource) -> str:
-        """Return the question about columns whose unit seems to differ from others'."""
+        """Return a question about columns that seem to be in other units than elsewhere."""
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
@@ -275,9 +276,9 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 def build_stage(
     *, moments: bool, ranges: bool, largest_group: int = MAX_GROUP_SLOTS
 ) -> Stage:
-    """Return the stage for what a protocol needs of each feature.
+    """Return the stage that pools moments, ranges, or both.
 
-    largest_group: the size of the largest column groups that take part.
+    largest_group: column groups with more parties do not take part.
     """
     return Stage(
         name=NAME,

@@ -1,6 +1,6 @@
-"""A limit on a party's numbers, below which sums of their squares stay finite.
+"""A limit on a party's numbers below which sums of their squares stay finite.
 
-A record's own check lets every finite number pass; a distance to 1e300 is infinite.
+Records accept all finite numbers, but a squared distance to 1e300 is infinite.
 """
 
 from __future__ import annotations
@@ -17,23 +17,17 @@ LARGEST: Final = 1e100
 
 
 def check_magnitudes(subject: str, *arrays: FloatArray) -> None:
-    """Refuse numbers that cannot be squared and added up.
-
-    Raises InvalidArray.
-    """
+    """Raise InvalidArray if numbers are NaN or too large to be squared and added up."""
     _check_sizes(subject, map(_largest_magnitude, arrays))
 
 
 def check_block_magnitudes(subject: str, rows: RowBlocks, engine: Engine) -> None:
-    """Refuse numbers as :func:`check` does, in rows that come in blocks.
-
-    Raises InvalidArray.
-    """
+    """Raise InvalidArray as :func:`check_magnitudes` does, for rows stored in blocks."""
     _check_sizes(subject, engine.map(_largest_magnitude_of_block, rows.blocks()))
 
 
 def _check_sizes(subject: str, sizes: Iterable[float]) -> None:
-    # not `any(... > LARGEST)`: that is false for NaN
+    # `any(size > LARGEST)` would let NaN pass.
     if not all(size <= LARGEST for size in sizes):
         raise InvalidArray(f"{subject} holds numbers larger than {LARGEST:g}.")
 
@@ -43,5 +37,5 @@ def _largest_magnitude_of_block(block: RowBlock) -> float:
 
 
 def _largest_magnitude(array: FloatArray) -> float:
-    """Return the largest absolute value, without allocating an array of them."""
+    """Return the largest absolute value without allocating an array."""
     return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))

@@ -1,11 +1,11 @@
-"""Stage: pooled mean and spread of a column group's features, by blind masked sums.
+"""Stage: pool mean and deviation of a column group's features by blind masked sums.
 
-It is for column groups of three parties or more. Nobody sees another party's moments,
-the analyst reads none at all, and the terms need no ranges. Fixed-point sums need a
-bound: so the parties first count, per feature, the power of two that bounds each
-party's values, and later the power that bounds its deviations from the pooled mean.
-Deviations are squared, never values: with mean 10^6 and spread 1, sums of squared
-values would keep no digit of the spread.
+The stage is for column groups of three or more parties. No party sees the moments of
+another, the analyst cannot read any, and the terms need no ranges. Since fixed-point
+sums need a bound, the parties first count, for each feature, the power of two that
+bounds each party's values, and later the power that bounds its deviations from the
+pooled mean. Squares are added up of deviations, not of values: with mean 10^6 and
+deviation 1, sums of squared values would not keep any digit of the deviation.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -13,13 +13,13 @@ values would keep no digit of the spread.
 | 2 | `add-up` → `share`: sums of values |
 | 3 | `add-up` → `share`: powers of two of the largest deviations |
 | 4 | `add-up` → `share`: sums of squared deviations |
-| 5 | `add-up` → `share`, empty: the moments follow from the total |
+| 5 | `add-up` → `share`, empty: the last total gives the moments |
 
-If a party receives a different total from the others, its transcript differs too: its
-next masks do not cancel, and it signs a different closing.
+If a party receives another total than the others, its transcript differs as well: its
+next masks do not cancel, and it signs a different transcript at the end.
 
-All sums are of integers, with one rounding per row: they do not depend on how rows are
-split among parties and batches.
+All sums are sums of integers, each rounded once per row. So they do not depend on how
+rows are split among parties and batches.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from clustering_protocols.terms.terms import Layout
 
 NAME = "moments"
 POWERS: Final = PowerCounts(MOST_POWER + 1)
-"""One power more than for values, as deviations may be twice as large."""
+"""One power more than for values, because deviations can be twice as large."""
 
 
 class PooledReach(Record):
-    """Memory: the power of two that bounds all deviations from a feature's mean."""
+    """Memory: the exponents of the powers of two that bound each feature's deviations."""
 
     kind = "pooled-reach"
 
@@ -70,7 +70,7 @@ class PooledReach(Record):
 
 
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
-    """Pool mean and spread of each feature over all rows of the column group."""
+    """Pool the mean and deviation of each feature over all rows of the column group."""
     n, width = (
         n_group_rows(context),
         context.session.member(context.slot.name).n_columns,
@@ -127,7 +127,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
 
 def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
-    """Return, per feature, a one at the power of two that bounds all |x - mean|."""
+    """Count a one, for each feature, at the power of two that bounds all |x - mean|."""
     largest = np.zeros(len(data.columns))
     for batch in data.batches():
         np.maximum(largest, np.abs(batch - mean).max(axis=0), out=largest)
@@ -140,7 +140,7 @@ def _sum_in_units(
     bound: FloatArray,
     mean: FloatArray | None = None,
 ) -> IntArray:
-    """Return the sum of values or, given a mean, of squared deviations, in whole units."""
+    """Return the sum of values or, with ``mean``, of squared deviations, as integers."""
     total = np.zeros(len(data.columns), dtype=np.int64)
     for batch in data.batches():
         values = batch if mean is None else np.square(batch - mean)
@@ -149,7 +149,7 @@ def _sum_in_units(
 
 
 def large_groups(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the column groups that are large enough for masked sums."""
+    """Return the column groups with enough parties for masked sums."""
     columns = filter(layout.adds_up, range(layout.n_column_groups))
     return list(map(layout.column_group, columns))
 
@@ -160,7 +160,7 @@ def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
 
 
 def build_stage() -> Stage:
-    """Return the stage; it needs the secrets of column groups."""
+    """Return the stage, which needs the secrets of column groups."""
     return SumProgram(
         NAME,
         4,

@@ -1,8 +1,8 @@
-"""Bounds for fixed-point sums, agreed by counting powers of two.
+"""Bounds for fixed-point sums, which parties find by counting powers of two.
 
 Fixed-point sums need a bound on their terms. Each party counts a one at the power of
-two that bounds its own values of a column; the largest power that anybody counted
-bounds everybody's values.
+two that bounds its own values of a column. The largest power with a nonzero count then
+bounds the values of all parties.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 LOWEST_POWER: Final = -128
 MOST_POWER: Final = 62
-"""The highest power for values: those of 2^62 and more cannot be added up."""
+"""The highest power for values, because values of 2^62 and more cannot be added up."""
 
 _MOST_NAMED: Final = 10
 _LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
 
-
-_BITS: Final = 8  # per count: a column group has at most 250 members
-_COUNTS: Final = 7  # per word: a checked sum takes elements below 2^60
+_BITS: Final = 8  # bits per count, since a column group has at most 250 members
+_COUNTS: Final = 7  # counts per word, since elements of checked sums are below 2^60
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCounts:
-    """Counts of powers of two from 2^-128 to the highest, column after column.
+    """Encoding of the counts, for each column, of powers of two from 2^-128 to 2^highest.
 
     A word holds the counts of seven powers, the lowest power in its lowest eight bits.
     """
@@ -40,19 +39,19 @@ class PowerCounts:
 
     @property
     def n_words(self) -> int:
-        """Return the number of words of a column."""
+        """Return the number of words per column."""
         return (self.highest - LOWEST_POWER) // _COUNTS + 1
 
     def count(
         self, largest: FloatArray, names: Sequence[str], limit: int | None = None
     ) -> IntArray:
-        """Return words (m · n_words,): for each column, a one at the power bounding it.
+        """Count a one for each column, at the power of two that bounds its values.
 
         largest: float64 (m,); the largest absolute value of each column.
-        names: the names of the columns (m,).
+        names: the names of the columns (m,), for the error message.
         limit: the largest power that is allowed; ``highest`` if None.
 
-        Raises InvalidData if a column needs a larger power.
+        Returns int64 (m · n_words,); raises InvalidData if a power exceeds the limit.
         """
         powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
         excessive = np.flatnonzero(powers > (self.highest if limit is None else limit))
@@ -65,7 +64,7 @@ class PowerCounts:
         return words.ravel()
 
     def fits(self, words: IntArray, n_members: int) -> bool:
-        """Return whether each of n_members counted one power of each column."""
+        """Return whether each of n_members can have counted one power per column."""
         counts = self._counts(words)
         beyond = counts[:, self.highest - LOWEST_POWER + 1 :]
         has_only_counts = bool((words >> (_BITS * _COUNTS) == 0).all())
@@ -73,37 +72,37 @@ class PowerCounts:
         return has_only_counts and one_each and not beyond.any()
 
     def largest(self, words: IntArray) -> IntArray:
-        """Return the largest power (m,) that a member counted of each column."""
+        """Return the exponent (m,) of the largest power counted for each column."""
         is_counted = self._counts(words)[:, ::-1] > 0
         highest = LOWEST_POWER + is_counted.shape[1] - 1
         powers: IntArray = highest - np.argmax(is_counted, axis=1)
         return powers
 
     def _counts(self, words: IntArray) -> IntArray:
-        """Return counts of each column (m, 7 · n_words), with zeros after the last."""
+        """Return the counts of each column, int64 (m, 7 · n_words), lowest power first."""
         by_place = words[:, None] >> (_BITS * np.arange(_COUNTS)) & (2**_BITS - 1)
         counts: IntArray = by_place.reshape(-1, _COUNTS * self.n_words)
         return counts
 
 
 def powers_of_two(powers: IntArray) -> FloatArray:
-    """Return 2^powers."""
+    """Return 2.0 ** powers."""
     return np.ldexp(1.0, powers)
 
 
 def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
-    """Refuse a bound below this party's own values, which an honest total includes.
+    """Raise ProtocolFailed if a pooled bound is below the values of this party.
 
-    Raises ProtocolFailed.
+    The bound of an honest total includes them.
     """
     if (np.abs(values) > bound).any():
         raise ProtocolFailed("The pooled bound is below values of this party.")
 
 
 def sum_in_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
-    """Return the sum (m,) of values (n, m), each rounded to whole units.
+    """Return the sums (m,) of values (n, m) as integers, each value rounded to units.
 
-    So the sum does not depend on how rows are split among parties and batches.
+    So the sums do not depend on how rows are split among parties and batches.
 
     Raises ProtocolFailed if a value exceeds the pooled bound.
     """
@@ -118,9 +117,9 @@ def varies(
     mean: FloatArray,
     unit: FloatArray,
 ) -> NDArray[np.bool_]:
-    """Return where sums of squared deviations exceed the rounding of the mean.
+    """Return which sums of squared deviations are larger than rounding of the mean allows.
 
-    The mean is exact to a unit, or to its last digits; a smaller spread counts as zero.
+    A mean is exact to a unit or to its last digits. A smaller deviation counts as zero.
     """
     step = np.maximum(1.0 / unit, _LAST_DIGITS * np.abs(mean))
     return squares > counts * np.square(step)

@@ -1,31 +1,31 @@
-"""Finds columns whose values seem to be in a different unit from those of others.
+"""Detection of columns whose values seem to be in other units than those of other parties.
 
-A limit in pooled deviations would not work: a party with the share f of all rows is at most
-√((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each party computes
-the moments of the *other* rows from the pooled moments and its own, without a message.
+A limit in pooled deviations would not work: whatever its unit, a party with the share f
+of all rows is at most √((1-f)/f) pooled deviations away from the pooled mean. So each
+party derives the moments of all *other* rows from the pooled moments and its own, which
+needs no message.
 
-A column is suspect if its values lie far from the others' and a change of unit explains
-that:
+A column is suspect if its values are far from those of the others, and if a change of
+unit explains the difference in one of these ways:
 
-- its mean differs by ten of the smaller and five of the larger deviation;
-- or its mean and deviation are multiples of the others' by nearly one factor;
-- or a conversion of the table brings both near to the others': within 10 % if the column's
-  name does not suggest the quantity, as most ratios are near some factor;
-- or its deviation is thirty times that of the others, whose values are all far from 0.
+- the means differ by ten times the smaller and five times the larger deviation;
+- mean and deviation differ from those of the others by nearly the same factor;
+- a known conversion brings both close to those of the others: within 10 % if the column's
+  name does not suggest the quantity, because most ratios are close to some factor;
+- the deviation is thirty times that of the others, whose mean is one deviation from 0.
 
-Filled gaps are removed first: with two units the pooled mean lies between the parties'
-values, and a few gaps filled with it would widen both spreads until they overlap. A
-positive column whose deviation is half its mean or more is also compared by its
-logarithms, as if it were lognormal: in such a column one group of patients may have
-several times the mean and the deviation of another. Its logarithms must differ by 3.5
-deviations, unless its name suggests the conversion.
+Filled gaps are removed first. If there are two units, the pooled mean lies between the
+parties' values, and a few gaps filled with it would widen both distributions until they
+overlap. A positive column whose deviation is at least half its mean is also compared by
+its logarithms, as if it were lognormal, because one group of patients may then have
+several times the mean and the deviation of another. Unless the name of such a column
+suggests the conversion, the logarithms must differ by 3.5 deviations.
 
-Molar masses give the factors between mg/dl and mmol/l. HbA1c: the master equation of
-Hoelzel et al., "IFCC reference system for measurement of hemoglobin A1c in human blood",
-Clinical Chemistry 50, 2004.
-
-The limits were chosen in November 2026 by false alarms and misses on public data sets. A
-column that is constant at this party or at the others does not reveal its unit.
+The factors between mg/dl and mmol/l are derived from molar masses. For HbA1c, see the
+master equation of Hoelzel et al., "IFCC reference system for measurement of hemoglobin
+A1c in human blood", Clinical Chemistry 50, 2004. The limits were chosen in November
+2026 by false alarms and misses on public data sets. A column that is constant at this
+party, or at all others, does not reveal its unit.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ _EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
 
 
 class _Limits(NamedTuple):
-    """How near a conversion must bring a party's moments to those of the others.
+    """Limits on the difference between a party's moments and those of the others.
 
-    distance, mean: distance of the means, in deviations, before and after conversion.
-    deviation, ratio: log ratios of deviations and of means, after conversion.
+    distance: smallest distance of the means, in deviations, before conversion.
+    mean, deviation, ratio: largest values after conversion: distance of the means, and
+        logarithms of the ratios of deviations and of means.
     """
 
     distance: float
@@ -77,12 +78,11 @@ _ANY_NAME: Final = _Limits(4.0, 0.5, 0.1, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A column that holds a measurement.
+    """A column that holds a measurement in some unit.
 
-    index: among the columns of the session.
-    description: its name and its title, with the unit.
-    is_logarithm: whether its values are logarithms, to which another unit adds a
-        constant.
+    index: its position among the columns of the session.
+    description: its name and title, which may contain the unit.
+    is_logarithm: whether its values are logarithms; another unit then adds a constant.
     """
 
     index: int
@@ -93,10 +93,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A column in which own rows seem to have another unit.
+    """A column in which the party's values seem to be in another unit.
 
-    conversion: from the party's unit to that of the others, if one is known.
-    name_fits: whether the column's name suggests the conversion's quantity.
+    conversion: the conversion from the party's unit to that of the others, if known.
+    name_fits: whether the column's name suggests the quantity of the conversion.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Suspect:
     name_fits: bool = False
 
     def describe(self, reference: str) -> str:
-        """Return the comparison with rows of ``reference``, for the operator's screen."""
+        """Describe how the means differ; ``reference`` is what the others are called."""
         means = (
             f"{self.name!r}: your mean is {self.own_mean:.4g}, that of {reference} "
             f"{self.other_mean:.4g}."
@@ -131,7 +131,7 @@ class Suspect:
 
 
 class Distribution(NamedTuple):
-    """Mean and standard deviation (m,) of each column; the deviation 0 if constant."""
+    """Mean and standard deviation (m,) of each column; the deviation of constants is 0."""
 
     mean: FloatArray
     deviation: FloatArray
@@ -144,10 +144,10 @@ class Distribution(NamedTuple):
     def without_fills(
         self, n_rows: int, n_filled: IntArray, fills: FloatArray
     ) -> Distribution:
-        """Return the distribution without filled gaps.
+        """Return the distribution of the values without filled gaps.
 
-        n_filled: int64 (m,); the number of rows with the value of ``fills`` (m,) in
-            place of a gap. A column of gaps alone counts as constant.
+        n_filled: int64 (m,); how many gaps of each column were filled with the value in
+            ``fills`` (m,). A column that consists only of gaps counts as constant.
         """
         n = np.maximum(n_rows - n_filled, 1)
         mean = (n_rows * self.mean - n_filled * fills) / n
@@ -159,12 +159,12 @@ class Distribution(NamedTuple):
 
 
 def foreign_rows(own: Moments, pooled: Moments) -> Distribution:
-    """Return the distribution of all rows except a party's own.
+    """Return the distribution of all rows except those of this party.
 
-    If a party's values are so large that rounding hides the spread of the others, the
-    rounding error replaces that spread.
+    If this party's values are so large that rounding hides the deviation of the others,
+    the rounding error is returned in its place.
 
-    Raises ValueError if there are no others.
+    Raises ValueError if there are no other rows.
     """
     n = pooled.n_rows - own.n_rows
     if n <= 0:
@@ -187,9 +187,9 @@ def measured_columns(
     plan: ColumnPlan | None = None,
     dictionary: Schema | None = None,
 ) -> list[Measurement]:
-    """Return the columns that are measured in a unit: no dates, levels or indicators.
+    """Return the columns that have a unit, which dates, levels and indicators do not.
 
-    names: the columns of the session.
+    names: the names of all columns of the session.
     """
     fields = {} if dictionary is None else {f.name: f for f in dictionary.fields}
     columns = []
@@ -197,7 +197,7 @@ def measured_columns(
         field = fields.get(name)
         if field is not None and not field.is_measured:
             continue
-        if field is None and plan is not None:  # an indicator
+        if field is None and plan is not None:  # an indicator of a level
             continue
         description = name if field is None else f"{name} {field.title}"
         is_logarithm = plan is not None and plan.preparation.of(fields[name]).log1p
@@ -208,7 +208,7 @@ def measured_columns(
 def find_suspects(
     columns: Sequence[Measurement], own: Distribution, foreign: Distribution
 ) -> Iterator[Suspect]:
-    """Yield the columns that seem to have another unit."""
+    """Yield the columns in which the party's values seem to be in another unit."""
     for column in columns:
         own_column, other_column = (
             _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
@@ -231,10 +231,10 @@ def find_suspects(
 def ask_about_units(
     context: PartyContext, names: Sequence[str], own: Moments, pooled: Moments
 ) -> str:
-    """Return the question to the operator before rows are used.
+    """Return the question that the operator must answer before rows are used.
 
-    Empty if the operator has decided already, the party is alone, or no column is
-    suspect.
+    Empty if the operator has already decided, if the party is alone in its column
+    group, or if no column is suspect.
     """
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
         return ""
@@ -254,9 +254,9 @@ def build_unit_question(
     foreign: Distribution,
     reference: str = "the others",
 ) -> str:
-    """Return the question about suspect columns; empty without any.
+    """Return the question about suspect columns, or an empty string if there are none.
 
-    reference: the name of the rows that the party's rows are compared with.
+    reference: what the rows with which the party's rows are compared are called.
     """
     columns_in_doubt = list(find_suspects(columns, own, foreign))
     if not columns_in_doubt:
@@ -274,14 +274,14 @@ def build_unit_question(
 
 
 class _Column(NamedTuple):
-    """Mean and deviation of one column."""
+    """The mean and standard deviation of a single column."""
 
     mean: float
     deviation: float
 
 
 def _distances_of_means(own: _Column, foreign: _Column) -> tuple[float, float]:
-    """Return the distance of the means, in the larger and in the smaller deviation."""
+    """Return the distance of the means, divided by the larger and smaller deviation."""
     distance = abs(own.mean - foreign.mean)
     with np.errstate(divide="ignore", over="ignore"):
         ratios = distance / np.array([own.deviation, foreign.deviation])
@@ -289,9 +289,9 @@ def _distances_of_means(own: _Column, foreign: _Column) -> tuple[float, float]:
 
 
 def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
-    """Return whether a column's logarithms differ; True unless it is skewed.
+    """Return whether the logarithms of a skewed column differ; True if it is not skewed.
 
-    Both sides have to be skewed: an outlier widens one side alone.
+    The values must be skewed on both sides, since an outlier would widen only one.
     """
     means, deviations = np.array([own, foreign]).T
     if (means <= 0).any() or (deviations < _SKEWED * means).any():
@@ -302,7 +302,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
-    """Return whether a column differs more than another mix of cases would explain."""
+    """Return whether a column differs more than another case mix would explain."""
     near, far = _distances_of_means(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
@@ -319,9 +319,9 @@ def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
 def _find_conversion(
     column: Measurement, own: _Column, foreign: _Column
 ) -> Conversion | None:
-    """Return the conversion that brings ``own`` nearest to ``foreign``, or None.
+    """Return the conversion that brings ``own`` closest to ``foreign``, or None.
 
-    Conversions that the column's name suggests come first.
+    Conversions that the column's name suggests take precedence.
     """
     _, distance = _distances_of_means(own, foreign)
     best: tuple[bool, float, Conversion] | None = None
@@ -329,7 +329,7 @@ def _find_conversion(
         name_fits = conversion.matches(column.description)
         limits = _MATCHING_NAME if name_fits else _ANY_NAME
         if distance < limits.distance or (conversion.offset and not name_fits):
-            continue  # an offset fits too often, unless the name suggests it
+            continue  # conversions with an offset would fit too often
         misfit = _conversion_misfit(column, conversion, own, foreign, limits)
         key = (not name_fits, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
@@ -344,7 +344,7 @@ def _conversion_misfit(
     foreign: _Column,
     limits: _Limits,
 ) -> float:
-    """Return how far a conversion leaves own moments from the others'; 1 is the limit."""
+    """Return how far converted moments are from the others'; at most 1 is acceptable."""
     if column.is_logarithm:
         if conversion.offset:
             return np.inf
@@ -364,15 +364,15 @@ def _conversion_misfit(
     return float(np.hypot(np.hypot(parts[0], parts[1]), parts[2]))
 
 
-_SHORT: Final = 3  # a stem of at most this many letters must be a word
+_SHORT: Final = 3  # a stem of at most this many letters must match a whole word
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Two units of a quantity: ``second = factor * first + offset``.
+    """A conversion between units of a quantity: ``second = factor * first + offset``.
 
-    quantity: empty for units that measure many things.
-    stems: parts of the names of columns of this quantity, in lower case.
+    quantity: what is measured; empty for conversions by a power of ten.
+    stems: lower-case parts of column names that suggest this quantity.
     """
 
     quantity: str
@@ -384,7 +384,7 @@ class Conversion:
 
     @property
     def inverse(self) -> Conversion:
-        """Return the conversion back."""
+        """Return the conversion in the opposite direction."""
         return Conversion(
             self.quantity,
             self.second,
@@ -396,18 +396,18 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """Return the name in a mapping file: ``HbA1c, % to mmol/mol``."""
+        """Return the name used in mapping files, such as ``HbA1c, % to mmol/mol``."""
         return f"{self.quantity}, {self.first} to {self.second}"
 
     @property
     def formula(self) -> str:
-        """Return the operation on a value of the first unit, for people."""
+        """Return the operation on a value in readable form, such as ``× 1.8 + 32``."""
         sign = "+" if self.offset > 0 else "-"
         offset = f" {sign} {abs(self.offset):.4g}" if self.offset else ""
         return f"× {self.factor:.4g}{offset}"
 
     def matches(self, text: str) -> bool:
-        """Return whether a column's name or title suggests the quantity."""
+        """Return whether a text, such as a column's name, suggests the quantity."""
         folded = text.casefold()
         words = set(re.split(r"[\W_]+", folded))
         return any(
@@ -451,11 +451,11 @@ _PAIRS: Final = (
 CONVERSIONS: Final[Sequence[Conversion]] = tuple(
     conversion for pair in _PAIRS for conversion in (pair, pair.inverse)
 )
-"""Every pair of units, in both directions."""
+"""All known conversions, in both directions."""
 
 
 def find_conversion(name: str) -> Conversion | None:
-    """Return the conversion with a name, whatever its case; None for an unknown one."""
+    """Return the conversion with this name, ignoring case, or None if it is unknown."""
     folded = " ".join(name.casefold().split())
     for conversion in CONVERSIONS:
         if conversion.quantity and conversion.name.casefold() == folded:
