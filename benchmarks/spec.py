@@ -30,7 +30,7 @@ _LABEL: Final = re.compile(r"coterie/([a-z-]+(?:/[a-z-]+)?)/(\d+)")
 # By function, the argument that names what is derived: its place and its keyword.
 _CALLS: Final = {
     "group_key": (2, "purpose"),
-    "group_mark": (2, "purpose"),
+    "group_mac": (2, "purpose"),
     "group_stream": (2, "purpose"),
     "lasting_stream": (0, "purpose"),
     "stream": (0, "purpose"),

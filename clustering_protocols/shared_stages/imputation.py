@@ -69,7 +69,7 @@ class Fillings(Record):
     n_own: Annotated[IntArray, Spec("fills", low=0)]
 
 
-class Gaps(NamedTuple):
+class FilledGaps(NamedTuple):
     """The value that fills the gaps of each column (m,), and the numbers of gaps.
 
     n_own, n_foreign: int64 (m,); gaps in this party's rows, and in those of the others.
@@ -80,7 +80,7 @@ class Gaps(NamedTuple):
     n_foreign: IntArray
 
 
-def find_filled_gaps(context: PartyContext) -> Gaps | None:
+def find_filled_gaps(context: PartyContext) -> FilledGaps | None:
     """Return the filled gaps of each numeric column.
 
     None if no gaps are filled, or if site effects are removed from the filled values.
@@ -93,7 +93,9 @@ def find_filled_gaps(context: PartyContext) -> Gaps | None:
     n_counted = np.where(fillings.n_own >= _minimum_values(context), fillings.n_own, 0)
     n_foreign = n_group_rows(context) - n_own_rows - (fillings.n_values - n_counted)
     width = len(plan.columns)
-    gaps = Gaps(np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64))
+    gaps = FilledGaps(
+        np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64)
+    )
     for number, fill in enumerate(plan.fills):
         if fill.name in plan.columns:
             column = plan.columns.index(fill.name)

@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Ranges
 
-if TYPE_CHECKING:  # most sessions do not need this stage
+if TYPE_CHECKING:  # imported only if needed, as most sessions do not use this stage
     from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 
 

@@ -176,7 +176,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Generic[R]):
+class ProgramStep(Generic[R]):
     """A party's answer to a task: its share of a sum, or the result of the program."""
 
     words: WordArray
@@ -249,7 +249,7 @@ class SumProgram(Generic[R]):
         number: int,
         task: Record,
         total: WordArray,
-    ) -> Turn[R]:
+    ) -> ProgramStep[R]:
         """Run the program over all totals so far, up to this sum or the program's end.
 
         task: the record that contains ``total``, whose size has the symbol ``before``.
@@ -276,7 +276,7 @@ class SumProgram(Generic[R]):
                 current = run.send(current.decode(totals[-1]))
             except StopIteration as end:
                 final_state = self._build_record(number, "", [], _NO_WORDS)
-                return Turn(_NO_WORDS, [final_state], end.value)
+                return ProgramStep(_NO_WORDS, [final_state], end.value)
         remember = current.remember()
         own: WordArray = current.local().view(np.uint64)
         alone = self.is_alone(context.session, context.slot.name)
@@ -286,7 +286,7 @@ class SumProgram(Generic[R]):
         if not alone:
             masked_sum = _masked_sum(context, state, current)
             share = self.hiding(context).mask(context, own, masked_sum)
-        return Turn(share, [*remember, state])
+        return ProgramStep(share, [*remember, state])
 
     def _build_record(
         self, number: int, transcript: str, totals: Sequence[WordArray], own: WordArray

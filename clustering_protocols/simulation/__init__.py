@@ -19,7 +19,7 @@ from clustering_protocols.simulation.evaluation import (
 from clustering_protocols.simulation.session import (
     ANALYST,
     COORDINATOR,
-    Cost,
+    RoleCost,
     SentMessage,
     Session,
     SimulationResult,
@@ -34,7 +34,7 @@ from clustering_protocols.simulation.split import Split, number_rows, split
 __all__ = [
     "ANALYST",
     "COORDINATOR",
-    "Cost",
+    "RoleCost",
     "SentMessage",
     "Session",
     "SessionEvaluation",

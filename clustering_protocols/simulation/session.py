@@ -56,7 +56,7 @@ class SentMessage:
 
 
 @dataclass(slots=True, kw_only=True)
-class Cost:
+class RoleCost:
     """The computing time of a role, and the number of bytes that it sent."""
 
     seconds: float = 0.0
@@ -84,7 +84,7 @@ class SimulationResult:
     chosen: int
     trace: Trace = field(repr=False)
     sent: Sequence[SentMessage] = field(repr=False)
-    costs: Mapping[str, Cost]
+    costs: Mapping[str, RoleCost]
     rounds: int
 
 
@@ -228,7 +228,7 @@ class Session:
         self.profiles: list[dict[str, Any]] = []
         self.sent: list[SentMessage] = []
         self.stored: list[bytes] = []
-        self.costs = {role: Cost() for role in (ANALYST, *layout.names)}
+        self.costs = {role: RoleCost() for role in (ANALYST, *layout.names)}
         with self.measure_time(ANALYST):
             move = engine.begin(self.agreement)
         self.move = self.store_move(move)
@@ -380,7 +380,7 @@ class Session:
     # The steps of a round
 
     def tasks(self) -> dict[str, bytes]:
-        """Return the tasks that the analyst hands out in the open round, by slot."""
+        """Return the tasks that the analyst assigns in the open round, by slot."""
         return dict(self.open.tasks)
 
     def answering_order(self, slots: Collection[str]) -> Sequence[str]:

@@ -22,7 +22,11 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.simulation import Cost, SessionEvaluation, SimulationResult
+from clustering_protocols.simulation import (
+    RoleCost,
+    SessionEvaluation,
+    SimulationResult,
+)
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation
@@ -102,7 +106,7 @@ class SimulatedSession:
     objectives: Objectives | None
     site_agreement: float | None
     rounds: int
-    costs: Mapping[str, Cost] = field(repr=False)
+    costs: Mapping[str, RoleCost] = field(repr=False)
     whole: Whole = field(repr=False)
     warnings: tuple[str, ...] = ()
     manifest: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -100,7 +100,7 @@ class RowOrder(Record):
     order: Annotated[IntArray, Spec("n", low=0)]
 
     def restore_own_order(self, travelled: _Rows) -> _Rows:
-        """Return per-row values (n, …), received in the secret order, in table order."""
+        """Reorder per-row values (n, …) from the secret order to that of the table."""
         own = np.empty_like(travelled)
         own[self.order] = travelled
         return own

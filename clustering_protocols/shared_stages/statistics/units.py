@@ -138,7 +138,7 @@ class Distribution(NamedTuple):
 
     @classmethod
     def from_moments(cls, moments: Moments) -> Distribution:
-        """Return the distribution with these moments."""
+        """Return the distribution that has these moments."""
         return cls(moments.mean, np.sqrt(moments.deviations / moments.n_rows))
 
     def without_fills(

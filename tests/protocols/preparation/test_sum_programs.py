@@ -16,12 +16,12 @@ from clustering_protocols.records.arrays import IntArray, WordArray
 from clustering_protocols.shared_stages.sums import (
     AddUp,
     Findings,
+    ProgramStep,
     RowsSummed,
     Sum,
     SumProgram,
     Sums,
     SumTotals,
-    Turn,
 )
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -65,7 +65,7 @@ def of(program: Doubling, alone_below: int = 0) -> SumProgram[Findings]:
 
 def turn(
     program: SumProgram[Findings], context: PartyContext, number: int, total: WordArray
-) -> tuple[Turn[Findings], PartyContext]:
+) -> tuple[ProgramStep[Findings], PartyContext]:
     """Return a party's turn, and where it stands afterwards: from bytes alone."""
     task = AddUp(phase=number, total=total)
     data = MatrixSource(X[:10])

@@ -325,13 +325,12 @@ def of(crowd: Crowd, name: str = "a") -> MaskedSum:
 
 def total_of(crowd: Crowd, given: dict[str, Any]) -> WordArray:
     return add_tagged_shares(
-        SUM.share(view, words_of(given[slot]), of(crowd))
-        for slot, view in crowd.items()
+        SUM.mask(view, words_of(given[slot]), of(crowd)) for slot, view in crowd.items()
     )
 
 
 def read_all(crowd: Crowd, total: WordArray) -> list[WordArray]:
-    return [SUM.read(view, total, of(crowd), in_range) for view in crowd.values()]
+    return [SUM.unmask(view, total, of(crowd), in_range) for view in crowd.values()]
 
 
 def is_refused(crowd: Crowd, total: WordArray) -> bool:
@@ -339,7 +338,7 @@ def is_refused(crowd: Crowd, total: WordArray) -> bool:
     texts = set()
     for view in crowd.values():
         with pytest.raises(ProtocolFailed) as error:
-            SUM.read(view, total, of(crowd), in_range)
+            SUM.unmask(view, total, of(crowd), in_range)
         texts.add(str(error.value))
     return len(texts) == 1
 
@@ -411,7 +410,7 @@ def test_what_a_party_sends_is_noise_tag_and_all(slot: str) -> None:
     crowd, zeros = views(3), np.zeros(9, dtype=np.uint64)
     shares = np.concatenate(
         [
-            SUM.share(crowd[slot], zeros, of(crowd, f"sum-{number}"))
+            SUM.mask(crowd[slot], zeros, of(crowd, f"sum-{number}"))
             for number in range(2000)
         ]
     )
