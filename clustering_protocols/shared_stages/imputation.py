@@ -318,7 +318,7 @@ class _Mean(PooledFilling):
 
     def _value_bound(self, first: IntArray) -> FloatArray:
         """Return the power of two (1,) that bounds every value."""
-        return powers_of_two(_POWERS.largest(first[1:]))
+        return powers_of_two(_POWERS.largest_powers(first[1:]))
 
     def count(self, first: IntArray) -> int:
         return int(first[0])

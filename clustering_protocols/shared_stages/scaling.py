@@ -49,7 +49,7 @@ class Scaler:
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
-        """Return offset and inverse, in the order in which kernels take them."""
+        """Return the affine map of the scaling, offset and inverse, as kernels take it."""
         return self.offset, self.inverse
 
     def bound_squared_distances(self, V: FloatArray) -> float:

@@ -90,10 +90,7 @@ class SiteEffects(Record):
 
 
 def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:
-    """Remove site effects from the columns (n, m) of a batch, and drop its covariates.
-
-    batch: float64 (n, m + q); columns, then covariates. It is modified in place.
-    """
+    """Remove site effects, in place, from a batch (n, m + q); return its columns (n, m)."""
     columns, covariates = np.split(batch, [len(plan.columns)], axis=1)
     columns[:, plan.harmonised] = effects.remove_from(
         columns[:, plan.harmonised], covariates

@@ -30,9 +30,7 @@ Pattern = Annotated[str, StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_len
 _DIGIT, _LETTER = "9", "A"
 _FORMS: Final = {_DIGIT: r"\d", _LETTER: r"[^\W\d_]"}
 _LEAST_IDS: Final = 10
-_FIXED_SHARE: Final = 0.9
-"""If this share of the ids has the same letter at a position, the letter is literal."""
-
+_FIXED_SHARE: Final = 0.9  # of the ids must share a letter to make it literal
 _MENDS: Final[Sequence[tuple[Step, ...]]] = (
     ("no-punctuation",),
     ("strip-zeros",),

@@ -347,7 +347,7 @@ class ProfileTotals:
     @cached_property
     def value_bound(self) -> FloatArray:
         """Return the power of two (m,) that bounds all values of each numeric field."""
-        return powers_of_two(POWERS.largest(self.power_counts))
+        return powers_of_two(POWERS.largest_powers(self.power_counts))
 
     @cached_property
     def value_units(self) -> FixedPoint:
@@ -363,7 +363,7 @@ class ProfileTotals:
     @cached_property
     def deviation_bound(self) -> FloatArray:
         """Return the power of two (m,) that bounds all deviations from a line's mean."""
-        return powers_of_two(POWERS.largest(self.sums[DEVIATIONS - 1]))
+        return powers_of_two(POWERS.largest_powers(self.sums[DEVIATIONS - 1]))
 
     @cached_property
     def square_units(self) -> FixedPoint:
@@ -534,7 +534,7 @@ def _sum_squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> I
     return totals.square_units.encode(total).view(np.int64).ravel()
 
 
-def _histograms(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+def _count_bins(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
     fields, k, m = totals.fields, totals.n_clusters, len(totals.fields.numeric)
     survival = np.zeros((len(fields.times), k, 2, BINS), dtype=np.int64)
     if fields.times:
@@ -560,7 +560,7 @@ _SHARES: Final[
     VALUES: _sum_values,
     DEVIATIONS: _deviations,
     SQUARES: _sum_squares,
-    HISTOGRAMS: _histograms,
+    HISTOGRAMS: _count_bins,
 }
 
 

@@ -80,7 +80,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         return POWERS.fits(words.view(np.int64), len(column_group_members(context)))
 
     def largest(words: WordArray) -> IntArray:
-        return POWERS.largest(words.view(np.int64))
+        return POWERS.largest_powers(words.view(np.int64))
 
     powers = yield from Sum(
         "phase-1",

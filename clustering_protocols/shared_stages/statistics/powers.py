@@ -71,7 +71,7 @@ class PowerCounts:
         one_each = bool((counts.sum(axis=1) == n_members).all())
         return has_only_counts and one_each and not beyond.any()
 
-    def largest(self, words: IntArray) -> IntArray:
+    def largest_powers(self, words: IntArray) -> IntArray:
         """Return the exponent (m,) of the largest power counted for each column."""
         is_counted = self._counts(words)[:, ::-1] > 0
         highest = LOWEST_POWER + is_counted.shape[1] - 1

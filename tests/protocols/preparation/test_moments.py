@@ -175,7 +175,7 @@ def test_counts_of_powers_are_packed_without_loss() -> None:
     values = np.ldexp(0.75, np.arange(-130, 63))
     names, n_members = [""] * len(values), 250
     own = moments.POWERS.count(values, names).reshape(len(values), -1)
-    largest = moments.POWERS.largest
+    largest = moments.POWERS.largest_powers
     assert (largest(own.ravel()) == np.maximum(np.arange(-130, 63), -128)).all()
     # one member counted another power than all others, in each column
     total = ((n_members - 1) * own[:-1] + own[1:]).ravel()
