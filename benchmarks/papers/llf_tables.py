@@ -130,7 +130,7 @@ def session_figures(
     order = np.concatenate(rows)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     trace: Any = run.trace
-    pooled = reference.run(params, X[order], trace)
+    pooled = reference.run_pooled(params, X[order], trace)
     ended = trace.memories[layout.names[0]].get(messages.Centroids)
     if ended is None:
         raise ValueError("the session left no centroids")
@@ -231,7 +231,7 @@ def column_cells() -> Iterator[Cell]:
             slot = layout.names[0]
             order = run.orders[slot]
             trace: Any = run.trace
-            pooled = reference.run(params, X[order], trace).labels
+            pooled = reference.run_pooled(params, X[order], trace).labels
             alike = adjusted_rand(pooled, run.outcomes[slot].labels[order])
             yield cell("Figure 6", name, f"columns {title}, ARI pooled", [alike])
 

@@ -157,7 +157,7 @@ def objectives(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
 def _other_starts(known: KnownSet) -> str:
     """Return the range of ratios that pooled k-means of ten starts has in 20 draws."""
     k = max(known.k, 2)
-    reference = pooled_objectives.cluster(known.X, k).inertia
+    reference = pooled_objectives.pooled_kmeans(known.X, k).inertia
     drawn = [KMeans(k, n_init=10, random_state=seed) for seed in range(20)]
     ratios = [each.fit(known.X).inertia_ / reference for each in drawn]
     return f"{min(ratios):.3f} to {max(ratios):.3f}"

@@ -46,7 +46,7 @@ def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
     return equal
 
 
-def n_coinciding(V: FloatArray) -> int:
+def count_coinciding_centroids(V: FloatArray) -> int:
     """Count centroids (k, m) that equal a lower-numbered one in all bits.
 
     Call :func:`equalise_coordinates` first.
@@ -54,7 +54,7 @@ def n_coinciding(V: FloatArray) -> int:
     return len(V) - len(np.unique(V, axis=0))
 
 
-def strongest(degrees: FloatArray, tie: float) -> IntArray:
+def strongest_clusters(degrees: FloatArray, tie: float) -> IntArray:
     """Return the cluster (n,) of each row's largest degree; ties go to the lowest.
 
     degrees: float64 (n, k); none below 0.
@@ -66,7 +66,7 @@ def strongest(degrees: FloatArray, tie: float) -> IntArray:
     return labels
 
 
-def n_coinciding_degrees(degrees: FloatArray, tie: float) -> int:
+def count_coinciding_clusters(degrees: FloatArray, tie: float) -> int:
     """Count clusters whose degrees equal those of a lower-numbered cluster in every row.
 
     degrees, tie: as for :func:`strongest`.

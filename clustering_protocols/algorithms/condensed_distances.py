@@ -14,7 +14,7 @@ from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 
-def n_rows(condensed: FloatArray) -> int:
+def count_rows(condensed: FloatArray) -> int:
     """Return the number of rows n whose pairs have these n (n - 1) / 2 distances."""
     return (1 + isqrt(1 + 8 * len(condensed))) // 2
 
@@ -29,9 +29,9 @@ def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
     row[i + 1 :] = condensed[begin : begin + n - i - 1]
 
 
-def square(condensed: FloatArray) -> FloatArray:
+def to_square_matrix(condensed: FloatArray) -> FloatArray:
     """Return the n × n matrix."""
-    n = n_rows(condensed)
+    n = count_rows(condensed)
     full = np.zeros((n, n))
     begin = 0
     for i in range(n):
@@ -41,12 +41,12 @@ def square(condensed: FloatArray) -> FloatArray:
     return full
 
 
-def nearest(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+def nearest_rows(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return row numbers and distances (n, count) of each row's nearest rows.
 
     The first is the row itself; of equal distances the lower row number comes first.
     """
-    n = n_rows(condensed)
+    n = count_rows(condensed)
     rows: IntArray = np.empty((n, count), dtype=np.int64)
     distances = np.empty((n, count))
     _fill_nearest(condensed, n, rows, distances)
@@ -66,7 +66,7 @@ def _fill_nearest(
         distances[i] = row[rows[i]]
 
 
-def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
+def closest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
     """Return the closest pair of a row inside a mask (n,) and one outside.
 
     The third number is their distance.

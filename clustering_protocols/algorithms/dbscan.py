@@ -17,7 +17,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN, HDBSCAN
 
-from clustering_protocols.algorithms.condensed_distances import n_rows, nearest, square
+from clustering_protocols.algorithms.condensed_distances import (
+    count_rows,
+    nearest_rows,
+    to_square_matrix,
+)
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -30,13 +34,13 @@ def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
     eps: rows within this distance are neighbours.
     min_samples: fewest neighbours of a core row, the row itself included.
     """
-    n = n_rows(condensed)
+    n = count_rows(condensed)
     labels: IntArray = np.empty(n, dtype=np.int64)
     _label_rows(condensed, eps, min_samples, labels)
     return labels
 
 
-def knee(condensed: FloatArray, min_samples: int) -> float:
+def choose_eps(condensed: FloatArray, min_samples: int) -> float:
     """Return an eps: the knee of the sorted distances to the k-th nearest row.
 
     k is ``min_samples``, the row itself included. The knee is where the curve is
@@ -44,11 +48,11 @@ def knee(condensed: FloatArray, min_samples: int) -> float:
     "Finding a kneedle in a haystack", 2011, without smoothing); eps lies half way to
     the next larger value, so that no pair is exactly at eps.
     """
-    n = n_rows(condensed)
-    return knee_of(nearest(condensed, min(min_samples, n))[1][:, -1])
+    n = count_rows(condensed)
+    return _eps_at_knee(nearest_rows(condensed, min(min_samples, n))[1][:, -1])
 
 
-def knee_of(distances: FloatArray) -> float:
+def _eps_at_knee(distances: FloatArray) -> float:
     """Return the eps of :func:`knee` from the distances (n,) to the k-th nearest row."""
     curve = np.sort(distances)
     rise = (curve[-1] - curve[0]) or 1.0
@@ -64,7 +68,7 @@ def knee_of(distances: FloatArray) -> float:
 def _label_rows(
     condensed: FloatArray, eps: float, min_samples: int, labels: IntArray
 ) -> None:
-    near = square(condensed) <= eps
+    near = to_square_matrix(condensed) <= eps
     core = near.sum(axis=1) >= min_samples
     labels[:] = -1
     number = 0
@@ -107,11 +111,11 @@ def dbscan_of_rows(
     return labels
 
 
-def knee_of_rows(X: FloatArray, min_samples: int) -> float:
+def choose_eps_of_rows(X: FloatArray, min_samples: int) -> float:
     """Return an eps for rows X (n, width); see :func:`knee`."""
     count = min(min_samples, len(X))
     distances, _ = cKDTree(X).query(X, [count], workers=-1)
-    return knee_of(distances[:, 0])
+    return _eps_at_knee(distances[:, 0])
 
 
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:

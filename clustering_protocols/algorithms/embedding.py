@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
+from clustering_protocols.algorithms.condensed_distances import count_rows, read_row
 from clustering_protocols.records.arrays import FloatArray
 
 _ROUNDING = 1e-13  # rounding of differences, as a share of the largest squared distance
@@ -22,7 +22,7 @@ def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
     squared: float64 (n (n - 1) / 2,); condensed squared distances of points in at most
         ``n_dimensions`` dimensions.
     """
-    n = n_rows(squared)
+    n = count_rows(squared)
     from_origin, row = np.empty(n), np.empty(n)
     read_row(squared, n, 0, from_origin)
     residual = from_origin.copy()  # squared distance from the span of the pivots so far

@@ -14,7 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import n_coinciding_degrees, strongest
+from clustering_protocols.algorithms.coincidence import (
+    count_coinciding_clusters,
+    strongest_clusters,
+)
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -39,12 +42,12 @@ class FuzzyClustering:
     @property
     def labels(self) -> IntArray:
         """Return the cluster of each row's largest membership; ties go to the lowest."""
-        return strongest(self.memberships, TIE)
+        return strongest_clusters(self.memberships, TIE)
 
     @property
     def n_coinciding(self) -> int:
         """Count clusters whose memberships equal those of a lower-numbered cluster."""
-        return n_coinciding_degrees(self.memberships, TIE)
+        return count_coinciding_clusters(self.memberships, TIE)
 
 
 def fuzzy_cmeans(
@@ -62,7 +65,7 @@ def fuzzy_cmeans(
     """
     X = np.ascontiguousarray(X)
     limit = TOLERANCE**2 * sum(float(column.var()) for column in X.T)  # no copy of X
-    runs = [_run(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
+    runs = [_run_from_start(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
     best = min(objective for _, objective in runs)
     centroids, objective = next(run for run in runs if run[1] <= best * (1 + ALIKE))
     degrees = np.empty((len(X), len(centroids)))
@@ -72,7 +75,7 @@ def fuzzy_cmeans(
     )
 
 
-def _run(
+def _run_from_start(
     X: FloatArray,
     centroids: FloatArray,
     fuzziness: float,

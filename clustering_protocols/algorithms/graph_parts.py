@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .neighbors import Neighbors
 
 
-def join(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
+def join_components(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
     """Return part numbers (n,) below ``max_parts`` from component numbers (n,).
 
     No component is cut. The order of rows matters only if distances or costs are equal.
@@ -50,7 +50,7 @@ def _spanning_tree(part: IntArray, neighbors: Neighbors) -> tuple[IntArray, Floa
     ends, distances = [], []
     for _ in range(len(sizes) - 1):
         smallest = int(sizes.argmin())
-        edge = neighbors.outside(part == smallest)
+        edge = neighbors.closest_outside(part == smallest)
         ends.append((original[edge.inside], original[edge.row]))
         distances.append(edge.distance)
         neighbor_part = part[edge.row]

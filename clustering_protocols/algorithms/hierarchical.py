@@ -7,12 +7,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from clustering_protocols.algorithms.condensed_distances import n_rows
+from clustering_protocols.algorithms.condensed_distances import count_rows
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
-def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
+def cluster_hierarchically(
+    condensed: FloatArray, n_clusters: int, linkage: Linkage
+) -> IntArray:
     """Return labels (n,) from the tree of merges, cut at n_clusters clusters.
 
     Equal rows stay together, so there are no more clusters than distinct rows.
@@ -24,7 +26,7 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     D. Müllner, "fastcluster: fast hierarchical, agglomerative clustering routines for R
     and Python", 2013.
     """
-    n = n_rows(condensed)
+    n = count_rows(condensed)
     # fastcluster always copies its input; preserve_input=False spares a second copy
     merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
     n_equal = np.count_nonzero(merges[:, 2] == 0)
@@ -36,10 +38,10 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     )
     size = n + len(joins)
     tree = sparse.coo_array((np.ones(2 * len(joins), np.int8), edges), (size, size))
-    return number_by_first_row(connected_components(tree, directed=False)[1][:n])
+    return renumber_by_first_row(connected_components(tree, directed=False)[1][:n])
 
 
-def number_by_first_row(labels: IntArray) -> IntArray:
+def renumber_by_first_row(labels: IntArray) -> IntArray:
     """Return the same partition with clusters numbered by their first row."""
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)

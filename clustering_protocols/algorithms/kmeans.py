@@ -71,7 +71,7 @@ def draw_starts(
     n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
     if not fit_in_one_array(*blocks.shape):
         rows = ScaledRows.scale(blocks, engine, n_clusters)
-        return oversampling.draw(rows, n_clusters, n_init, rng, n_trials)
+        return oversampling.draw_starts(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
     X = row_blocks.whole(blocks)
@@ -108,12 +108,12 @@ def kmeans(
     rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
     centroids = [rows.take(start) for start in starts]
     if len(starts) > 1 and rows.n_rows >= 2 * RACE_ROWS:
-        centroids = [_best_on_sample(rows, centroids, max_iter)]
+        centroids = [_choose_start_on_sample(rows, centroids, max_iter)]
     runs = [lloyd(rows, V, max_iter) for V in centroids]
     limit = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
     best = next(run for run in runs if run.inertia <= limit)  # the first of equals
     labels = np.empty(rows.n_rows, dtype=np.int64)
-    for block, assignment in rows.nearest(best.V):
+    for block, assignment in rows.iter_nearest(best.V):
         labels[block] = assignment.labels
     return Clustering(
         labels=labels,
@@ -125,7 +125,7 @@ def kmeans(
     )
 
 
-def _best_on_sample(
+def _choose_start_on_sample(
     rows: ScaledRows, centroids: list[FloatArray], max_iter: int
 ) -> FloatArray:
     numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
@@ -135,7 +135,7 @@ def _best_on_sample(
     return min(runs, key=lambda run: run.inertia).V - shift
 
 
-def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
+def nearest_centroids(X: FloatArray, centroids: FloatArray) -> IntArray:
     """Return for each row of X (n, width) the number of the nearest centroid (k, width).
 
     Exact ties go to the lowest number.

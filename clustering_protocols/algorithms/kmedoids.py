@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
+from clustering_protocols.algorithms.condensed_distances import count_rows, read_row
 from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -46,12 +46,13 @@ def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
     max_iter: maximum number of passes over all candidates.
     """
     return min(
-        (_run(condensed, start, max_iter) for start in starts), key=lambda run: run.loss
+        (_run_from_start(condensed, start, max_iter) for start in starts),
+        key=lambda run: run.loss,
     )
 
 
-def _run(condensed: FloatArray, start: IntArray, max_iter: int) -> Medoids:
-    n = n_rows(condensed)
+def _run_from_start(condensed: FloatArray, start: IntArray, max_iter: int) -> Medoids:
+    n = count_rows(condensed)
     medoids = start.copy()
     rows = np.empty((len(medoids), n))
     for index, medoid in enumerate(medoids):
@@ -71,7 +72,7 @@ def _improve(
     n = rows.shape[1]
     row = np.empty(n)
     far = 2.0 * condensed.max(initial=0.0) + 1.0  # stands for a missing second medoid
-    first, near, second, removal = _two_nearest(rows, far)
+    first, near, second, removal = _two_nearest_medoids(rows, far)
     unchanged = 0
     for step in range(max_iter * n):
         candidate = step % n
@@ -90,11 +91,11 @@ def _improve(
         if change[index] < -1e-12 * add_in_order(0.0, near):  # rounding is no gain
             medoids[index] = candidate
             rows[index] = row
-            first, near, second, removal = _two_nearest(rows, far)
+            first, near, second, removal = _two_nearest_medoids(rows, far)
             unchanged = 0
 
 
-def _two_nearest(
+def _two_nearest_medoids(
     rows: FloatArray, far: float
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Return each row's nearest medoid, smallest and second smallest distance (n,).

@@ -98,18 +98,18 @@ class ScaledRows:
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLE_ROWS, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
-        block_maxima = engine.map(partial(_column_reach, offset), rows.blocks())
+        block_maxima = engine.map(partial(_max_deviations, offset), rows.blocks())
         farthest: FloatArray = np.max(list(block_maxima), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold NaN or an infinite number")
-        coarse = units_below(n * farthest)
+        coarse = power_of_two_units(n * farthest)
         block_sums = engine.map(partial(_absolute_sums, offset, coarse), rows.blocks())
         total = sum(block_sums, np.zeros(n_features, np.int64))
         diameter = np.square(2 * farthest).sum()
         units = Units(
             offset=offset,
-            of_sums=units_below((total + n) / coarse),
-            of_inertia=units_below(np.array([n * diameter, n])),
+            of_sums=power_of_two_units((total + n) / coarse),
+            of_inertia=power_of_two_units(np.array([n * diameter, n])),
             tie=_TIE * float(np.square(total / coarse / n).sum()),
         )
         return cls(source=rows, units=units, engine=engine)
@@ -123,11 +123,11 @@ class ScaledRows:
         """Return some rows less the offset."""
         return self.source.take(numbers) - self.units.offset
 
-    def sums(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
+    def sum_by_nearest(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
         """Return sums (k, F) and counts (k,) of the rows nearest to V, and Σ d²."""
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         words = np.zeros(2, np.int64)
-        kernel = partial(_sums, self.units, V)
+        kernel = partial(_sum_by_nearest, self.units, V)
         for sums, counts, inertia in self.engine.map(kernel, self.source.blocks()):
             total += sums
             sizes += counts
@@ -135,31 +135,31 @@ class ScaledRows:
         whole, fraction = (Fraction(float(unit)) for unit in self.units.of_inertia)
         return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
-    def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
+    def iter_nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
         """Yield the slice of each block, and the nearest centroids of its rows."""
-        kernel = partial(_nearest, self.units, V)
+        kernel = partial(_nearest_in_block, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 
-    def counts(self, V: FloatArray) -> IntArray:
+    def count_by_nearest(self, V: FloatArray) -> IntArray:
         """Return how many rows are nearest to each centroid of V (k,)."""
-        kernel = partial(_counts, self.units, V)
+        kernel = partial(_count_by_nearest, self.units, V)
         block_counts = self.engine.map(kernel, self.source.blocks())
         return sum(block_counts, np.zeros(len(V), np.int64))
 
-    def farthest(self, V: FloatArray, limit: int) -> FloatArray:
+    def find_farthest(self, V: FloatArray, limit: int) -> FloatArray:
         """Return row, label and squared distance (r, 3) of the rows farthest from all of V.
 
         These are at most ``limit`` rows, the farthest first, none of which lies on a
         centroid. Ties go to the lowest numbers.
         """
         far = np.empty((0, 3))
-        kernel = partial(_farthest_from, self.units, V, limit)
+        kernel = partial(_farthest_in_block, self.units, V, limit)
         for candidates in self.engine.map(kernel, self.source.blocks()):
-            far = _take_farthest(np.vstack([far, candidates]), limit, self.units.tie)
+            far = _select_farthest(np.vstack([far, candidates]), limit, self.units.tie)
         return far[far[:, 2] > self.units.tie]
 
 
-def units_below(bounds: FloatArray) -> FloatArray:
+def power_of_two_units(bounds: FloatArray) -> FloatArray:
     """Return powers of two that scale numbers up to these bounds to at most 2^62."""
     _, exponents = np.frexp(bounds)
     units = np.ldexp(1.0, np.clip(_BITS - exponents, -1000, 1000))
@@ -169,7 +169,7 @@ def units_below(bounds: FloatArray) -> FloatArray:
 # Kernels may run in other processes, so that their bound arguments must be small
 
 
-def _column_reach(offset: FloatArray, block: RowBlock) -> FloatArray:
+def _max_deviations(offset: FloatArray, block: RowBlock) -> FloatArray:
     largest = np.zeros(len(offset))
     reach(block.load(), offset, largest)
     return largest
@@ -181,7 +181,7 @@ def _absolute_sums(offset: FloatArray, units: FloatArray, block: RowBlock) -> In
     return sums
 
 
-def _sums(
+def _sum_by_nearest(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[IntArray, IntArray, IntArray]:
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
@@ -193,7 +193,7 @@ def _sums(
     return sums, counts, inertia
 
 
-def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
+def nearest_centroids(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     """Return the nearest centroid of V (k, F; less the offset) for rows X (n, F)."""
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
@@ -203,24 +203,26 @@ def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     return nearest
 
 
-def _nearest(units: Units, V: FloatArray, block: RowBlock) -> tuple[slice, Nearest]:
-    return row_blocks.span(block), nearest_of(units, V, block.load())
+def _nearest_in_block(
+    units: Units, V: FloatArray, block: RowBlock
+) -> tuple[slice, Nearest]:
+    return row_blocks.span(block), nearest_centroids(units, V, block.load())
 
 
-def _counts(units: Units, V: FloatArray, block: RowBlock) -> IntArray:
-    nearest = nearest_of(units, V, block.load())
+def _count_by_nearest(units: Units, V: FloatArray, block: RowBlock) -> IntArray:
+    nearest = nearest_centroids(units, V, block.load())
     return np.bincount(nearest.labels, minlength=len(V))
 
 
-def _farthest_from(
+def _farthest_in_block(
     units: Units, V: FloatArray, limit: int, block: RowBlock
 ) -> FloatArray:
-    nearest = nearest_of(units, V, block.load())
+    nearest = nearest_centroids(units, V, block.load())
     numbers = block.first + np.arange(block.n_rows)
-    return _take_farthest(np.column_stack([numbers, *nearest]), limit, units.tie)
+    return _select_farthest(np.column_stack([numbers, *nearest]), limit, units.tie)
 
 
-def _take_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
+def _select_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
     squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
     return far[np.argsort(-squared, kind="stable")[:limit]]
 
@@ -232,7 +234,7 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
     """
     previous: IntArray | None = None
     for n_iter in range(1, max_iter + 1):
-        sums, counts, inertia = rows.sums(V)
+        sums, counts, inertia = rows.sum_by_nearest(V)
         if not counts.all():
             sums, counts = _relocate_empty_clusters(rows, V, sums, counts)
         totals = np.column_stack([counts, sums])
@@ -242,7 +244,9 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
         V = V.copy()
         V[nonempty] = sums[nonempty] / counts[nonempty, np.newaxis] / rows.units.of_sums
         previous = totals
-    return LloydRun(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
+    return LloydRun(
+        V=V, inertia=rows.sum_by_nearest(V)[2], n_iter=max_iter, converged=False
+    )
 
 
 def _relocate_empty_clusters(
@@ -250,7 +254,7 @@ def _relocate_empty_clusters(
 ) -> tuple[IntArray, IntArray]:
     """Give empty clusters the rows farthest from any centroid, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
-    far = rows.farthest(V, len(empty))
+    far = rows.find_farthest(V, len(empty))
     numbers, old_labels = far[:, :2].astype(np.int64).T
     sums, counts = sums.copy(), counts.copy()
     moved = zip(empty, rows.take(numbers), old_labels, strict=False)

@@ -32,10 +32,10 @@ class ClosestPair(NamedTuple):
 class Neighbors(Protocol):
     """Finds the nearest among n rows."""
 
-    def nearest(self, count: int) -> IntArray:
+    def nearest_rows(self, count: int) -> IntArray:
         """Return row numbers (n, count) of each row's nearest rows, itself included."""
 
-    def outside(self, inside: MaskArray) -> ClosestPair:
+    def closest_outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
 
 
@@ -46,7 +46,7 @@ class RowNeighbors:
         self.X = X
         self.tree = cKDTree(X) if X.shape[1] <= _TREE_WIDTH else None
 
-    def nearest(self, count: int) -> IntArray:
+    def nearest_rows(self, count: int) -> IntArray:
         """Return row numbers (n, count) of each row's nearest rows, itself included."""
         if self.tree is not None:
             _, nearest = self.tree.query(self.X, count, workers=-1)
@@ -55,7 +55,7 @@ class RowNeighbors:
         neighbors: IntArray = search.kneighbors(self.X, return_distance=False)
         return neighbors
 
-    def outside(self, inside: MaskArray) -> ClosestPair:
+    def closest_outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
@@ -66,13 +66,13 @@ class RowNeighbors:
             row, distance = numbers[first, column], distances[first, column]
         else:
             numbers, distances = pairwise_distances_argmin_min(
-                self._subtract_mean(inside), self._subtract_mean(~inside)
+                self._centre_rows(inside), self._centre_rows(~inside)
             )
             first = distances.argmin()
             row, distance = np.flatnonzero(~inside)[numbers[first]], distances[first]
         return ClosestPair(int(rows[first]), int(row), float(distance))
 
-    def _subtract_mean(self, mask: MaskArray) -> FloatArray:
+    def _centre_rows(self, mask: MaskArray) -> FloatArray:
         """Return some rows less the mean of all, whose square would swamp distances."""
         rows: FloatArray = self.X[mask]
         rows -= self.X.mean(axis=0)
@@ -85,11 +85,11 @@ class DistanceNeighbors:
     def __init__(self, distances: FloatArray) -> None:
         self.distances = distances
 
-    def nearest(self, count: int) -> IntArray:
+    def nearest_rows(self, count: int) -> IntArray:
         """Return row numbers (n, count) of each row's nearest rows, itself included."""
-        rows, _ = condensed_distances.nearest(self.distances, count)
+        rows, _ = condensed_distances.nearest_rows(self.distances, count)
         return rows
 
-    def outside(self, inside: MaskArray) -> ClosestPair:
+    def closest_outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside a mask (n,) and one outside."""
-        return ClosestPair(*condensed_distances.nearest_outside(self.distances, inside))
+        return ClosestPair(*condensed_distances.closest_outside(self.distances, inside))

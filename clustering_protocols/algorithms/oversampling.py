@@ -20,7 +20,7 @@ import numpy as np
 from clustering_protocols.numerics.row_blocks import slices
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
-from .lloyd import ScaledRows, units_below
+from .lloyd import ScaledRows, power_of_two_units
 
 _PASSES: Final = 5
 _OVERSAMPLING: Final = 2  # expected rows per pass and cluster, as in the paper
@@ -28,7 +28,7 @@ _WORDS: Final = 4  # words that Philox generates per counter value
 _SPAN_ROWS: Final = 1 << 16
 
 
-def draw(
+def draw_starts(
     rows: ScaledRows,
     n_clusters: int,
     n_init: int,
@@ -43,7 +43,7 @@ def draw(
     """
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
-    candidates, weights = _candidates(rows, n_clusters, rng)
+    candidates, weights = _draw_candidates(rows, n_clusters, rng)
     n_missing = n_clusters - len(candidates)
     if n_missing > 0:
         fillers = rng.integers(rows.n_rows, size=(n_init, n_missing))
@@ -63,7 +63,7 @@ def draw(
     return starts
 
 
-def _candidates(
+def _draw_candidates(
     rows: ScaledRows, n_clusters: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """Return numbers of different rows, and how many rows are nearest to each."""
@@ -74,7 +74,7 @@ def _candidates(
     n_measured = 0
     for pass_number in range(_PASSES):
         if len(numbers) > n_measured:
-            for block, nearest in rows.nearest(rows.take(numbers[n_measured:])):
+            for block, nearest in rows.iter_nearest(rows.take(numbers[n_measured:])):
                 np.minimum(distances[block], nearest.squared, out=distances[block])
         total = _sum_exactly(distances)
         if total == 0:
@@ -83,25 +83,27 @@ def _candidates(
         share = _OVERSAMPLING * n_clusters / total
         draws = [
             span.start
-            + np.flatnonzero(uniform(key, pass_number, span) < share * distances[span])
+            + np.flatnonzero(
+                draw_uniform(key, pass_number, span) < share * distances[span]
+            )
             for span in slices(n, _SPAN_ROWS)
         ]
         numbers = np.concatenate([numbers, *draws])
-    weights = rows.counts(rows.take(numbers))
+    weights = rows.count_by_nearest(rows.take(numbers))
     nonempty = weights > 0
     return numbers[nonempty], weights[nonempty].astype(np.float64)
 
 
 def _sum_exactly(distances: FloatArray) -> float:
     """Return the sum of squared distances (n,), the same whatever the blocks."""
-    (unit,) = units_below(np.array([len(distances) * distances.max()]))
+    (unit,) = power_of_two_units(np.array([len(distances) * distances.max()]))
     return sum(
         int(np.rint(distances[span] * unit).astype(np.int64).sum())
         for span in slices(len(distances), _SPAN_ROWS)
     ) / float(unit)
 
 
-def uniform(key: WordArray, pass_number: int, span: slice) -> FloatArray:
+def draw_uniform(key: WordArray, pass_number: int, span: slice) -> FloatArray:
     """Return the uniform numbers in [0, 1) of the rows of a span in a pass."""
     begin, skipped = divmod(span.start, _WORDS)
     counter = np.array([begin, 0, pass_number, 0], dtype=np.uint64)

@@ -20,7 +20,7 @@ from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, RowSub
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .kmeans import Clustering
-from .lloyd import ScaledRows, Units, nearest_of
+from .lloyd import ScaledRows, Units, nearest_centroids
 from .row_kernels import add_rows
 
 
@@ -65,7 +65,7 @@ class Representatives:
         V[nonempty] = total[nonempty] / sizes[nonempty, np.newaxis] / rows.units.of_sums
         return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
-    def spread(self, clustering: Clustering) -> Clustering:
+    def expand_clustering(self, clustering: Clustering) -> Clustering:
         """Return a clustering of all rows from a clustering of the groups."""
         return replace(
             clustering,
@@ -73,7 +73,7 @@ class Representatives:
             starts=self.drawn[clustering.starts],
         )
 
-    def repeat(self, Z: RowSubset) -> RepeatedRows:
+    def repeat_group_rows(self, Z: RowSubset) -> RepeatedRows:
         """Return rows (n, width): for each row, its group's row of Z (m, width)."""
         return RepeatedRows(Z, self.nearest)
 
@@ -100,7 +100,7 @@ def _assign_block(
 ) -> tuple[slice, NDArray[np.int32], IntArray, IntArray]:
     """Return the slice of a block, its labels, and the sums and counts by label."""
     X, ones = block.load(), np.ones(V.shape[1])
-    labels = nearest_of(units, V, X).labels
+    labels = nearest_centroids(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     add_rows(X, labels, units.offset, ones, units.of_sums, sums, counts)
     return row_blocks.span(block), labels.astype(np.int32), sums, counts

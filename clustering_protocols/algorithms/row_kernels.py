@@ -22,7 +22,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 _BLOCK: Final = 4096  # rows
 
 
-def blocks(
+def iter_blocks(
     X: FloatArray, offset: FloatArray, inverse: FloatArray, V: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Yield each block's slice, its scaled rows (F, size), and their squared distances.
@@ -64,7 +64,7 @@ def _squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
         D += apart * apart
 
 
-def nearest_of_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
+def nearest_in_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
     """Return each row's nearest centroid and squared distance; ties go to the lowest.
 
     Squared distances that differ by no more than ``tie`` are equal.
@@ -103,8 +103,8 @@ def nearest_sums(
     inertia: int64 (2,), added to.
     tie: see :func:`nearest_of_block`.
     """
-    for _, block, D in blocks(X, offset, inverse, V):
-        labels, smallest = nearest_of_block(D, tie)
+    for _, block, D in iter_blocks(X, offset, inverse, V):
+        labels, smallest = nearest_in_block(D, tie)
         counts += np.bincount(labels, minlength=len(V))
         np.add.at(sums, labels, np.rint(block.T * units).astype(np.int64))
         away = smallest * inertia_units[0]
@@ -151,8 +151,8 @@ def update_nearest(
     smallest: float64 (n,), written; infinite before the first centroid.
     tie: see :func:`nearest_of_block`.
     """
-    for rows, _, D in blocks(X, offset, inverse, V):
-        nearest, away = nearest_of_block(D, tie)
+    for rows, _, D in iter_blocks(X, offset, inverse, V):
+        nearest, away = nearest_in_block(D, tie)
         nearer = away < smallest[rows] - tie
         smallest[rows][nearer] = away[nearer]
         labels[rows][nearer] = first + nearest[nearer]

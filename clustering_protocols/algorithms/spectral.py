@@ -50,9 +50,9 @@ def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return the embedding (n, n_components) of n rows, given their neighbours."""
-    graph = build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
+    graph = build_affinity(neighbors.nearest_rows(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
-    part = graph_parts.join(part, n_components, neighbors)
+    part = graph_parts.join_components(part, n_components, neighbors)
     return embed_graph(graph, part, n_components, rng)
 
 
@@ -66,12 +66,12 @@ def embed_graph(
 
     A part is one or several connected components; there are at most n_components parts.
     """
-    normalised, root_degree = _normalise(affinity)
+    normalised, root_degree = _normalise_affinity(affinity)
     # D^1/2 1 on each part, normalised, is an eigenvector with eigenvalue exactly 1
     is_in_part = part[:, None] == np.arange(part.max() + 1)
     part_vectors = np.where(is_in_part, root_degree[:, None], 0.0)
     part_vectors /= np.linalg.norm(part_vectors, axis=0)
-    vectors = _leading_vectors(normalised, part_vectors, n_components, rng)
+    vectors = _leading_eigenvectors(normalised, part_vectors, n_components, rng)
     vectors /= root_degree[:, None]
     # the sign of an eigenvector is arbitrary: its largest entry is made positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
@@ -90,7 +90,9 @@ def build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
     return directed + directed.T
 
 
-def _normalise(affinity: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray]:
+def _normalise_affinity(
+    affinity: sparse.csr_matrix,
+) -> tuple[sparse.csr_matrix, FloatArray]:
     """Return D^-1/2 A D^-1/2 without loops, and the square roots of the degrees.
 
     A row without neighbours gets degree 1, as in scipy's Laplacian.
@@ -104,7 +106,7 @@ def _normalise(affinity: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArr
     return (scaling @ A @ scaling).tocsr(), root
 
 
-def _leading_vectors(
+def _leading_eigenvectors(
     normalised: sparse.csr_matrix,
     part_vectors: FloatArray,
     n_components: int,

@@ -27,7 +27,7 @@ def figures_of_clustering(
 
     Figures are computed on X even if an embedding of X was clustered.
     """
-    return of(
+    return compute_figures(
         row_blocks.of(X),
         clustering.labels,
         engine,
@@ -36,7 +36,7 @@ def figures_of_clustering(
     )
 
 
-def of(
+def compute_figures(
     rows: RowBlocks, labels: IntArray, engine: Engine = ONE_THREAD, **figures: Any
 ) -> Figures:
     """Return the figures of rows around the means of their clusters.
@@ -49,26 +49,28 @@ def of(
     counts = np.bincount(labels)
     k = len(counts)
     total = np.zeros((k, rows.shape[1]))
-    for added in engine.map(partial(_label_sums, k), _label_blocks(rows, labels)):
+    for added in engine.map(partial(_sum_by_label, k), _labelled_blocks(rows, labels)):
         total += added
     means = total / np.maximum(counts, 1)[:, None]
     kernel = partial(_sum_around_means, means, counts)
-    around = sum(engine.map(kernel, _label_blocks(rows, labels)), np.zeros(2 * k + 1))
-    return formulas.of_sums(counts, means, around, **figures)
+    around = sum(
+        engine.map(kernel, _labelled_blocks(rows, labels)), np.zeros(2 * k + 1)
+    )
+    return formulas.figures_from_sums(counts, means, around, **figures)
 
 
-def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
+def _labelled_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
     # small integers, because labels may be sent to other processes
     narrow = np.min_scalar_type(int(labels.max()))
     for block in rows.blocks():
         yield block, labels[span(block)].astype(narrow)
 
 
-def _label_sums(k: int, labelled: Labelled) -> FloatArray:
+def _sum_by_label(k: int, labelled: Labelled) -> FloatArray:
     block, labels = labelled
     X = block.load()
     sums = np.zeros((k, X.shape[1]))
-    block_sums.add_by_label(X, *_identity(X), labels.astype(np.int64), sums)
+    block_sums.add_by_label(X, *_identity_scaling(X), labels.astype(np.int64), sums)
     return sums
 
 
@@ -77,8 +79,10 @@ def _sum_around_means(
 ) -> FloatArray:
     block, labels = labelled
     X = block.load()
-    return block_sums.of_block(X, _identity(X), means, labels.astype(np.int64), counts)
+    return block_sums.sum_around_means(
+        X, _identity_scaling(X), means, labels.astype(np.int64), counts
+    )
 
 
-def _identity(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _identity_scaling(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.zeros(X.shape[1]), np.ones(X.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.row_kernels import blocks
+from clustering_protocols.algorithms.row_kernels import iter_blocks
 from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -44,7 +44,7 @@ def _sum_by_label(
     np.add.at(sums, labels, (X - offset) * inverse)
 
 
-def of_block(
+def sum_around_means(
     X: FloatArray,
     affine: tuple[FloatArray, FloatArray],
     means: FloatArray,
@@ -82,7 +82,7 @@ def _sum_around(
     lengths: FloatArray,
 ) -> float:
     silhouettes = 0.0
-    for rows, _, D in blocks(X, offset, inverse, means):
+    for rows, _, D in iter_blocks(X, offset, inverse, means):
         own, columns = labels[rows], np.arange(D.shape[1])
         squared = D[own, columns]
         a = np.sqrt(squared)

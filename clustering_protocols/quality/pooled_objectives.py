@@ -36,12 +36,12 @@ def draw_ten_starts(Z: FloatArray, k: int) -> IntArray:
     return draw_starts(Z, k, N_INIT, rng, trials=2 + int(np.log(k)))
 
 
-def cluster(Z: FloatArray, k: int) -> Clustering:
+def pooled_kmeans(Z: FloatArray, k: int) -> Clustering:
     """Return k-means of rows (n, m) with k clusters, the best of ten starts."""
     return kmeans(Z, draw_ten_starts(Z, k), _MAX_ITER)
 
 
-def of_kmeans(
+def compare_kmeans(
     Z: FloatArray, labels: IntArray, k: int, reduced: FloatArray | None = None
 ) -> Objectives:
     """Compare labels (n,) with pooled k-means of k clusters by their inertia.
@@ -50,13 +50,15 @@ def of_kmeans(
     reduced: float64 (n, w); the same rows without the dimensions that the session's rules
         leave out.
     """
-    same_rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
-    best = cluster(Z, k)
+    same_rules = (
+        None if reduced is None else inertia(Z, pooled_kmeans(reduced, k).labels)
+    )
+    best = pooled_kmeans(Z, k)
     agreement = adjusted_rand(best.labels, labels)
     return Objectives(inertia(Z, labels), best.inertia, agreement, same_rules)
 
 
-def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
+def fuzzy_objective(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
     """Return Σ μ^m d² of rows (n, F) around their means weighted by U (n, k)."""
     weights = U**fuzziness
     V = weights.T @ Z / np.maximum(weights.sum(axis=0), np.finfo(float).tiny)[:, None]
@@ -65,16 +67,16 @@ def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
     )
 
 
-def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
+def compare_fuzzy_cmeans(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
     """Compare memberships U (n, k) with pooled fuzzy c-means by Σ μ^m d²."""
     best = fuzzy_cmeans(Z, draw_ten_starts(Z, U.shape[1]), fuzziness, _MAX_ITER)
     agreement = None
     if not best.n_coinciding:
         agreement = adjusted_rand(best.labels, U.argmax(axis=1))
-    return Objectives(fuzzy_cost(Z, U, fuzziness), best.objective, agreement)
+    return Objectives(fuzzy_objective(Z, U, fuzziness), best.objective, agreement)
 
 
-def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
+def compare_kmedoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
     """Compare labels (n,) with pooled k-medoids by the sum of distances to medoids.
 
     None for more than 5,000 rows.

@@ -48,9 +48,9 @@ def figures_of_rows(
     figures: dict[str, Any] = {}
     if memberships is not None:
         figures = _membership_figures(X, memberships, labels)
-    if silhouette and formulas.comparable(n_clusters, len(labels)):
+    if silhouette and formulas.are_comparable(n_clusters, len(labels)):
         figures["silhouette"] = _silhouette(X, labels, counts)
-    return around_means.of(ArrayRows(X), labels, **figures, **run)
+    return around_means.compute_figures(ArrayRows(X), labels, **figures, **run)
 
 
 def _membership_figures(
@@ -73,7 +73,7 @@ def _membership_figures(
             weights.sum(), n, np.bincount(labels, minlength=k)
         ),
         "xie_beni": formulas.xie_beni(
-            compactness, n, formulas.separations(means[nonempty])
+            compactness, n, formulas.squared_separations(means[nonempty])
         ),
     }
 

@@ -37,7 +37,7 @@ from clustering_protocols.algorithms.kmeans import (
     Clustering,
     draw_starts,
     kmeans,
-    nearest,
+    nearest_centroids,
 )
 from clustering_protocols.contract import Run, SessionContext
 from clustering_protocols.numerics import row_blocks
@@ -73,7 +73,7 @@ def compare_runs(
     else:
         sample = session.generator("quality", "rows").permutation(n)[:limit]
         X = blocks.take(np.sort(sample))
-    run_gaps = gaps(X, numbers, session.generator("quality", "gap"))
+    run_gaps = gap_statistics(X, numbers, session.generator("quality", "gap"))
     by_number = {gap.n_clusters: gap for gap in run_gaps}
     gap_of_one = by_number[1].gap if 1 in by_number else None
     compared = []
@@ -111,7 +111,7 @@ class Gap:
     error: float
 
 
-def gaps(
+def gap_statistics(
     X: FloatArray,
     numbers: Sequence[int],
     rng: np.random.Generator,
@@ -125,10 +125,10 @@ def gaps(
     numbers: numbers of clusters k, at least 1.
     """
     counts = sorted({1, *numbers})
-    inertias = _inertias(X, counts, rng)
+    inertias = _least_inertias(X, counts, rng)
     box = _Box.around(X)
     references = [
-        _inertias(box.draw(len(X), rng), counts, rng) for _ in range(REFERENCES)
+        _least_inertias(box.draw(len(X), rng), counts, rng) for _ in range(REFERENCES)
     ]
     rounding = _ROUNDING * inertias[0]
     results: list[Gap] = []
@@ -163,7 +163,7 @@ def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
     )
 
 
-def _inertias(
+def _least_inertias(
     X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
     """Return the least inertia for each number of clusters; 0 if rows are too few."""
@@ -228,8 +228,10 @@ def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float
         clustering = _cluster_half(X, half, n_clusters, rng)
         if clustering is None:
             return None
-        labels.append(nearest(X, clustering.centroids))
-    agreements = [agreement(*pair, n_clusters) for pair in combinations(labels, 2)]
+        labels.append(nearest_centroids(X, clustering.centroids))
+    agreements = [
+        fast_adjusted_rand(*pair, n_clusters) for pair in combinations(labels, 2)
+    ]
     return float(np.mean(agreements))
 
 
@@ -251,7 +253,9 @@ def prediction_strength(
             return None
         trials = zip(halves, (first, second), (second, first), strict=True)
         for half, own, other in trials:
-            strengths.append(strength(own.labels, nearest(half, other.centroids)))
+            strengths.append(
+                smallest_share(own.labels, nearest_centroids(half, other.centroids))
+            )
     return float(np.mean(strengths))
 
 
@@ -266,7 +270,7 @@ def _cluster_half(
     )
 
 
-def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
+def fast_adjusted_rand(first: IntArray, second: IntArray, n_clusters: int) -> float:
     """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
 
     Equal to :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which must
@@ -288,7 +292,7 @@ def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
     return (both - expected) / ((in_first + in_second) / 2 - expected)
 
 
-def strength(own: IntArray, predicted: IntArray) -> float:
+def smallest_share(own: IntArray, predicted: IntArray) -> float:
     """Return the smallest share, over clusters, of pairs that are predicted together.
 
     Clusters of one row have no pairs and are left out.

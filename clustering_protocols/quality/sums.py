@@ -19,7 +19,7 @@ _COINCIDING: Final = 1e6
 """Xie-Beni of centroids a thousandth of the rows' deviation apart, which coincide."""
 
 
-def of_sums(
+def figures_from_sums(
     sizes: IntArray, means: FloatArray, around: FloatArray, **figures: Any
 ) -> Figures:
     """Return the figures of labels, given sums over the rows.
@@ -37,9 +37,9 @@ def of_sums(
         raise ValueError("no row belongs to a cluster")
     counts = sizes[nonempty].astype(np.float64)
     squares, distances = around[:-1].reshape(2, -1)
-    squared = separations(means)[np.ix_(nonempty, nonempty)]
+    squared = squared_separations(means)[np.ix_(nonempty, nonempty)]
     n_rows, inertia = float(counts.sum()), float(squares[nonempty].sum())
-    compares = comparable(len(nonempty), n_rows)
+    compares = are_comparable(len(nonempty), n_rows)
     scatter = distances[nonempty] / counts
     return Figures(
         n_clusters=len(nonempty),
@@ -48,24 +48,24 @@ def of_sums(
         if compares
         else None,
         calinski_harabasz=calinski_harabasz(
-            len(nonempty), n_rows, spread_of_means(counts, squared), inertia
+            len(nonempty), n_rows, between_cluster_scatter(counts, squared), inertia
         ),
         davies_bouldin=davies_bouldin(scatter, squared) if compares else None,
         **figures,
     )
 
 
-def comparable(n_clusters: int, n_rows: float) -> bool:
+def are_comparable(n_clusters: int, n_rows: float) -> bool:
     """Return whether clusters can be compared: at least two, and fewer than rows."""
     return 2 <= n_clusters < n_rows
 
 
-def separations(means: FloatArray) -> FloatArray:
+def squared_separations(means: FloatArray) -> FloatArray:
     """Return squared distances (k, k) between means (k, F)."""
     return np.array([np.square(means - mean).sum(axis=1) for mean in means])
 
 
-def spread_of_means(counts: FloatArray, squared: FloatArray) -> float:
+def between_cluster_scatter(counts: FloatArray, squared: FloatArray) -> float:
     """Return Σ_c n_c ‖m_c - m‖², as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
     counts: float64 (k,).
@@ -84,7 +84,7 @@ def calinski_harabasz(
     n_clusters: k', the number of clusters that have rows.
     between, within: Σ n_c ‖m_c - m‖², and Σ q_c with q_c = Σ ‖x - m_c‖² over cluster c.
     """
-    if not comparable(n_clusters, n_rows) or not within > 0.0:
+    if not are_comparable(n_clusters, n_rows) or not within > 0.0:
         return None
     return between * (n_rows - n_clusters) / (within * (n_clusters - 1))
 

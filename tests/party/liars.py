@@ -64,7 +64,7 @@ def closes_at_once(patch: Patch) -> Lies:
 def leaves_one_out(patch: Patch) -> Lies:
     """Ask all but the last for the second update: the difference is that party's own."""
     lies: Lies = []
-    honest = rows_analyst._ask
+    honest = rows_analyst._ask_cohort
 
     def ask(session: Any, now: llf.UpdateState) -> Ask:
         if now.phase != "update" or now.number != 2:
@@ -74,7 +74,7 @@ def leaves_one_out(patch: Patch) -> Lies:
         lies.append(cohort)
         return honest(session, now.replace(cohort=cohort))
 
-    patch.setattr(rows_analyst, "_ask", ask)
+    patch.setattr(rows_analyst, "_ask_cohort", ask)
     return lies
 
 
@@ -224,9 +224,9 @@ def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
         }
     )
     if state.number > session.params.max_iter:
-        figures = columns_analyst._figures(following)
-        return columns_analyst._finish(session, following, figures)
-    return columns_analyst._ask(session, following)
+        figures = columns_analyst._build_figures(following)
+        return columns_analyst._build_finish(session, following, figures)
+    return columns_analyst._ask_for_distances(session, following)
 
 
 # The opening and the end

@@ -98,8 +98,8 @@ def _run(
     clustering = kmeans(Z, starts, params.max_iter, engine)
     rows: RowSubset = Z
     if representatives is not None:
-        clustering = representatives.spread(clustering)
-        rows = representatives.repeat(Z)
+        clustering = representatives.expand_clustering(clustering)
+        rows = representatives.repeat_group_rows(Z)
     figures = figures_of_clustering(X_hat, clustering, engine)
     return _build_run(session, clustering, rows, maps, figures)
 

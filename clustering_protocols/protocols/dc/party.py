@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import sampling_note
@@ -422,7 +422,7 @@ def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
 
 def _check_nearest(model: messages.RowGroupModel) -> None:
     """Raise ProtocolFailed if a row does not have the label of its nearest centroid."""
-    labels = nearest(model.coordinates, model.centroids)
+    labels = nearest_centroids(model.coordinates, model.centroids)
     for row in np.flatnonzero(labels != model.labels):
         differences = model.coordinates[row] - model.centroids
         distances = np.linalg.norm(differences, axis=1)

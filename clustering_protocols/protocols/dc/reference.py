@@ -51,7 +51,7 @@ def cluster_pooled(
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     clustering = kmeans(Z, starts, params.max_iter)
     if representatives is not None:
-        clustering = representatives.spread(clustering)
+        clustering = representatives.expand_clustering(clustering)
     return clustering.labels
 
 
@@ -81,7 +81,7 @@ def objectives(
     reduced = None
     if params.leaves_one_out and trace.session.layout.regular:
         reduced = _leave_dimensions_out(trace.session, Z)
-    return pooled_objectives.of_kmeans(Z, clustered[0], params.n_clusters, reduced)
+    return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters, reduced)
 
 
 def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from clustering_protocols.algorithms.coincidence import n_coinciding_degrees, strongest
+from clustering_protocols.algorithms.coincidence import (
+    count_coinciding_clusters,
+    strongest_clusters,
+)
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.published import order_published_first
@@ -65,7 +68,7 @@ class FccmParty(
         sizes = _count_sizes(U)
         large = np.flatnonzero(sizes >= params.min_cluster_rows)
         return Outcome(
-            labels=strongest(U, maths.TIE),
+            labels=strongest_clusters(U, maths.TIE),
             cluster_sizes=sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(W.T),
@@ -73,7 +76,7 @@ class FccmParty(
                 "n_init": params.n_init,
                 "start": best,
                 "n_iterations": int(state.n_iterations[best]),
-                "n_coinciding": n_coinciding_degrees(U, maths.TIE),
+                "n_coinciding": count_coinciding_clusters(U, maths.TIE),
             },
             figures=(context.recall(Figures),),
             order=order_published_first(len(sizes), large, sizes[large]),
@@ -112,7 +115,7 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
 
 
 def _count_sizes(U: FloatArray) -> IntArray:
-    return np.bincount(strongest(U, maths.TIE), minlength=U.shape[1])
+    return np.bincount(strongest_clusters(U, maths.TIE), minlength=U.shape[1])
 
 
 def _build_share(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import xlogy
 
-from clustering_protocols.algorithms.coincidence import strongest
+from clustering_protocols.algorithms.coincidence import strongest_clusters
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import public_stream
@@ -44,7 +44,7 @@ def cluster_pooled(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> IntArray:
     """Return the clusters of the objects (n,), from the same U(0) as the session."""
-    return strongest(run(params, X, trace).objects, maths.TIE)
+    return strongest_clusters(run(params, X, trace).objects, maths.TIE)
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
     R = csr_array(X)
     runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
     criteria = np.array([[pooled.criterion for pooled in runs]])
-    return runs[int(strongest(criteria, maths.TIE)[0])]
+    return runs[int(strongest_clusters(criteria, maths.TIE)[0])]
 
 
 def starts(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from clustering_protocols.algorithms.coincidence import strongest
+from clustering_protocols.algorithms.coincidence import strongest_clusters
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -415,4 +415,4 @@ def _resting_lanes(
 
 def best_lane(state: Memberships) -> int:
     """Return the lane with the largest criterion, or the lowest-numbered of several."""
-    return int(strongest(state.criteria[None], maths.TIE)[0])
+    return int(strongest_clusters(state.criteria[None], maths.TIE)[0])

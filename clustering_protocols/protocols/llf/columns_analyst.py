@@ -49,10 +49,10 @@ from .maths import (
     OTHER_INPUTS,
     build_distance_encoding,
     build_scatter_encoding,
+    choose_session_sample,
+    fewest_rows_per_start,
     hard_labels,
-    least_rows,
-    sample_of_session,
-    subtract_first,
+    subtract_first_distance,
 )
 from .params import LlfSession, LosslessFederated
 
@@ -62,7 +62,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the means of the groups."""
-        n_rows, n_groups = sample_of_session(session)
+        n_rows, n_groups = choose_session_sample(session)
         dims = {slot: {"n": n_rows, "groups": n_groups} for slot in session.slots}
         return Ask.everybody(session, messages.MeasureGroups(), dims=dims)
 
@@ -75,11 +75,11 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
         shares = all_of(messages.GroupDistances, contributions)
         total = add_all(share.words for share in shares.values())
         encoding = build_distance_encoding(session)
-        differences = encoding.decode(subtract_first(encoding, total))
-        groups = sample_of_session(session).groups
+        differences = encoding.decode(subtract_first_distance(encoding, total))
+        groups = choose_session_sample(session).groups
         Y = rows_from_differences(differences, groups, 1.0 / float(encoding.unit))
         rng = session.generator("llf", "column-start")
-        labels = partition(Y, session.params.n_clusters, rng)
+        labels = partition_rows(Y, session.params.n_clusters, rng)
         return Ask.everybody(session, messages.StartFrom(labels=labels))
 
 
@@ -101,7 +101,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
             roots=no_rows,
             tolerances=np.empty(0),
         )
-        return _ask(session, state)
+        return _ask_for_distances(session, state)
 
     def step(
         self,
@@ -111,43 +111,43 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
     ) -> Ask | Finish:
         """Return the task for the next update or for the figures, or the labels."""
         if state.phase == "scatter":
-            return _finish_scatter(session, state, contributions)
+            return _finish_with_scatter(session, state, contributions)
         shares = all_of(messages.Distances, contributions)
         total = add_all(share.words for share in shares.values())
         fuzzy = session.params.fuzzy
-        assign = _fuzzy_clusters if fuzzy else _nearest_clusters
+        assign = _compute_memberships if fuzzy else _assign_nearest_clusters
         update = assign(session, total, state)
         tol = session.params.tol if fuzzy else 0
         rests = state.number > 1 and float(update.tolerances[-1]) <= tol
         if not rests and state.number <= session.params.max_iter:
-            return _ask(session, update)
+            return _ask_for_distances(session, update)
         # centroids whose distances to all rows equal those of a lower-numbered one
         n_coinciding = len(total.T) - len({column.tobytes() for column in total.T})
         end = {"phase": "scatter", "rests": rests, "n_coinciding": n_coinciding}
         update = update.model_copy(update=end)
-        announced = hard_labels(_task(session, state))
+        announced = hard_labels(_build_task(session, state))
         if session.params.publish == "nothing" or not np.array_equal(
             announced, update.labels
         ):
-            return _finish(session, update, _figures(update))
+            return _build_finish(session, update, _build_figures(update))
         # the figures are only of labels that the parties already have
         task = messages.Scatter(labels=update.labels)
         return Ask.everybody(session, task, state=update)
 
 
-def _nearest_clusters(
+def _assign_nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
     """Return the state with nearest clusters, from distances with a shift per row."""
-    words = subtract_first(build_distance_encoding(session), total)
+    words = subtract_first_distance(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
     if len(state.labels):
         moved = int(np.count_nonzero(labels != state.labels))
-    return _follow(state, moved, labels=labels)
+    return _record_update(state, moved, labels=labels)
 
 
-def _fuzzy_clusters(
+def _compute_memberships(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
     """Return the state with memberships, from ratios of distances (equation 18)."""
@@ -163,10 +163,10 @@ def _fuzzy_clusters(
     roots = np.sqrt(D)
     moved = float(np.linalg.norm(roots - state.roots)) if len(state.roots) else 0.0
     U = ratios / ratios.sum(axis=1, keepdims=True)
-    return _follow(state, moved, labels=labels, memberships=U, roots=roots)
+    return _record_update(state, moved, labels=labels, memberships=U, roots=roots)
 
 
-def _follow(
+def _record_update(
     state: messages.ColumnsState, moved: float, **clusters: IntArray | FloatArray
 ) -> messages.ColumnsState:
     """Return the state after an update.
@@ -178,12 +178,12 @@ def _follow(
     return state.replace(number=state.number + 1, tolerances=tolerances, **clusters)
 
 
-def _ask(session: LlfSession, state: messages.ColumnsState) -> Ask:
+def _ask_for_distances(session: LlfSession, state: messages.ColumnsState) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
     return Ask.everybody(
         session,
-        _task(session, state),
+        _build_task(session, state),
         state=state,
         dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
@@ -194,7 +194,7 @@ def _ask(session: LlfSession, state: messages.ColumnsState) -> Ask:
     )
 
 
-def _task(
+def _build_task(
     session: LlfSession, state: messages.ColumnsState
 ) -> messages.MeasureDistances:
     return messages.MeasureDistances(
@@ -204,7 +204,7 @@ def _task(
     )
 
 
-def _finish_scatter(
+def _finish_with_scatter(
     session: LlfSession,
     state: messages.ColumnsState,
     contributions: Mapping[str, Record],
@@ -217,11 +217,11 @@ def _finish_scatter(
     inertia, between = map(float, encoding.decode(total))
     k = np.count_nonzero(np.bincount(state.labels))
     index = calinski_harabasz(int(k), len(state.labels), between, inertia)
-    figures = _figures(state, inertia=inertia, calinski_harabasz=index)
-    return _finish(session, state, figures)
+    figures = _build_figures(state, inertia=inertia, calinski_harabasz=index)
+    return _build_finish(session, state, figures)
 
 
-def _figures(state: messages.ColumnsState, **sums: float | None) -> Figures:
+def _build_figures(state: messages.ColumnsState, **sums: float | None) -> Figures:
     return Figures(
         n_clusters=int(np.count_nonzero(np.bincount(state.labels))),
         n_iter=state.number - 2,
@@ -230,7 +230,7 @@ def _figures(state: messages.ColumnsState, **sums: float | None) -> Figures:
     )
 
 
-def _finish(
+def _build_finish(
     session: LlfSession, state: messages.ColumnsState, figures: Figures
 ) -> Finish:
     params, n_updates = session.params, state.number - 2
@@ -292,13 +292,13 @@ def rows_from_differences(
     return Y
 
 
-def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+def partition_rows(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
     """Return the clusters (n,) of rows by k-means, the best of ten starts by inertia.
 
     A cluster of fewer than :func:`least_rows` rows gets the nearest rows of larger ones.
     """
     clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
-    labels, minimum = clustering.labels.copy(), least_rows(len(Y), k)
+    labels, minimum = clustering.labels.copy(), fewest_rows_per_start(len(Y), k)
     sizes = np.bincount(labels, minlength=k)
     for cluster in np.flatnonzero(sizes < minimum):
         order = np.argsort(np.square(Y - clustering.centroids[cluster]).sum(axis=1))

@@ -40,12 +40,12 @@ from .maths import (
     Sample,
     build_distance_encoding,
     build_scatter_encoding,
-    draw_nudge,
+    choose_session_sample,
+    draw_perturbation,
+    fewest_rows_per_start,
     hard_labels,
-    least_rows,
-    move,
-    nudge_purpose,
-    sample_of_session,
+    move_centroids,
+    perturbation_label,
 )
 from .params import LlfContext, LosslessFederated
 
@@ -57,7 +57,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
 
     def reply(self, context: LlfContext, task: _StartTask, data: DataSource) -> Reply:
         """Return masked squared distances, or remember the start."""
-        sample = sample_of_session(context.session)
+        sample = choose_session_sample(context.session)
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
             if len(task.labels) != sample.n_rows or task.labels.max() >= k:
@@ -65,24 +65,24 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
                     "The analyst names clusters of other rows to start from."
                 )
             sizes = np.bincount(task.labels, minlength=k)
-            if sizes.min() < least_rows(sample.n_rows, k):
+            if sizes.min() < fewest_rows_per_start(sample.n_rows, k):
                 raise ProtocolFailed(
                     "The analyst starts a cluster from the mean of too few rows."
                 )
             rows = _sampled_rows(context, data, sample)
-            V = _means(scaler_of(context)(rows), task.labels, k)
+            V = _cluster_means(scaler_of(context)(rows), task.labels, k)
             start = StartCentroids(centroids=V)
             return Reply(contribution=StartKept(), remember=[start])
         scale = scaler_of(context)
         question = _check_before_upload(context, data, scale)
         clusters.check_enough_rows(data, k)
         rows = _sampled_rows(context, data, sample)
-        V = _means(scale(rows), sample.groups, sample.n_groups)
+        V = _cluster_means(scale(rows), sample.groups, sample.n_groups)
         words = np.empty(sample, dtype=np.uint64)
         positions = np.arange(sample.n_rows)
         unit = float(build_distance_encoding(context.session).unit)
         kernels.distance_units(rows, *scale.affine, V, unit, positions, words)
-        _hide(context, words, "groups", shifted=True)
+        _mask_share(context, words, "groups", shifted=True)
         return Reply(
             contribution=messages.GroupDistances(words=words),
             notes=question.notes,
@@ -100,7 +100,9 @@ def _check_before_upload(
     )
 
 
-def _hide(context: LlfContext, words: WordArray, name: str, *, shifted: bool) -> None:
+def _mask_share(
+    context: LlfContext, words: WordArray, name: str, *, shifted: bool
+) -> None:
     """Mask a share (n, k) in place.
 
     shifted: whether the leader adds the same secret number to all distances of a row.
@@ -120,7 +122,7 @@ def _sampled_rows(context: LlfContext, data: DataSource, sample: Sample) -> Floa
     return clusters.take_rows(data, order[: sample.n_rows])
 
 
-def _means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:
+def _cluster_means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:
     sums = np.zeros((k, rows.shape[1]))
     np.add.at(sums, labels, rows)
     return sums / np.bincount(labels, minlength=k)[:, None]
@@ -150,13 +152,15 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         if before is None:
             if context.session.params.start != "careful":  # else checked at the start
                 question = _check_before_upload(context, data, scale)
-            V = equalise_coordinates(_start(context, data, scale), scale.step)
+            V = equalise_coordinates(_start_centroids(context, data, scale), scale.step)
             memory = StartCentroids(centroids=V)
         else:
             V = _move_centroids(context, task, data, before)
             memory = digest_labels(hard_labels(task))
-        words = _distances(context, data, scale, V)
-        _hide(context, words, "distances", shifted=not context.session.params.fuzzy)
+        words = _encode_distances(context, data, scale, V)
+        _mask_share(
+            context, words, "distances", shifted=not context.session.params.fuzzy
+        )
         own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
             contribution=messages.Distances(words=words),
@@ -200,7 +204,9 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         )
 
 
-def _start(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
+def _start_centroids(
+    context: LlfContext, data: DataSource, scale: Scaler
+) -> FloatArray:
     """Return this party's coordinates (k, m) of V(0)."""
     start, k = context.session.params.start, context.session.params.n_clusters
     if start == "careful":
@@ -222,17 +228,17 @@ def _move_centroids(
     """Return this party's coordinates (k, m) after an update (equations 16 and 17)."""
     scale, k = scaler_of(context), len(before.centroids)
     sums, weights = np.zeros_like(before.centroids), np.zeros(k)
-    degrees = _degrees(context, task)
+    degrees = _row_weights(context, task)
     for rows, batch in batches(data):
         sums += degrees[rows].T @ scale(batch)
         weights += degrees[rows].sum(axis=0)
     # With a public nudge the analyst would learn row positions along a known direction.
-    purpose = nudge_purpose(context.slot.column, before.number)
-    nudge = draw_nudge(group_stream(context, "row", purpose), scale, k)
-    return move(before.centroids, sums, weights, nudge, scale.step)[0]
+    purpose = perturbation_label(context.slot.column, before.number)
+    nudge = draw_perturbation(group_stream(context, "row", purpose), scale, k)
+    return move_centroids(before.centroids, sums, weights, nudge, scale.step)[0]
 
 
-def _degrees(context: LlfContext, task: messages.MeasureDistances) -> FloatArray:
+def _row_weights(context: LlfContext, task: messages.MeasureDistances) -> FloatArray:
     """Return μ^λ (n, k) of this party's rows, in its own order; 0 and 1 for c-means."""
     params = context.session.params
     order, k = context.recall(RowOrder).order, params.n_clusters
@@ -248,7 +254,7 @@ def _degrees(context: LlfContext, task: messages.MeasureDistances) -> FloatArray
     return degrees
 
 
-def _distances(
+def _encode_distances(
     context: LlfContext, data: DataSource, scale: Scaler, V: FloatArray
 ) -> WordArray:
     """Return squared distances (n, k) over this party's columns as ring elements."""

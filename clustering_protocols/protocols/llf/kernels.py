@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.row_kernels import blocks, nearest_of_block
+from clustering_protocols.algorithms.row_kernels import iter_blocks, nearest_in_block
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
@@ -53,8 +53,8 @@ def fuzzy_sums(
     fuzzifier: λ > 1.
     weights: float64 (k,), added to; Σ μ^λ.
     """
-    for _, block, D in blocks(X, offset, inverse, V):
-        smallest = nearest_of_block(D, 0.0)[1]
+    for _, block, D in iter_blocks(X, offset, inverse, V):
+        smallest = nearest_in_block(D, 0.0)[1]
         degrees = _memberships(D, smallest, 1.0 / (fuzzifier - 1.0))
         raised = degrees * degrees if fuzzifier == 2.0 else power(degrees, fuzzifier)
         weights += np.rint(raised * weight_unit).sum(axis=1)
@@ -81,8 +81,8 @@ def assign(
     memberships: float64 (n, k), written.
     distances: float64 (n, k), written; squared.
     """
-    for rows, _, D in blocks(X, offset, inverse, V):
-        labels[rows], smallest = nearest_of_block(D, 0.0)
+    for rows, _, D in iter_blocks(X, offset, inverse, V):
+        labels[rows], smallest = nearest_in_block(D, 0.0)
         distances[rows] = D.T
         if exponent > 0.0:
             memberships[rows] = _memberships(D, smallest, exponent).T
@@ -106,6 +106,6 @@ def distance_units(
     positions: int64 (n,); position of each row of the batch in the secret order.
     words: uint64 (n_rows, k), written; 2^63 for larger values and NaN.
     """
-    for rows, _, D in blocks(X, offset, inverse, V):
+    for rows, _, D in iter_blocks(X, offset, inverse, V):
         units = np.fmin(np.rint(D.T * unit), 2.0**63)
         words[positions[rows]] = units.astype(np.uint64)

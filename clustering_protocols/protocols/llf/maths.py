@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import (
+    count_coinciding_centroids,
     equalise_coordinates,
-    n_coinciding,
 )
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
@@ -39,14 +39,14 @@ from clustering_protocols.shared_stages.scaling import Scaler, build_scaler
 from . import messages
 from .params import LlfSession, LosslessFederated
 
-NUDGE = 1e-3
+PERTURBATION = 1e-3
 """How far the centroid of an empty cluster is moved, in units of ``Scaler.step``."""
 
 _ROUNDING_MARGIN = 1e-9
 """Largest rounding error of how far centroids moved, relative to the tolerance."""
 
 
-def update_encoding(
+def build_update_encoding(
     params: LosslessFederated, scale: Scaler, n_rows: int
 ) -> FixedPoint:
     """Return the encoding of an update over n_rows: sums (k, F), then weights (k,).
@@ -55,21 +55,21 @@ def update_encoding(
     """
     k = params.n_clusters
     degrees = FixedPoint.of(np.full(k, float(n_rows)), EXACT_BITS)
-    weights = degrees if params.fuzzy else _count_encoding(n_rows, k)
+    weights = degrees if params.fuzzy else _build_count_encoding(n_rows, k)
     sums = FixedPoint.of(np.tile(scale.sum_limit, k), EXACT_BITS)
     return FixedPoint.concatenate(sums, weights)
 
 
-def labels_encoding(
+def build_labels_encoding(
     params: LosslessFederated, scale: Scaler, n_rows: int
 ) -> FixedPoint:
     """Return the encoding of sums by final label; each party rounds only its sum."""
     k = params.n_clusters
     sums = FixedPoint.of(np.tile(scale.sum_limit, k))
-    return FixedPoint.concatenate(sums, _count_encoding(n_rows, k))
+    return FixedPoint.concatenate(sums, _build_count_encoding(n_rows, k))
 
 
-def _count_encoding(n_rows: int, k: int) -> FixedPoint:
+def _build_count_encoding(n_rows: int, k: int) -> FixedPoint:
     """Return the encoding of k counts that add up to n_rows."""
     return FixedPoint(bound=np.full(k, float(n_rows)), unit=np.ones(k))
 
@@ -100,7 +100,7 @@ def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> N
         raise ProtocolFailed("The counts of a total do not add up to the rows.")
 
 
-def move(
+def move_centroids(
     V: FloatArray,
     sums: FloatArray,
     weights: FloatArray,
@@ -129,27 +129,27 @@ def move(
     return np.where(filled[:, None], centroids, centroids + nudge), moved
 
 
-def nudge(session: LlfSession, number: int, scale: Scaler) -> FloatArray:
+def public_perturbation(session: LlfSession, number: int, scale: Scaler) -> FloatArray:
     """Return the public nudges (k, m) of an update of split rows."""
     stream = session.public_stream("llf", "nudge", 0, number)  # of column group 0
-    return draw_nudge(stream, scale, session.params.n_clusters)
+    return draw_perturbation(stream, scale, session.params.n_clusters)
 
 
-def nudge_purpose(column: int, number: int) -> str:
+def perturbation_label(column: int, number: int) -> str:
     """Return the label under which a row group draws the secret nudges of an update."""
     return f"nudge/{column}/{number}"
 
 
-def draw_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
+def draw_perturbation(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
     """Return nudges (k, m): small uniform numbers from a stream.
 
     Uniform numbers have the same bits in any language; the last bit of a normal number
     would depend on the library.
     """
-    return NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
+    return PERTURBATION * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
 
 
-def rows_of(session: LlfSession, slots: Sequence[str]) -> int:
+def count_rows(session: LlfSession, slots: Sequence[str]) -> int:
     """Return how many rows these slots hold together."""
     return sum(session.n_rows(slot) for slot in slots)
 
@@ -167,7 +167,7 @@ def may_have_converged(params: LosslessFederated, moved: float | None) -> bool:
     return moved is not None and moved <= params.tol * (1.0 + _ROUNDING_MARGIN)
 
 
-def figures_encoding(
+def build_figures_encoding(
     params: LosslessFederated,
     scale: Scaler,
     V: FloatArray,
@@ -185,7 +185,7 @@ def figures_encoding(
     if params.fuzzy:
         bounds += [scale.bound_squared_distances(V), 1.0]
     reals = FixedPoint.of(n_rows * np.array(bounds))
-    return FixedPoint.concatenate(_count_encoding(n_rows, k), reals)
+    return FixedPoint.concatenate(_build_count_encoding(n_rows, k), reals)
 
 
 def n_words_of_figures(params: LosslessFederated) -> int:
@@ -193,7 +193,7 @@ def n_words_of_figures(params: LosslessFederated) -> int:
     return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
-def closing_totals(
+def read_sizes_and_figures(
     params: LosslessFederated,
     state: messages.Centroids,
     means: FloatArray,
@@ -224,9 +224,9 @@ def closing_totals(
     else:
         compactness, centroids = float(around[:k].sum()), means[sizes > 0]
     figures["xie_beni"] = formulas.xie_beni(
-        compactness, n_rows, formulas.separations(centroids)
+        compactness, n_rows, formulas.squared_separations(centroids)
     )
-    return messages.FinalSizes(sizes=sizes), formulas.of_sums(
+    return messages.FinalSizes(sizes=sizes), formulas.figures_from_sums(
         sizes, means, around, **figures
     )
 
@@ -262,11 +262,11 @@ def build_publication(
         centroids=np.rint(scale.unscale(V) / grid) * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=state.number,
-        n_coinciding=None if silent else n_coinciding(state.centroids),
+        n_coinciding=None if silent else count_coinciding_centroids(state.centroids),
     )
 
 
-def members_of(session: LlfSession, cohort: ByteArray) -> list[str]:
+def cohort_members(session: LlfSession, cohort: ByteArray) -> list[str]:
     """Return the slots of a cohort, in slot order."""
     return [slot for slot, mark in zip(session.slots, cohort, strict=True) if mark]
 
@@ -310,7 +310,7 @@ def build_distance_encoding(session: LlfSession) -> FixedPoint:
     return FixedPoint.of(np.square(2.01 * np.concatenate(limits)).sum())
 
 
-def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
+def subtract_first_distance(encoding: FixedPoint, total: WordArray) -> WordArray:
     """Return distances (n, k) less the first one of their row, which removes the shift.
 
     Read as signed numbers, the differences are exact as long as none exceeds 2^62.
@@ -335,14 +335,14 @@ class Sample(NamedTuple):
         return np.arange(self.n_rows, dtype=np.int64) % self.n_groups
 
 
-def sample_of(n_rows: int, n_columns: int) -> Sample:
+def choose_sample(n_rows: int, n_columns: int) -> Sample:
     """Return the sample of a table: one group more than columns, if rows suffice."""
     rows = min(n_rows, MOST_ROWS)
     groups = max(2, min(n_columns + 1, rows // LEAST_ROWS, MOST_GROUPS))
     return Sample(min(rows, _MOST_WORDS // groups), groups)
 
 
-def least_rows(n_rows: int, k: int) -> int:
+def fewest_rows_per_start(n_rows: int, k: int) -> int:
     """Return the fewest rows from whose mean each of k clusters may start."""
     return max(1, min(LEAST_ROWS, n_rows // k))
 
@@ -362,6 +362,6 @@ def build_scatter_encoding(session: LlfSession) -> FixedPoint:
     return FixedPoint.of(np.concatenate(limits).sum())
 
 
-def sample_of_session(session: LlfSession) -> Sample:
+def choose_session_sample(session: LlfSession) -> Sample:
     """Return the sample of a session's joint rows."""
-    return sample_of(session.n_rows(session.slots[0]), sum(session.column_widths))
+    return choose_sample(session.n_rows(session.slots[0]), sum(session.column_widths))

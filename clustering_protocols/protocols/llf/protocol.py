@@ -239,7 +239,7 @@ def _count_words(params: LosslessFederated, extent: Extent) -> int:
     return extent.rows * params.n_clusters
 
 
-def _method(
+def _build_method(
     partitioning: Partitioning, name: str, shape: Shape, **params: str
 ) -> Method:
     return Method(
@@ -254,11 +254,13 @@ def _method(
 
 _FUZZY: Final = {"algorithm": "fuzzy_cmeans"}
 METHODS = (
-    _method("horizontal", "cmeans", "spherical"),
-    _method("horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"),
-    _method("vertical", "cmeans", "spherical"),
+    _build_method("horizontal", "cmeans", "spherical"),
+    _build_method(
+        "horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"
+    ),
+    _build_method("vertical", "cmeans", "spherical"),
     # no memberships in the result: they would disclose the columns of others
-    _method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
+    _build_method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
 )
 
 _role = roles_of(__package__)
@@ -296,15 +298,15 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             )
         alignment.check_rows_are_shared(params, layout)
         _check_parties(params, layout)
-        if params.start == "random_party" and not _rows_split(layout):
+        if params.start == "random_party" and not _splits_rows(layout):
             raise InvalidParameters("init 'random_party' is for split rows.")
-        if params.start == "random_rows" and _rows_split(layout):
+        if params.start == "random_rows" and _splits_rows(layout):
             raise InvalidParameters(
                 "init 'random_rows' is for split columns: with split rows, rows would "
                 "leave their party."
             )
         starts.check_initial_centroids(params)
-        _check_race(params, layout)
+        _check_racing_starts(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
@@ -320,7 +322,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "after one update, around a start that the coordinator may choose.",
                 field="tol",
             )
-        if not params.fuzzy or not _rows_split(layout) or params.fuzzifier == "auto":
+        if not params.fuzzy or not _splits_rows(layout) or params.fuzzifier == "auto":
             return
         if params.fuzzifier < LEAST_FUZZIFIER:
             raise InvalidParameters(
@@ -347,14 +349,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
         """Return the usual figures; for split columns, those that need no whole rows."""
-        if not _rows_split(layout):
+        if not _splits_rows(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()
         return USUAL_FIGURES | {"xie_beni"} | fuzzy
 
     def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk of comparing the sums of different runs."""
-        return ["runs-single-out-rows"] if _rows_split(layout) else []
+        return ["runs-single-out-rows"] if _splits_rows(layout) else []
 
     def quorum(self, params: LosslessFederated, layout: Layout) -> int:
         """Return the quorum of the terms."""
@@ -367,7 +369,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         from . import round_bound
 
         check_start_widths(session)
-        round_bound.check(session)
+        round_bound.check_enough_rows(session)
 
     def cautions(
         self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
@@ -375,7 +377,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """State how many rows of others the bound on rounds requires."""
         from . import round_bound
 
-        if not _rows_split(layout) or not round_bound.applies(params):
+        if not _splits_rows(layout) or not round_bound.applies_to(params):
             return ()
         n_rows = round_bound.rows_needed(params, params.n_clusters, widths[0])
         sentence = (
@@ -410,7 +412,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = _row_risks(params) if _rows_split(layout) else _column_risks(params)
+        codes = _row_risks(params) if _splits_rows(layout) else _column_risks(params)
         return [
             *codes,
             *([session_risks.TWO_PARTIES] if len(layout.slots) == 2 else []),
@@ -426,7 +428,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "sizes": "sizes",
             "nothing": "that it exists",
         }[params.publish]
-        if _rows_split(layout):
+        if _splits_rows(layout):
             analyst = (
                 "Numbers of rows and variables, and how far centroids move in each "
                 "round."
@@ -453,7 +455,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def summarise(self, params: LosslessFederated, layout: Layout) -> str:
         """Return the summary for this split."""
-        shares = "sums" if _rows_split(layout) else "distances"
+        shares = "sums" if _splits_rows(layout) else "distances"
         return (
             f"In each round the parties' masked {shares} are added up, so that nobody "
             "reads those of one party. The result is that of the pooled data."
@@ -461,7 +463,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def personal_data(self, layout: Layout) -> str:
         """State whether sums over people are sent, or numbers of each person."""
-        if _rows_split(layout):
+        if _splits_rows(layout):
             return (
                 "Masked sums over several people are sent, and no single row. Labels "
                 "stay with their party."
@@ -479,7 +481,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """
         disclosures = statistics.disclosures(layout, **_pooled_statistics(params))
         disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
-        if not _rows_split(layout):
+        if not _splits_rows(layout):
             for reader in (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else [])):
                 disclosures |= to(reader, Kind.GEOMETRY, Kind.VALUES)
             return disclosures | to(Reader.OUTSIDE, Kind.LABELS)
@@ -494,7 +496,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
         from clustering_protocols.shared_stages import secrets
 
-        rows_split = _rows_split(layout)
+        rows_split = _splits_rows(layout)
         return (
             secrets.build_stage("row", "column"),
             alignment.build_stage(params, layout, rows_travel=not rows_split),
@@ -511,7 +513,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return LlfSizes()
 
 
-def _rows_split(layout: Layout) -> bool:
+def _splits_rows(layout: Layout) -> bool:
     return layout.n_column_groups == 1
 
 
@@ -600,17 +602,17 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
         raise InvalidParameters(
             f"quorum must lie between {params.least_parties} and {n_slots} parties."
         )
-    if not _rows_split(layout) and (quorum is not None or params.participation < 1):
+    if not _splits_rows(layout) and (quorum is not None or params.participation < 1):
         raise InvalidParameters(
             "With split columns every party is needed in every round: leave quorum and "
             "participation at their defaults."
         )
 
 
-def _check_race(params: LosslessFederated, layout: Layout) -> None:
+def _check_racing_starts(params: LosslessFederated, layout: Layout) -> None:
     if params.n_init == 1:
         return
-    if not _rows_split(layout):
+    if not _splits_rows(layout):
         raise InvalidParameters(
             "n_init is for split rows: over split columns init 'careful' is the best of "
             "ten starts. Leave n_init at 1."

@@ -33,7 +33,12 @@ from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
-from .maths import draw_nudge, move, nudge, nudge_purpose
+from .maths import (
+    draw_perturbation,
+    move_centroids,
+    perturbation_label,
+    public_perturbation,
+)
 from .params import LlfSession, LosslessFederated as Llf
 
 _Trace = Trace[Llf]
@@ -51,10 +56,10 @@ class PooledRun:
 
 def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray:
     """Return labels of the session's algorithm on X, from its start."""
-    return run(params, X, trace).labels
+    return run_pooled(params, X, trace).labels
 
 
-def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
+def run_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
     """Run the session's algorithm on X (n, m), columns in the order of column groups."""
     params = params.resolve_sizes(*X.shape)
     if trace is None:
@@ -63,10 +68,10 @@ def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _run_updates(params, Z, V, None)
     Z = _scale_features(params, X, trace.session)
-    return _run_updates(params, Z, _centroids(trace, StartCentroids), trace)
+    return _run_updates(params, Z, _session_centroids(trace, StartCentroids), trace)
 
 
-def _centroids(
+def _session_centroids(
     trace: _Trace,
     kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
 ) -> FloatArray:
@@ -80,7 +85,7 @@ def _centroids(
     return np.hstack(blocks)
 
 
-def _rows_split(trace: _Trace | None) -> bool:
+def _splits_rows(trace: _Trace | None) -> bool:
     return trace is None or trace.session.layout.n_column_groups == 1
 
 
@@ -114,7 +119,7 @@ def _run_updates(
         scalers = [build_scaler(trace.session, column, None) for column in columns]
         unit = np.concatenate([scale.step for scale in scalers])
     V = equalise_coordinates(V, unit)
-    rows_split = _rows_split(trace)
+    rows_split = _splits_rows(trace)
     minimum = params.least_rows_moved if rows_split else 1
     before = None
     n_updates = 0
@@ -125,9 +130,9 @@ def _run_updates(
         before = D
         n_updates += 1
         degrees = _memberships(params, D) ** (params.exponent if params.fuzzy else 1)
-        step = _nudge(trace, n_updates, V.shape)
+        step = _perturbation(trace, n_updates, V.shape)
         sums, weights = degrees.T @ Z, degrees.sum(axis=0)
-        V, moved = move(V, sums, weights, step, unit, minimum)
+        V, moved = move_centroids(V, sums, weights, step, unit, minimum)
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")
@@ -158,21 +163,23 @@ def _memberships(params: Llf, D: FloatArray) -> FloatArray:
     return degrees
 
 
-def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatArray:
+def _perturbation(
+    trace: _Trace | None, number: int, shape: tuple[int, ...]
+) -> FloatArray:
     if trace is None:
         rng = generator(0, "llf", "pooled", "nudge", number)
         return 1e-3 * rng.normal(size=shape)
     session = trace.session
-    if _rows_split(trace):
-        return nudge(session, number, build_scaler(session, 0, None))
+    if _splits_rows(trace):
+        return public_perturbation(session, number, build_scaler(session, 0, None))
     secret = trace.memories[session.slots[0]].get(RowSecret)
     if secret is None:
         raise ValueError("the trace holds no secret of the row group")
     steps = []
     for column in range(session.layout.n_column_groups):
-        key = key_for(session, secret.secret, nudge_purpose(column, number))
+        key = key_for(session, secret.secret, perturbation_label(column, number))
         scale = build_scaler(session, column, None)
-        steps.append(draw_nudge(KeyedStream(key), scale, shape[0]))
+        steps.append(draw_perturbation(KeyedStream(key), scale, shape[0]))
     return np.hstack(steps)
 
 
@@ -189,14 +196,16 @@ def objectives(
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)
     if params.fuzzy:
-        kind = messages.Centroids if _rows_split(trace) else messages.OwnCentroids
-        U = _memberships(params, cdist(Z, _centroids(trace, kind), "sqeuclidean"))
-        return pooled_objectives.of_fuzzy(Z, U, params.exponent)
+        kind = messages.Centroids if _splits_rows(trace) else messages.OwnCentroids
+        U = _memberships(
+            params, cdist(Z, _session_centroids(trace, kind), "sqeuclidean")
+        )
+        return pooled_objectives.compare_fuzzy_cmeans(Z, U, params.exponent)
     k = params.n_clusters
-    plain = pooled_objectives.cluster(Z, k)
+    plain = pooled_objectives.pooled_kmeans(Z, k)
     own = pooled_objectives.inertia(Z, labels)
     agreement = adjusted_rand(plain.labels, labels)
-    minimum = params.least_rows_moved if _rows_split(trace) else 1
+    minimum = params.least_rows_moved if _splits_rows(trace) else 1
     if (
         min(np.bincount(y, minlength=k).min() for y in (plain.labels, labels))
         >= minimum

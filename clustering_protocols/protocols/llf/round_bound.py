@@ -27,10 +27,10 @@ _NEARLY_ALL = 0.95
 """With a larger share of different values, a column counts as real numbers."""
 
 
-def check(session: LlfSession) -> None:
+def check_enough_rows(session: LlfSession) -> None:
     """Raise ProtocolFailed, with numbers that fit, if rows are too few for all rounds."""
     params = session.params
-    if not applies(params) or session.layout.n_column_groups > 1:
+    if not applies_to(params) or session.layout.n_column_groups > 1:
         return
     k = sum(run.n_clusters for run in session.runs)
     width = session.member(session.slots[0]).n_columns
@@ -45,13 +45,13 @@ def check(session: LlfSession) -> None:
         raise ProtocolFailed(excess)
 
 
-def check_values(context: LlfContext, data: DataSource) -> None:
+def check_distinct_values(context: LlfContext, data: DataSource) -> None:
     """Raise GuardRefused if totals would show how many rows are of each kind.
 
     The error has the number of updates that would fit.
     """
     session, params = context.session, context.session.params
-    if not applies(params):
+    if not applies_to(params):
         return
     k = sum(run.n_clusters for run in session.runs)
     n_rows, width = fewest_rows_of_others(session), len(data.columns)
@@ -75,7 +75,7 @@ def check_values(context: LlfContext, data: DataSource) -> None:
         )
 
 
-def applies(params: LosslessFederated) -> bool:
+def applies_to(params: LosslessFederated) -> bool:
     """Return whether the bound applies to sessions over split rows."""
     return params.fuzzy and params.small_cohorts == "refuse"
 

@@ -25,7 +25,7 @@ from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import maths, messages
-from .maths import draw_cohort, members_of
+from .maths import cohort_members, draw_cohort
 from .params import LlfSession, LosslessFederated
 
 Contributions = Mapping[str, Record]
@@ -62,7 +62,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             misses=zeros,
             updates=np.empty((0, 3), dtype=np.int64),
             cohorts=np.empty((0, n_slots), dtype=np.uint8),
-            totals=np.empty((0, _n_words(session, "update")), dtype=np.uint64),
+            totals=np.empty((0, _count_words(session, "update")), dtype=np.uint64),
             tolerances=np.empty(0),
             known=np.empty((0, width)),
             closed_in=no_rounds,
@@ -81,15 +81,15 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         contributions: Contributions,
     ) -> Ask | Reopen | Finish:
         """Return the next round, or repeat this one without absent parties."""
-        members = members_of(session, state.cohort)
+        members = cohort_members(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            state = _exclude(session, state, absent)
+            state = _exclude_absent(session, state, absent)
             reason = "Parties missed the deadline."
-            return Reopen(state=state, reason=reason, ask=_ask(session, state))
+            return Reopen(state=state, reason=reason, ask=_ask_cohort(session, state))
         state = mark_answered(state)
         if state.phase == "update":
-            return _follow_update(session, state, contributions)
+            return _process_update(session, state, contributions)
         if state.phase == "close":
             shares = all_of(messages.ClosingShare, contributions)
             state = _add_closing_sum(session, state, shares, _BY_LABEL)
@@ -101,11 +101,11 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         return _finish_session(session, state, contributions)
 
 
-def _follow_update(
+def _process_update(
     session: LlfSession, state: messages.UpdateState, contributions: Contributions
 ) -> Ask:
     shares = all_of(messages.Sums, contributions)
-    leader = shares[members_of(session, state.cohort)[0]]
+    leader = shares[cohort_members(session, state.cohort)[0]]
     total = add_tagged_shares(share.words for share in shares.values())
     if leader.moved is not None:
         moves = np.append(state.tolerances, leader.moved)
@@ -132,7 +132,7 @@ def _add_closing_sum(
     names: tuple[str, str, str],
 ) -> messages.UpdateState:
     """Return the state with round and attempt, members and total of a closing sum."""
-    leader = shares[members_of(session, state.cohort)[0]]
+    leader = shares[cohort_members(session, state.cohort)[0]]
     attempt = np.array([leader.round, leader.attempt])
     total = add_tagged_shares(share.words for share in shares.values())
     fields = zip(names, (attempt, state.cohort, total), strict=True)
@@ -145,7 +145,7 @@ def _finish_session(
     reports = all_of(messages.DigestReport, contributions)
     if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
-    leader = reports[members_of(session, state.cohort)[0]]
+    leader = reports[cohort_members(session, state.cohort)[0]]
     magnitudes.check_magnitudes("The leader's result", leader.centroids)
     published = {
         name: getattr(leader, name) for name in messages.PublishedResult.model_fields
@@ -164,18 +164,20 @@ def _finish_session(
 def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -> Ask:
     state = _include_available(session, state)
     cohort = draw_cohort(session, state.cohort, number)
-    return _ask(session, state.replace(cohort=cohort, number=number, phase="update"))
+    return _ask_cohort(
+        session, state.replace(cohort=cohort, number=number, phase="update")
+    )
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
     """Ask all available slots for the round of a closing phase."""
     state = _include_available(session, state)
-    return _ask(session, state.replace(phase=phase))
+    return _ask_cohort(session, state.replace(phase=phase))
 
 
-def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
+def _ask_cohort(session: LlfSession, state: messages.UpdateState) -> Ask:
     """Ask the cohort for the round of the state's phase."""
-    members = members_of(session, state.cohort)
+    members = cohort_members(session, state.cohort)
     params = session.params
     task, names = _TASKS[state.phase]
     fields = {name: getattr(state, name) for name in names}
@@ -184,7 +186,7 @@ def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
         for index, slot in enumerate(session.slots)
         if slot in members
     }
-    n_words = _n_words(session, state.phase)
+    n_words = _count_words(session, state.phase)
     return Ask(
         state=state,
         tasks=tasks,
@@ -198,7 +200,7 @@ def _ask(session: LlfSession, state: messages.UpdateState) -> Ask:
     )
 
 
-def _n_words(session: LlfSession, phase: str) -> int:
+def _count_words(session: LlfSession, phase: str) -> int:
     """Return the number of words of a share, with its tag; 0 if the phase has no shares."""
     params, width = session.params, session.member(session.slots[0]).n_columns
     if phase == "gather":
@@ -217,7 +219,7 @@ def _include_available(
     return state.replace(cohort=available.astype(np.uint8), sits_out=sits_out)
 
 
-def _exclude(
+def _exclude_absent(
     session: LlfSession, state: messages.UpdateState, absent: Sequence[str]
 ) -> messages.UpdateState:
     """Return the state in which a round is repeated without absent parties.

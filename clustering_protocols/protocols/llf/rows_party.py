@@ -25,8 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import (
+    count_coinciding_centroids,
     equalise_coordinates,
-    n_coinciding,
 )
 from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
@@ -69,16 +69,16 @@ from clustering_protocols.shared_stages.sums import (
 from . import kernels, maths, messages, round_bound, rows_round
 from .maths import (
     check_weights,
+    cohort_members,
     draw_cohort,
     has_converged,
     join_sums,
     may_have_converged,
-    members_of,
-    move,
+    move_centroids,
     split_sums,
 )
 from .params import LlfContext, LosslessFederated
-from .rows_round import RowsRound, assign
+from .rows_round import RowsRound, assign_batch
 
 _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
 
@@ -94,12 +94,12 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             return _report_digest(view, task)
         if context.memory.get(messages.Centroids) is None:  # before rows are used
             check_ranges(context, data)
-            round_bound.check_values(context, data)
+            round_bound.check_distinct_values(context, data)
         if isinstance(task, messages.Update):
-            return _update(view, task, data)
+            return _reply_update(view, task, data)
         if isinstance(task, messages.Close):
-            return _close(view, task, data)
-        return _gather(view, task, data)
+            return _reply_close(view, task, data)
+        return _reply_gather(view, task, data)
 
     def early_outcome(self, context: LlfContext) -> Outcome | None:
         """Return labels, sizes and centroids once all parties agree on them."""
@@ -127,7 +127,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         state, rows, sizes, figures = _read_final_state(view, result, data)
         order = context.memory.get(ClusterOrder)
         if order is None:
-            order = _publish(view, result, state, sizes)[1]
+            order = _build_publication(view, result, state, sizes)[1]
         memberships = view.params.output == "memberships"
         return Outcome(
             labels=rows.labels,
@@ -137,8 +137,8 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             predict=_NearestCentroid(view.scale, state.centroids),
             report={
                 "n_updates": state.number,
-                "n_coinciding": n_coinciding(state.centroids),
-                **_report_unique_rows(context),
+                "n_coinciding": count_coinciding_centroids(state.centroids),
+                **_count_unique_rows(context),
             },
             figures=(figures,),
             order=order.order,
@@ -160,12 +160,12 @@ def _check_members(view: RowsRound, task: _Task) -> None:
     cohort = np.ones(len(session.slots), dtype=np.uint8)
     if isinstance(task, messages.Update):
         cohort = draw_cohort(session, cohort, task.number)
-    if task.members != members_of(session, cohort):
+    if task.members != cohort_members(session, cohort):
         raise ProtocolFailed("The analyst names other members than the terms draw.")
 
 
-def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
-    state = view.follow(task)
+def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
+    state = view.apply_totals(task)
     if task.number != view.context.announced_rounds.get(messages.Update.kind):
         raise ProtocolFailed("The analyst asks a second time for the same update.")
     follows = task.number == state.asked + 1
@@ -179,14 +179,14 @@ def _update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     leads = task.members[0] == view.context.slot.name
     moved = state.moved if leads else None
     contribution = messages.Sums(
-        **view.share(words, task.members, f"update/{task.number}"),
+        **view.mask_share(words, task.members, f"update/{task.number}"),
         start=state.centroids[:0],
         moved=None if moved is None else float(f"{moved:.2g}"),
         stop=has_converged(view.params, moved),
     )
     own = weights / split_sums(view.encoding.unit, len(weights))[1]
     state = state.model_copy(update={"asked": task.number, "own": own})
-    remember = [view.start(), state, *history]
+    remember = [view.initial_centroids(), state, *history]
     return Reply(contribution=contribution, remember=remember)
 
 
@@ -198,7 +198,7 @@ def local_sums(
     Raises GuardRefused if the party has too few rows for sums of degrees.
     """
     params, scale = view.params, view.scale
-    _check_rows(view, data.n_rows, scale.offset.size)
+    _check_enough_rows(view, data.n_rows, scale.offset.size)
     sums, weights = np.zeros_like(V), np.zeros(len(V))
     affine = scale.affine
     units, weight_units = split_sums(view.encoding.unit, len(V))
@@ -221,7 +221,7 @@ def local_sums(
     return sums, weights
 
 
-def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
+def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if one round gives as many equations as unknown numbers.
 
     Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k counts
@@ -240,22 +240,22 @@ def _check_rows(view: RowsRound, n_rows: int, width: int) -> None:
 _UPDATE_AFTER_LABELS = "The analyst sends updates after labelling."
 
 
-def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
+def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     """Label the rows, and return this party's share of sums and counts by label."""
     state = _final_centroids(view, task)
-    rows = rows_round.final_rows(view, data, state.centroids)
-    history = rows_round.last_history(view.context, data.n_rows).after(rows.labels)
-    rows_round.check_history(view.context, history, data.n_rows, state.number - 1)
+    rows = rows_round.label_rows(view, data, state.centroids)
+    history = rows_round.latest_history(view.context, data.n_rows).after(rows.labels)
+    rows_round.check_sums_limit(view.context, history, data.n_rows, state.number - 1)
     k = view.params.n_clusters
     sums = np.zeros((k, view.scale.offset.size))
     counts = np.bincount(rows.labels, minlength=k).astype(np.float64)
     for block, batch in batches(data):
         add_by_label(batch, *view.scale.affine, rows.labels[block], sums)
     words = view.labels_encoding.encode(join_sums(sums, counts))
-    share = view.share(words, task.members, f"closing/{state.number}")
+    share = view.mask_share(words, task.members, f"closing/{state.number}")
     return Reply(
         contribution=messages.ClosingShare(**share),
-        remember=[view.start(), state, rows, history],
+        remember=[view.initial_centroids(), state, rows, history],
         notes={
             "own rows that all others together could compute, at most": min(
                 history.n_following(data.n_rows), data.n_rows
@@ -264,16 +264,16 @@ def _close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     )
 
 
-def _gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
+def _reply_gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
     """Return this party's share of the sums around the means of the final labels."""
     state = _final_centroids(view, task)
-    final, rows = view.means(task, state), _final_rows(view, state, data)
-    own = rows_round.add_figure_sums(view, data, state, final, rows.labels)
+    final, rows = view.final_means(task, state), _labelled_rows(view, state, data)
+    own = rows_round.compute_figure_sums(view, data, state, final, rows.labels)
     words = view.figures_encoding(state, final.means).encode(own)
-    share = view.share(words, task.members, f"gathered/{state.number}")
+    share = view.mask_share(words, task.members, f"gathered/{state.number}")
     return Reply(
         contribution=messages.GatheredSizes(**share),
-        remember=[view.start(), state, rows, final],
+        remember=[view.initial_centroids(), state, rows, final],
     )
 
 
@@ -283,7 +283,7 @@ def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     sizes, figures = view.sizes_and_figures(task, state)
     centroids = state.number.to_bytes(8, "big") + state.centroids.tobytes()
     mark = sha256(centroids).digest() + sizes.sizes.tobytes()
-    published, order = _publish(view, task, state, sizes)
+    published, order = _build_publication(view, task, state, sizes)
     leads = task.members[0] == view.context.slot.name
     if not leads:
         empty = {name: array[:0] for name, array in published.arrays.items()}
@@ -297,7 +297,7 @@ def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
     return Reply(contribution=report, remember=[state, figures, sizes, order])
 
 
-def _publish(
+def _build_publication(
     view: RowsRound,
     task: messages.FinalTotals,
     state: messages.Centroids,
@@ -308,7 +308,7 @@ def _publish(
     The order follows from what is published: numbers by exact size would disclose more
     than rounded sizes. If nothing is published, only parties see the numbers.
     """
-    session, final = view.context.session, view.means(task, state)
+    session, final = view.context.session, view.final_means(task, state)
     scale = view.scale
     published = maths.build_publication(session, scale, state, final, sizes.sizes)
     if view.params.publish == "nothing":
@@ -336,7 +336,7 @@ class _NearestCentroid:
         V, labels = self.centroids, np.empty(data.n_rows, dtype=np.int64)
         distances = np.empty((data.n_rows, len(V)))
         for rows, batch in batches(data, len(V)):
-            labels[rows], _, squares = assign(self.scale, batch, V, 0.0)
+            labels[rows], _, squares = assign_batch(self.scale, batch, V, 0.0)
             distances[rows] = np.sqrt(squares)
         return Placement(labels=labels, distances=distances)
 
@@ -350,12 +350,16 @@ def _read_final_state(
         state = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > state.number:
             raise ProtocolFailed(_UPDATE_AFTER_LABELS)
-        return state, _final_rows(view, state, data), sizes, recall(Figures)
-    state = _check_unmoved(view, view.follow(result))
-    return state, _final_rows(view, state, data), *view.sizes_and_figures(result, state)
+        return state, _labelled_rows(view, state, data), sizes, recall(Figures)
+    state = _check_unmoved(view, view.apply_totals(result))
+    return (
+        state,
+        _labelled_rows(view, state, data),
+        *view.sizes_and_figures(result, state),
+    )
 
 
-def _report_unique_rows(context: LlfContext) -> dict[str, object]:
+def _count_unique_rows(context: LlfContext) -> dict[str, object]:
     """Return how many rows here are alone in their combination of clusters in all runs.
 
     Differences of sums of several runs single out such rows first.
@@ -379,7 +383,7 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
     Raises ProtocolFailed if they have not converged, or moved since this party labelled
         its rows: it would then send sums by other centroids.
     """
-    state = _check_unmoved(view, view.follow(task))
+    state = _check_unmoved(view, view.apply_totals(task))
     params = view.params
     if not may_have_converged(params, state.moved) and state.number < params.max_iter:
         raise ProtocolFailed("The analyst closes before the centroids have converged.")
@@ -396,7 +400,7 @@ def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centr
     return state
 
 
-def _final_rows(
+def _labelled_rows(
     view: RowsRound, state: messages.Centroids, data: DataSource | None
 ) -> messages.FinalRows:
     """Return this party's labels; a party that was absent labels its rows now."""
@@ -404,7 +408,7 @@ def _final_rows(
         return rows
     if data is None:
         raise NotReady("The rows are not labelled yet: run again with data.")
-    return rows_round.final_rows(view, data, state.centroids)
+    return rows_round.label_rows(view, data, state.centroids)
 
 
 Updates = list[tuple[FloatArray, FloatArray]]
@@ -417,23 +421,23 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     """Choose the start with the least objective after one update; forget the others."""
     view = RowsRound(context)
     starts = context.memory.get(messages.RacingStarts)
-    lanes = _lanes(view) if starts is None else starts.centroids
+    lanes = _initial_centroids_of_lanes(view) if starts is None else starts.centroids
     farthest = np.array([view.scale.bound_squared_distances(V) for V in lanes])
     objectives = FixedPoint.of(view.n_rows * farthest)
     encoding = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
 
-    def begin() -> list[Record]:
+    def check_and_remember() -> list[Record]:
         check_ranges(context, data)
-        round_bound.check_values(context, data)
+        round_bound.check_distinct_values(context, data)
         history = rows_round.audit_sums(view, data, list(lanes), 0)
         return [messages.RacingStarts(centroids=lanes), *history]
 
-    def add_lanes() -> WordArray:
+    def encode_lane_sums() -> WordArray:
         units = [join_sums(*local_sums(view, data, V)) for V in lanes]
         values = np.zeros(len(lanes))  # Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖²
         for lane, V in enumerate(lanes):
             for _, batch in batches(data, len(V)):
-                _, U, D = assign(view.scale, batch, V, view.exponent)
+                _, U, D = assign_batch(view.scale, batch, V, view.exponent)
                 degrees = U**view.params.exponent if view.params.fuzzy else U
                 values[lane] += float((degrees * D).sum())
         units.append(np.rint(values * objectives.unit))
@@ -447,13 +451,13 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
 
     updates, before = yield from Sum(
         "race",
-        local=add_lanes,
+        local=encode_lane_sums,
         fits=encoding.fits,
         decode=decode,
-        compare=lambda total, own: _check_updates(
+        compare=lambda total, own: _check_race_totals(
             view, decode(total)[0], decode(own)[0]
         ),
-        remember=begin,
+        remember=check_and_remember,
     )
     after = [
         _objective_after(view, *lane)
@@ -473,7 +477,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     return Findings([start, first, *_empty_starts(context)])
 
 
-def _lanes(view: RowsRound) -> FloatArray:
+def _initial_centroids_of_lanes(view: RowsRound) -> FloatArray:
     """Return V(0) of each start (lanes, k, F)."""
     params, context = view.params, view.context
     if params.start in FROM_PARTIES:
@@ -497,7 +501,7 @@ def _objective_after(
     check_weights(weights, view.n_rows, counts=not params.fuzzy)
     no_nudge = np.zeros_like(V)
     minimum = params.least_rows_moved
-    after, _ = move(V, sums, weights, no_nudge, view.scale.step, minimum)
+    after, _ = move_centroids(V, sums, weights, no_nudge, view.scale.step, minimum)
     gain = float(weights @ np.square(after - V).sum(axis=1))
     return float(f"{before - gain:.{_DIGITS}g}")
 
@@ -514,7 +518,7 @@ def _empty_starts(context: LlfContext) -> list[Record]:
     return records
 
 
-def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
+def _check_race_totals(view: RowsRound, updates: Updates, own: Updates) -> None:
     """Refuse totals of different rows, or of fewer rows than this party has."""
     slots = column_group_members(view.context)
     totals = [
@@ -522,7 +526,7 @@ def _check_updates(view: RowsRound, updates: Updates, own: Updates) -> None:
         for sums, weights in updates
     ]
     for total, (_, weights) in zip(totals, own, strict=True):
-        rows_round.check_own(total.counts, weights)
+        rows_round.check_own_share(total.counts, weights)
     if view.params.fuzzy:
         return
     first, *later_starts = totals

@@ -36,7 +36,7 @@ from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
 from clustering_protocols.numerics.data_source import DataSource, batches
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.quality.block_sums import of_block
+from clustering_protocols.quality.block_sums import sum_around_means
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
@@ -47,7 +47,14 @@ from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import kernels, maths, messages, round_bound
-from .maths import check_weights, members_of, move, nudge, rows_of, split_sums
+from .maths import (
+    check_weights,
+    cohort_members,
+    count_rows,
+    move_centroids,
+    public_perturbation,
+    split_sums,
+)
 from .params import LlfContext, LosslessFederated
 
 _ROUNDING: Final = 1e-9
@@ -74,7 +81,7 @@ class MemberSums:
     counts: FloatArray = field(repr=False)
 
 
-def check_own(counts: FloatArray, own: FloatArray) -> None:
+def check_own_share(counts: FloatArray, own: FloatArray) -> None:
     """Raise ProtocolFailed if a total (k,) is less than this party's share (k,)."""
     if (counts < own).any():
         raise ProtocolFailed(
@@ -126,7 +133,7 @@ class RowsRound:
     @cached_property
     def encoding(self) -> FixedPoint:
         """Return the encoding of an update."""
-        return maths.update_encoding(self.params, self.scale, self.n_rows)
+        return maths.build_update_encoding(self.params, self.scale, self.n_rows)
 
     @property
     def params(self) -> LosslessFederated:
@@ -138,7 +145,7 @@ class RowsRound:
         """Return 1/(λ-1), the exponent of ratios of distances; 0 for c-means."""
         return 1.0 / (self.params.exponent - 1.0) if self.params.fuzzy else 0.0
 
-    def follow(self, totals: messages.Totals) -> messages.Centroids:
+    def apply_totals(self, totals: messages.Totals) -> messages.Centroids:
         """Return V after all updates in ``totals`` that follow the V in memory.
 
         Raises InvalidArray, ProtocolFailed if the totals have other sizes, are out of
@@ -148,7 +155,7 @@ class RowsRound:
         totals.require({"slots": n_slots, "w": n_words})
         state = self.context.memory.get(messages.Centroids)
         if state is None:
-            V = self.start().centroids
+            V = self.initial_centroids().centroids
             state = messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
@@ -158,9 +165,9 @@ class RowsRound:
                 continue  # V in memory already includes it: the round is repeated
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
-            members = members_of(self.context.session, cohort)
+            members = cohort_members(self.context.session, cohort)
             name, encoding = f"update/{number}", self.encoding
-            total = self._read(words, members, name, (round_, attempt), encoding)
+            total = self._read_total(words, members, name, (round_, attempt), encoding)
             state = self._move_centroids(state, total, members)
         return state
 
@@ -173,7 +180,7 @@ class RowsRound:
             squares=float(self.scale.square_limit.sum()),
         )
 
-    def means(
+    def final_means(
         self, task: messages.LabelTotals, state: messages.Centroids
     ) -> messages.FinalMeans:
         """Return the means of the final labels, from memory or from a task's total.
@@ -185,14 +192,14 @@ class RowsRound:
         session = self.context.session
         name, encoding = f"closing/{state.number}", self.labels_encoding
         task.require({"closing": encoding.unit.size + 1})
-        members = members_of(session, task.closed_by)
-        total = self._read(task.closing, members, name, task.closed_in, encoding)
+        members = cohort_members(session, task.closed_by)
+        total = self._read_total(task.closing, members, name, task.closed_in, encoding)
         sums, counts = split_sums(total, self.params.n_clusters)
-        check_weights(counts, rows_of(session, members))
+        check_weights(counts, count_rows(session, members))
         rows = self.context.memory.get(messages.FinalRows)
         if rows is not None:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
-            check_own(counts, own.astype(np.float64))
+            check_own_share(counts, own.astype(np.float64))
         self._check_against_earlier(state, sums, counts, members)
         means = sums / np.maximum(counts, 1.0)[:, None]
         means = np.where(counts[:, None] > 0, means, state.centroids)
@@ -202,36 +209,40 @@ class RowsRound:
         self, task: messages.FinalTotals, state: messages.Centroids
     ) -> tuple[messages.FinalSizes, Figures]:
         """Return the sizes and figures of the result, from a task's total."""
-        session, means = self.context.session, self.means(task, state).means
+        session, means = self.context.session, self.final_means(task, state).means
         name, encoding = f"gathered/{state.number}", self.figures_encoding(state, means)
         task.require({"gathered": encoding.unit.size + 1})
-        members = members_of(session, task.gathered_by)
-        total = self._read(task.gathered, members, name, task.gathered_in, encoding)
-        n_rows = rows_of(session, members)
-        return maths.closing_totals(self.params, state, means, total, n_rows)
+        members = cohort_members(session, task.gathered_by)
+        total = self._read_total(
+            task.gathered, members, name, task.gathered_in, encoding
+        )
+        n_rows = count_rows(session, members)
+        return maths.read_sizes_and_figures(self.params, state, means, total, n_rows)
 
     @property
     def labels_encoding(self) -> FixedPoint:
         """Return the encoding of sums by final label."""
-        return maths.labels_encoding(self.params, self.scale, self.n_rows)
+        return maths.build_labels_encoding(self.params, self.scale, self.n_rows)
 
     def figures_encoding(
         self, state: messages.Centroids, means: FloatArray
     ) -> FixedPoint:
         """Return the encoding of sums around the means of the final labels."""
         V, n_rows = state.centroids, self.n_rows
-        return maths.figures_encoding(self.params, self.scale, V, means, n_rows)
+        return maths.build_figures_encoding(self.params, self.scale, V, means, n_rows)
 
     @property
     def n_rows(self) -> int:
         """Return the number of rows of all parties."""
-        return rows_of(self.context.session, self.context.session.slots)
+        return count_rows(self.context.session, self.context.session.slots)
 
     @property
     def _checked_sum(self) -> CheckedSum:
         return CheckedSum(scope="column", minimum_members=self.params.least_parties)
 
-    def share(self, words: WordArray, members: list[str], name: str) -> dict[str, Any]:
+    def mask_share(
+        self, words: WordArray, members: list[str], name: str
+    ) -> dict[str, Any]:
         """Return the fields of a share: masked and tagged words, round and attempt.
 
         name: ``update``, ``closing`` or ``gathered`` and the number of the centroids, so
@@ -244,7 +255,7 @@ class RowsRound:
             "attempt": self.context.attempt,
         }
 
-    def _read(
+    def _read_total(
         self,
         words: WordArray,
         members: list[str],
@@ -265,15 +276,15 @@ class RowsRound:
         self, state: messages.Centroids, total: FloatArray, members: list[str]
     ) -> messages.Centroids:
         sums, weights = split_sums(total, self.params.n_clusters)
-        n_rows = rows_of(self.context.session, members)
+        n_rows = count_rows(self.context.session, members)
         check_weights(weights, n_rows, counts=not self.params.fuzzy)
         number = state.number + 1
         if state.asked == number and self.context.slot.name in members:
-            check_own(weights, state.own)
+            check_own_share(weights, state.own)
         self._check_against_earlier(state, sums, weights, members)
-        step = nudge(self.context.session, number, self.scale)
+        step = public_perturbation(self.context.session, number, self.scale)
         unit, minimum = self.scale.step, self.params.least_rows_moved
-        V, moved = move(state.centroids, sums, weights, step, unit, minimum)
+        V, moved = move_centroids(state.centroids, sums, weights, step, unit, minimum)
         return messages.Centroids(
             number=number,
             asked=state.asked,
@@ -297,7 +308,7 @@ class RowsRound:
             return
         now = MemberSums(members=members, sums=sums, counts=counts)
         other_runs = keep_comparable(self.totals_of_other_runs(), now)
-        last = keep_comparable([_total_of(state)], now)
+        last = keep_comparable([_last_total(state)], now)
         check_same_rows([*other_runs, *last], now, self.slack)
         for before in last:
             check_no_farther(before, now, state.centroids, self.slack)
@@ -310,9 +321,9 @@ class RowsRound:
             for number, run in enumerate(session.runs)
             if run != session.params
         ]
-        return [_total_of(state) for state in states if state is not None]
+        return [_last_total(state) for state in states if state is not None]
 
-    def start(self) -> StartCentroids:
+    def initial_centroids(self) -> StartCentroids:
         """Return V(0), which a party has sent or all parties compute alike."""
         if self.params.start in FROM_PARTIES:
             V = self.context.recall(StartCentroids).centroids
@@ -323,25 +334,25 @@ class RowsRound:
         return StartCentroids(centroids=equalise_coordinates(V, self.scale.step))
 
 
-def _total_of(state: messages.Centroids) -> MemberSums:
+def _last_total(state: messages.Centroids) -> MemberSums:
     return MemberSums(members=state.members, sums=state.sums, counts=state.weights)
 
 
-def final_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
+def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
     """Return the labels of this party's rows, and memberships if they are an output."""
     if view.params.output == "memberships":
         labels = np.empty(data.n_rows, dtype=np.int64)
         memberships = np.empty((data.n_rows, len(V)))
         for rows, batch in batches(data, len(V)):
-            assignment = assign(view.scale, batch, V, view.exponent)
+            assignment = assign_batch(view.scale, batch, V, view.exponent)
             labels[rows], memberships[rows], _ = assignment
         return messages.FinalRows(labels=labels, memberships=memberships)
     return messages.FinalRows(
-        labels=nearest(view, data, V), memberships=np.empty((0, len(V)))
+        labels=nearest_centroids(view, data, V), memberships=np.empty((0, len(V)))
     )
 
 
-def nearest(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
+def nearest_centroids(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
     """Return the number of the nearest centroid (k, F) for each row (n,)."""
 
     def label_batch(batch: FloatArray) -> IntArray:
@@ -352,7 +363,7 @@ def nearest(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
     return np.concatenate([*view.context.engine.map(label_batch, data.batches())])
 
 
-def assign(
+def assign_batch(
     scale: Scaler, batch: FloatArray, V: FloatArray, exponent: float
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return labels (n,), memberships and squared distances (n, k) to centroids.
@@ -365,7 +376,7 @@ def assign(
     return labels, U, D
 
 
-def add_figure_sums(
+def compute_figure_sums(
     view: RowsRound,
     data: DataSource,
     state: messages.Centroids,
@@ -377,7 +388,7 @@ def add_figure_sums(
 
     def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
         rows, batch = block
-        return of_block(
+        return sum_around_means(
             batch, view.scale.affine, final.means, labels[rows], final.counts
         )
 
@@ -385,7 +396,7 @@ def add_figure_sums(
     fuzzy = np.zeros(2 if view.params.fuzzy else 0)
     if view.params.fuzzy:
         for _, batch in batches(data, k):
-            _, U, D = assign(view.scale, batch, state.centroids, view.exponent)
+            _, U, D = assign_batch(view.scale, batch, state.centroids, view.exponent)
             degrees = np.square(U)
             fuzzy += (degrees * D).sum(), degrees.sum()
     return np.concatenate([np.bincount(labels, minlength=k), around, fuzzy])
@@ -408,14 +419,14 @@ def audit_sums(
         per_sum = k * (width + 1) / (round_bound.fewest_rows_of_others(session) * width)
         equations = 2 * per_sum if before is None else before.equations
         return [DegreeSums(equations=equations + len(around) * per_sum)]
-    history = last_history(view.context, data.n_rows)
+    history = latest_history(view.context, data.n_rows)
     for V in around:
-        history = history.after(_labels(view, data, V))
-    check_history(view.context, history, data.n_rows, number - 2)
+        history = history.after(_labels_for_history(view, data, V))
+    check_sums_limit(view.context, history, data.n_rows, number - 2)
     return [history]
 
 
-def last_history(context: PartyContext, n_rows: int) -> RowHistory:
+def latest_history(context: PartyContext, n_rows: int) -> RowHistory:
     """Return the history of rows in answered sums, as the last run left it."""
     runs = range(len(context.session.runs))
     histories = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
@@ -426,7 +437,7 @@ def last_history(context: PartyContext, n_rows: int) -> RowHistory:
     )
 
 
-def check_history(
+def check_sums_limit(
     context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
 ) -> None:
     """Raise GuardRefused if a history reveals more of the rows than ``sums_limit``.
@@ -465,8 +476,8 @@ def updates_that_fit(
     return max((most_following(share, n_rows) - 1) // per_update - raced - 1, 0)
 
 
-def _labels(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
+def _labels_for_history(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
     """Return the cluster of each row; placeholders if rows are too many for a history."""
     if data.n_rows > MOST_ROWS:
         return np.arange(view.params.n_clusters)
-    return nearest(view, data, V)
+    return nearest_centroids(view, data, V)

@@ -31,19 +31,19 @@ _NEARLY_ALL: Final = 0.95
 """With a larger share of different values, a column counts as real numbers."""
 
 
-def columns_of(session: MixtureSession) -> Columns:
+def session_columns(session: MixtureSession) -> Columns:
     """Return which columns of the session are numbers, and which are categories."""
     slot = session.slots[0]
-    return Columns.of(session.terms.plan(slot), session.member(slot).n_columns)
+    return Columns.from_plan(session.terms.plan(slot), session.member(slot).n_columns)
 
 
-def rows_of_others(session: MixtureSession) -> int:
+def count_rows_of_others(session: MixtureSession) -> int:
     """Return the number of all rows but those of the party with most rows."""
     rows = sorted(session.n_rows(slot) for slot in session.slots)
     return sum(rows[:-1])
 
 
-def unknown_numbers(bits: Sequence[float], n_rows: int) -> float:
+def count_unknowns(bits: Sequence[float], n_rows: int) -> float:
     """Return how many unknown numbers, of ``RING_BITS`` bits each, n_rows rows have.
 
     bits: bits of a row in each column or category.
@@ -56,7 +56,7 @@ def unknown_numbers(bits: Sequence[float], n_rows: int) -> float:
     return min(n_rows * per_row, counts) / RING_BITS
 
 
-def equations(runs: Sequence[Mixture], columns: Columns) -> int:
+def count_equations(runs: Sequence[Mixture], columns: Columns) -> int:
     """Return the number of equations of one update of every run."""
     return sum(Shape.of(run, columns).n_equations for run in runs)
 
@@ -68,24 +68,26 @@ def updates_that_fit(
 
     bits: bits of a row in each column or category; by default from the dictionary.
     """
-    unknowns = unknown_numbers(bits or dictionary_bits(columns), n_rows)
-    rounds = unknowns / (MARGIN * equations(runs, columns))
+    unknowns = count_unknowns(bits or bits_from_dictionary(columns), n_rows)
+    rounds = unknowns / (MARGIN * count_equations(runs, columns))
     return max(int(rounds) - _CLOSING, 0)
 
 
-def dictionary_bits(columns: Columns) -> list[float]:
+def bits_from_dictionary(columns: Columns) -> list[float]:
     """Return the bits of a row in each number and category according to the dictionary."""
     numbers = [float(RING_BITS)] * len(columns.numbers)
     return numbers + [math.log2(count) for count in columns.level_counts]
 
 
-def most_updates(session: MixtureSession) -> int:
+def limit_updates(session: MixtureSession) -> int:
     """Return the largest number of updates of a run, which all parties compute alike."""
-    fit = updates_that_fit(session.runs, columns_of(session), rows_of_others(session))
+    fit = updates_that_fit(
+        session.runs, session_columns(session), count_rows_of_others(session)
+    )
     return min(session.params.max_iter, fit)
 
 
-def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
+def audit_sums(context: MixtureContext, data: DataSource) -> DegreeSums:
     """Return the equations of this run's answered sums, including the next one.
 
     Unknown numbers are counted from this party's columns. Over all runs, there may be
@@ -94,11 +96,11 @@ def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
 
     Raises GuardRefused if there would be more equations.
     """
-    session, columns = context.session, columns_of(context.session)
-    n_rows, bits = rows_of_others(session), dictionary_bits(columns)
+    session, columns = context.session, session_columns(context.session)
+    n_rows, bits = count_rows_of_others(session), bits_from_dictionary(columns)
     n_numbers = len(columns.numbers)
-    bits_per_update = MARGIN * RING_BITS * equations(session.runs, columns)
-    if n_rows * n_numbers < bits_per_update * (most_updates(session) + _CLOSING):
+    bits_per_update = MARGIN * RING_BITS * count_equations(session.runs, columns)
+    if n_rows * n_numbers < bits_per_update * (limit_updates(session) + _CLOSING):
         distinct = [len(np.unique(x)) for x in matrix(data).T[columns.numbers]]
         bits[:n_numbers] = [
             math.log2(max(count, 1))
@@ -106,7 +108,7 @@ def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
             else float(RING_BITS)
             for count in distinct
         ]
-    unknowns = unknown_numbers(bits, n_rows)
+    unknowns = count_unknowns(bits, n_rows)
     before = context.memory.get(DegreeSums)
     own = 0.0 if before is None else before.equations
     runs = range(len(session.runs))

@@ -26,7 +26,7 @@ class Columns:
     categories: tuple[range, ...]
 
     @classmethod
-    def of(cls, plan: ColumnPlan | None, width: int) -> Columns:
+    def from_plan(cls, plan: ColumnPlan | None, width: int) -> Columns:
         """Return the columns of a table; without a plan all are numbers."""
         return cls(width, () if plan is None else plan.levels)
 
@@ -52,7 +52,7 @@ class Columns:
         """Return L, how many levels all categories have together."""
         return sum(self.level_counts)
 
-    def split(self, X: FloatArray, scale: Scaler) -> tuple[FloatArray, FloatArray]:
+    def split_rows(self, X: FloatArray, scale: Scaler) -> tuple[FloatArray, FloatArray]:
         """Return scaled numbers (n, F), and indicators (n, L) of the levels of each row.
 
         X: float64 (n, m); prepared rows.
@@ -73,7 +73,7 @@ class Columns:
             levels[:, part] = np.hstack([1 - columns, columns]) if binary else columns
         return levels
 
-    def join(
+    def join_means(
         self, Z: FloatArray, shares: FloatArray, scale: Scaler, high: FloatArray
     ) -> FloatArray:
         """Return means (k, m) in the units of the columns.

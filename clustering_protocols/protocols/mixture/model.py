@@ -53,7 +53,7 @@ def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
     return shapes[kind]
 
 
-def _pack(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray:
+def _pack_covariance(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray:
     """Return packed covariances that equal a matrix (F, F); spherical: its trace."""
     n_rows, n_entries = covariance_shape(kind, k, len(matrix))
     row = matrix.diagonal()
@@ -132,7 +132,7 @@ class Shape:
         """
         return self.n_parameters + 1
 
-    def split(self, vector: FloatArray) -> Sums:
+    def split_sums(self, vector: FloatArray) -> Sums:
         """Return the sums of a vector (n_words,)."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])[:-1]
         parts = zip(np.split(vector, ends), self._shapes, strict=True)
@@ -150,14 +150,14 @@ class Shape:
         bounds = Sums(
             np.full(self.k, float(n_rows)),
             np.tile(scale.sum_limit[numbers] + n_rows * farthest, (self.k, 1)),
-            _pack(self.kind, self.k, np.outer(roots, roots)),
+            _pack_covariance(self.kind, self.k, np.outer(roots, roots)),
             np.full((self.k, self.columns.n_levels), float(n_rows)),
             n_rows * LARGEST_LOG,
         )
         return FixedPoint.of(np.maximum(bounds.vector, 1.0))
 
 
-def start(
+def initial_components(
     shape: Shape, V: FloatArray, scale: Scaler, weights: FloatArray
 ) -> Components:
     """Return components around given centroids.
@@ -173,7 +173,7 @@ def start(
     between = add_in_order(np.zeros(shape.width), np.square(means - centre)) / k
     total = np.square(weights[columns.numbers])
     variances = np.maximum(total - between, _LEAST_VARIANCE * total)
-    covariances = _pack(shape.kind, k, np.diag(variances))
+    covariances = _pack_covariance(shape.kind, k, np.diag(variances))
     if shape.kind == "spherical":
         covariances /= max(shape.width, 1)
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
@@ -198,7 +198,9 @@ def start(
     )
 
 
-def matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArray:
+def unpack_covariances(
+    kind: Covariance, covariances: FloatArray, width: int
+) -> FloatArray:
     """Unpack covariances into matrices (rows, F, F)."""
     if kind in {"diag", "spherical"}:
         variances = np.broadcast_to(covariances, (len(covariances), width))
@@ -234,7 +236,7 @@ class Densities:
         """
         width, k = shape.width, shape.k
         if shape.kind in {"full", "tied"}:
-            spread = matrices(shape.kind, model.covariances, width)
+            spread = unpack_covariances(shape.kind, model.covariances, width)
             try:
                 lower = np.linalg.cholesky(spread)
             except np.linalg.LinAlgError:
@@ -259,7 +261,7 @@ class Densities:
             np.log(np.maximum(model.shares, _LEAST_SHARE)).T,
         )
 
-    def logs(self, Z: FloatArray, H: FloatArray) -> FloatArray:
+    def log_densities(self, Z: FloatArray, H: FloatArray) -> FloatArray:
         """Return the log densities (k, n), weights included, of numbers and levels."""
         return self._evaluate(Z, H)[0]
 
@@ -288,7 +290,7 @@ class Densities:
             logs += (H @ self.log_shares).T
         return logs, differences, squares
 
-    def sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
+    def compute_sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
         """Return the sums (n_words,) of numbers (n, F) and levels (n, L) of rows."""
         shape, total = self.shape, np.zeros(self.shape.n_words)
         step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
@@ -325,7 +327,7 @@ def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     return R, np.log(total) + highest
 
 
-def improve(
+def update_components(
     params: Mixture, shape: Shape, model: Components, sums: Sums, n_rows: int
 ) -> Components:
     """Return the components that follow from the sums of an update.
@@ -427,7 +429,9 @@ class Closing:
         return FixedPoint.of(bounds)
 
     @classmethod
-    def read(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
+    def decode(
+        cls, shape: Shape, code: FixedPoint, words: WordArray, n: int
+    ) -> Closing:
         """Return the closing sums over n rows.
 
         Raises ProtocolFailed if the sizes do not add up to n.

@@ -80,7 +80,7 @@ def _count_words(params: Mixture, width: int) -> int:
     return Shape.of(params, Columns(width, ())).n_words
 
 
-def _method(name: str, data: Data) -> Method:
+def _build_method(name: str, data: Data) -> Method:
     return Method(
         name=name,
         partitionings=("horizontal",),
@@ -108,8 +108,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
     methods: ClassVar = (
-        _method("gaussian_mixture", "numeric"),
-        _method("latent_class", "categories"),
+        _build_method("gaussian_mixture", "numeric"),
+        _build_method("latent_class", "categories"),
     )
     apart: ClassVar = "Ask for fewer clusters."
 
@@ -140,9 +140,9 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         from . import bound
 
         check_start_widths(session)
-        if bound.most_updates(session) < 1:
+        if bound.limit_updates(session) < 1:
             raise ProtocolFailed(
-                f"A party lacks {bound.rows_of_others(session)} rows of others: it could "
+                f"A party lacks {bound.count_rows_of_others(session)} rows of others: it could "
                 "solve the totals of one update for them. It takes more rows, fewer "
                 "clusters, or a covariance_type of fewer numbers."
             )
@@ -221,8 +221,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
         updates = Stage(
             name=messages.UPDATES,
-            analyst=_role("roles:Adder"),
-            party=_role("roles:Member"),
+            analyst=_role("roles:MixtureAnalyst"),
+            party=_role("roles:MixtureParty"),
             exchanges=(
                 Exchange(messages.Update, messages.Sums, 2, params.max_iter + 1),
                 Exchange(messages.ReportDigest, messages.DigestReport, shows=True),

@@ -35,8 +35,8 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
         columns, n_updates = Columns(X.shape[1], ()), params.max_iter
         high = np.ones(X.shape[1])
     else:
-        columns = bound.columns_of(trace.session)
-        n_updates = bound.most_updates(trace.session)
+        columns = bound.session_columns(trace.session)
+        n_updates = bound.limit_updates(trace.session)
         slot = trace.session.slots[0]
         high = np.where(np.isfinite(h := trace.session.bounds(slot).high), h, 1.0)
     numbers, spread = columns.numbers, X.std(axis=0)
@@ -44,12 +44,14 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
     centre = X.mean(axis=0)
     Z = (X[:, numbers] - centre[numbers]) / units[numbers]
     H = columns.to_levels((X > 0).astype(np.float64))
-    logs = _logs_at_start(params, X, centre, units, columns, high, trace, (Z, H))
+    logs = _log_densities_at_start(
+        params, X, centre, units, columns, high, trace, (Z, H)
+    )
     before = None
     for _ in range(n_updates):
         density = logsumexp(logs, axis=1)
         R = np.exp(logs - density[:, None])
-        logs = _logs_after_update(params, Z, H, R)
+        logs = _log_densities_after_update(params, Z, H, R)
         lower = float(density.mean())
         if before is not None and abs(lower - before) < params.tol:
             break
@@ -58,7 +60,7 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
     return labels
 
 
-def _logs_at_start(
+def _log_densities_at_start(
     params: Mixture,
     X: FloatArray,
     centre: FloatArray,
@@ -91,10 +93,10 @@ def _logs_at_start(
         shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
         shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
     spreads = [np.diag(variances)] * k
-    return _logs(rows, np.full(k, 1.0 / k), means, spreads, shares)
+    return _log_densities(rows, np.full(k, 1.0 / k), means, spreads, shares)
 
 
-def _logs(
+def _log_densities(
     rows: tuple[FloatArray, FloatArray],
     weights: FloatArray,
     means: FloatArray,
@@ -109,7 +111,7 @@ def _logs(
     return logs
 
 
-def _logs_after_update(
+def _log_densities_after_update(
     params: Mixture, Z: FloatArray, H: FloatArray, R: FloatArray
 ) -> FloatArray:
     """Return log densities (n, k) under the components that follow from memberships."""
@@ -128,7 +130,7 @@ def _logs_after_update(
     elif kind == "spherical":
         spreads = [np.trace(s) / max(width, 1) * np.eye(width) for s in spreads]
     spreads = [spread + params.reg_covar * np.eye(width) for spread in spreads]
-    return _logs((Z, H), N / len(Z), means, spreads, R.T @ H / N[:, None])
+    return _log_densities((Z, H), N / len(Z), means, spreads, R.T @ H / N[:, None])
 
 
 def objectives(

@@ -56,14 +56,14 @@ _SUM: Final = CheckedSum(scope="column")
 _Task = messages.Update | messages.ReportDigest
 
 
-class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
+class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
     """Adds up shares that it cannot read, and returns each total with the next task."""
 
     state = messages.UpdatingState
 
     def start(self, session: MixtureSession) -> Ask:
         """Ask for the first sums."""
-        return _ask(session, 1, np.empty(0, dtype=np.uint64))
+        return _ask_for_sums(session, 1, np.empty(0, dtype=np.uint64))
 
     def step(
         self,
@@ -73,13 +73,13 @@ class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
     ) -> Ask | Finish:
         """Return the total with the next task, until the parties send the closing sums."""
         if state.phase == "tell":
-            return _finish(session, all_of(messages.DigestReport, contributions))
+            return _build_finish(session, all_of(messages.DigestReport, contributions))
         shares = all_of(messages.Sums, contributions)
         total = add_tagged_shares(share.words for share in shares.values())
         if len({share.last for share in shares.values()}) > 1:
             raise ProtocolFailed("The parties do not agree on the last sums.")
         if not shares[session.slots[0]].last:
-            return _ask(session, state.number + 1, total)
+            return _ask_for_sums(session, state.number + 1, total)
         return Ask.everybody(
             session,
             messages.ReportDigest(total=total),
@@ -88,8 +88,8 @@ class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
         )
 
 
-def _ask(session: MixtureSession, number: int, total: WordArray) -> Ask:
-    shape = Shape.of(session.params, bound.columns_of(session))
+def _ask_for_sums(session: MixtureSession, number: int, total: WordArray) -> Ask:
+    shape = Shape.of(session.params, bound.session_columns(session))
     return Ask.everybody(
         session,
         messages.Update(number=number, total=total),
@@ -97,13 +97,13 @@ def _ask(session: MixtureSession, number: int, total: WordArray) -> Ask:
         dims={slot: {"w": shape.n_words + 1} for slot in session.slots},
         progress={
             "updates": number - 1,
-            "of_at_most": bound.most_updates(session),
+            "of_at_most": bound.limit_updates(session),
             "moved": [],
         },
     )
 
 
-def _finish(
+def _build_finish(
     session: MixtureSession, reports: Mapping[str, messages.DigestReport]
 ) -> Finish:
     if len({report.digest for report in reports.values()}) > 1:
@@ -128,7 +128,7 @@ class RoundView:
     @cached_property
     def columns(self) -> Columns:
         """Return which columns are numbers."""
-        return bound.columns_of(self.context.session)
+        return bound.session_columns(self.context.session)
 
     @cached_property
     def shape(self) -> Shape:
@@ -151,14 +151,14 @@ class RoundView:
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
-    def pooled(self) -> tuple[FloatArray, FloatArray]:
+    def pooled_moments(self) -> tuple[FloatArray, FloatArray]:
         """Return the variances (F,), scaled, and the shares (L,) of levels of all rows."""
         moments = self.context.recall(PooledMoments)
         variances = np.square(moments.spread * self.scale.inverse)
         shares = self.columns.to_levels((moments.mean / self.high)[None])[0]
         return variances[self.columns.numbers], shares
 
-    def start(self) -> messages.Components:
+    def initial_components(self) -> messages.Components:
         """Return the components before the first update."""
         if self.context.session.params.start in FROM_PARTIES:
             V = self.context.recall(StartCentroids).centroids
@@ -168,9 +168,9 @@ class RoundView:
             self.context.slot.name, self.columns.width
         )
         V = equalise_coordinates(V, self.scale.step)
-        return em.start(self.shape, V, self.scale, weights)
+        return em.initial_components(self.shape, V, self.scale, weights)
 
-    def read(
+    def read_total(
         self, before: messages.Components, total: WordArray, encoding: FixedPoint
     ) -> WordArray:
         """Return the ring elements of the total of the last sums.
@@ -180,37 +180,41 @@ class RoundView:
         masked_sum = _masked_sum(self.context, before)
         return _SUM.unmask(self.context, total, masked_sum, encoding.fits)
 
-    def follow(
+    def apply_total(
         self, before: messages.Components, total: WordArray
     ) -> messages.Components:
         """Return the components that follow from the total of an update."""
         encoding = self.shape.encoding(before, self.scale, self.n_rows)
-        sums = self.shape.split(encoding.decode(self.read(before, total, encoding)))
-        own = self.shape.split(encoding.decode(before.own))
-        em.check_total(self.shape, before, sums, own, self.pooled, self.n_rows)
+        sums = self.shape.split_sums(
+            encoding.decode(self.read_total(before, total, encoding))
+        )
+        own = self.shape.split_sums(encoding.decode(before.own))
+        em.check_total(self.shape, before, sums, own, self.pooled_moments, self.n_rows)
         params = self.context.session.params
-        return em.improve(params, self.shape, before, sums, self.n_rows)
+        return em.update_components(params, self.shape, before, sums, self.n_rows)
 
-    def add_up(self, components: messages.Components, data: DataSource) -> WordArray:
+    def sum_rows(self, components: messages.Components, data: DataSource) -> WordArray:
         """Return this party's ring elements (n_words,) of an update."""
         densities = Densities.of(self.shape, components)
 
         def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
-            return densities.sums(*self.columns.split(block[1], self.scale))
+            return densities.compute_sums(
+                *self.columns.split_rows(block[1], self.scale)
+            )
 
         total = np.zeros(self.shape.n_words)
         for sums in self.context.engine.map(sum_batch, batches(data, self.shape.k)):
             total += sums
         return self.shape.encoding(components, self.scale, self.n_rows).encode(total)
 
-    def close(
+    def encode_closing_sums(
         self, components: messages.Components, data: DataSource
     ) -> tuple[WordArray, messages.FinalRows]:
         """Return this party's ring elements of the closing sums, and its memberships."""
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
         for rows, batch in batches(data, self.shape.k):
-            logs = densities.logs(*self.columns.split(batch, self.scale))
+            logs = densities.log_densities(*self.columns.split_rows(batch, self.scale))
             R, log_densities = em.memberships(logs)
             U[rows] = R.T
             clipped = np.clip(log_densities, -em.LARGEST_LOG, em.LARGEST_LOG)
@@ -233,7 +237,7 @@ def _masked_sum(context: MixtureContext, components: messages.Components) -> Mas
     )
 
 
-class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
+class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
     """Moves components by the totals, and adds its share of the next ones."""
 
     def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
@@ -245,17 +249,17 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
         if before is None:
             task.require({"before": 0})
             check_ranges(context, data)
-            components = view.start()
+            components = view.initial_components()
         elif before.closing:
             raise ProtocolFailed("The analyst asks for an update after the last.")
         else:
             task.require({"before": view.shape.n_words + 1})
-            components = view.follow(before, task.total)
+            components = view.apply_total(before, task.total)
         number = components.number + 1
         if task.number != number:
             raise ProtocolFailed("The analyst asks for an update out of order.")
-        remember: list[Record] = [bound.audit(context, data)]
-        closing = components.converged or number > bound.most_updates(context.session)
+        remember: list[Record] = [bound.audit_sums(context, data)]
+        closing = components.converged or number > bound.limit_updates(context.session)
         components = components.model_copy(
             update={
                 "number": number,
@@ -264,10 +268,10 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
             }
         )
         if closing:
-            own, rows = view.close(components, data)
+            own, rows = view.encode_closing_sums(components, data)
             remember.append(rows)
         else:
-            own = view.add_up(components, data)
+            own = view.sum_rows(components, data)
         words = _SUM.mask(context, own, _masked_sum(context, components))
         return Reply(
             contribution=messages.Sums(words=words, last=closing),
@@ -278,13 +282,13 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
         """Return the outcome once all parties agree on it."""
         if context.memory.get(messages.FinalSizes) is None:
             return None
-        return _outcome(RoundView(context))
+        return _build_outcome(RoundView(context))
 
     def conclude(
         self, context: MixtureContext, result: messages.Agreed, data: DataSource | None
     ) -> Outcome:
         """Return labels, memberships, sizes, means and figures."""
-        return _outcome(RoundView(context))
+        return _build_outcome(RoundView(context))
 
 
 def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
@@ -297,22 +301,22 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
         )
     task.require({"w": shape.n_words + 1})
     encoding = Closing.encoding(shape, view.n_rows)
-    words = view.read(components, task.total, encoding)
-    closing = Closing.read(shape, encoding, words, view.n_rows)
+    words = view.read_total(components, task.total, encoding)
+    closing = Closing.decode(shape, encoding, words, view.n_rows)
     own = encoding.decode(components.own)[: shape.k]
     if (closing.sizes < own).any():
         raise ProtocolFailed(
             "A total counts fewer rows of a cluster than this party has."
         )
-    figures = _figures(shape, components, closing, view.n_rows)
+    figures = _compute_figures(shape, components, closing, view.n_rows)
     sizes = closing.sizes.astype(np.int64)
-    published = _publication(view, components, closing)
+    published = _build_publication(view, components, closing)
     order = order_published_first(
         len(sizes),
         published.clusters,
         published.sizes,
         published.centroids,
-        common=_means(view, components),
+        common=_unscaled_means(view, components),
     )
     leads = context.slot.name == context.session.slots[0]
     if not leads:
@@ -336,7 +340,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     )
 
 
-def _figures(
+def _compute_figures(
     shape: Shape, components: messages.Components, closing: Closing, n: int
 ) -> Figures:
     """Return the figures of a run.
@@ -359,12 +363,14 @@ def _figures(
     )
 
 
-def _means(view: RoundView, components: messages.Components) -> FloatArray:
+def _unscaled_means(view: RoundView, components: messages.Components) -> FloatArray:
     """Return the means (k, m) in the units of the columns."""
-    return view.columns.join(components.means, components.shares, view.scale, view.high)
+    return view.columns.join_means(
+        components.means, components.shares, view.scale, view.high
+    )
 
 
-def _publication(
+def _build_publication(
     view: RoundView, components: messages.Components, closing: Closing
 ) -> messages.PublishedResult:
     """Return the published part of clusters that are large enough, rounded."""
@@ -377,13 +383,14 @@ def _publication(
     grid = steps_of(sizes[with_centroid], weights / scale.inverse)
     return messages.PublishedResult(
         clusters=large,
-        centroids=np.rint(_means(view, components)[with_centroid] / grid) * grid,
+        centroids=np.rint(_unscaled_means(view, components)[with_centroid] / grid)
+        * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=components.number - 1,
     )
 
 
-def _outcome(view: RoundView) -> Outcome:
+def _build_outcome(view: RoundView) -> Outcome:
     recall = view.context.recall
     components, rows = recall(messages.Components), recall(messages.FinalRows)
     numbers, width = view.columns.numbers, view.columns.width
@@ -391,13 +398,15 @@ def _outcome(view: RoundView) -> Outcome:
     if view.context.session.params.init != "given":
         weights = weights[order]  # the engine applies it to all but the report
     inverse = view.scale.inverse[numbers]
-    spread = em.matrices(view.shape.kind, components.covariances, len(numbers))
+    spread = em.unpack_covariances(
+        view.shape.kind, components.covariances, len(numbers)
+    )
     covariances = np.zeros((view.shape.k, width, width))
     covariances[:, numbers[:, None], numbers] = spread / np.outer(inverse, inverse)
     return Outcome(
         labels=rows.labels,
         cluster_sizes=recall(messages.FinalSizes).sizes,
-        centroids=_means(view, components),
+        centroids=_unscaled_means(view, components),
         covariances=covariances,
         memberships=rows.memberships,
         predict=_DensestComponent(view.shape, components, view.scale),
@@ -425,6 +434,6 @@ class _DensestComponent:
         densities = Densities.of(self.shape, self.components)
         U = np.empty((data.n_rows, self.shape.k))
         for rows, batch in batches(data, self.shape.k):
-            logs = densities.logs(*columns.split(batch, self.scale))
+            logs = densities.log_densities(*columns.split_rows(batch, self.scale))
             U[rows] = em.memberships(logs)[0].T
         return Placement(labels=U.argmax(axis=1).astype(np.int64), memberships=U)

@@ -9,17 +9,20 @@ from functools import partial
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from clustering_protocols.algorithms.condensed_distances import n_rows, square
+from clustering_protocols.algorithms.condensed_distances import (
+    count_rows,
+    to_square_matrix,
+)
 from clustering_protocols.algorithms.dbscan import (
+    choose_eps,
+    choose_eps_of_rows,
     dbscan,
     dbscan_of_rows,
     hdbscan,
-    knee,
-    knee_of_rows,
 )
 from clustering_protocols.algorithms.embedding import classical_scaling
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
-from clustering_protocols.algorithms.hierarchical import hierarchical
+from clustering_protocols.algorithms.hierarchical import cluster_hierarchically
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.algorithms.neighbors import DistanceNeighbors
@@ -320,7 +323,7 @@ def build_clustering_input(
         squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
-        rows = square(distances)
+        rows = to_square_matrix(distances)
         if takes_rows or params.algorithm == "nmf":
             return ClusteringInput(rows=rows)
         distances = pdist(rows)
@@ -346,13 +349,15 @@ def compute_clusters(
         return clusters_of_rows(params, X, generators, starts, engine)
     if distances is None:
         raise ValueError("neither rows nor distances")
-    n = n_rows(distances)
+    n = count_rows(distances)
     if params.algorithm == "dbscan":
-        eps = params.eps or knee(distances, params.min_samples)
+        eps = params.eps or choose_eps(distances, params.min_samples)
         labels = dbscan(distances, eps * _EPS_SLACK, params.min_samples)
         return ClusterLabels(labels=labels, eps=eps)
     if params.algorithm == "hierarchical":
-        return ClusterLabels(labels=hierarchical(distances, params.k, params.linkage))
+        return ClusterLabels(
+            labels=cluster_hierarchically(distances, params.k, params.linkage)
+        )
     if params.algorithm == "spectral":
         neighbors, rng = DistanceNeighbors(distances), generators("embedding")
         Z = embed_neighbors(neighbors, n, params.k, rng)
@@ -401,7 +406,7 @@ def clusters_of_rows(
         )
     clustering = kmeans(X, starts, params.max_iter, engine)
     if representatives is not None:
-        clustering = representatives.spread(clustering)
+        clustering = representatives.expand_clustering(clustering)
     return _labels_of_kmeans(clustering)
 
 
@@ -409,7 +414,7 @@ def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
     if params.algorithm == "hdbscan":
         labels = hdbscan(X, params.min_cluster_size, params.min_samples)
         return ClusterLabels(labels=labels)
-    eps = params.eps or knee_of_rows(X, params.min_samples)
+    eps = params.eps or choose_eps_of_rows(X, params.min_samples)
     # scikit-learn needs two words of memory for each pair of neighbours
     memory = max(0, params.memory_limit - limits.analyst_bytes(params, *X.shape))
     most_pairs = memory // (2 * WORD)

@@ -70,11 +70,11 @@ def objectives(
     """Return the objective of k-means, fuzzy c-means or k-medoids, else None."""
     Z, (labels, U) = scale(params, X, trace.session), clustered
     if params.algorithm == "kmeans":
-        return pooled_objectives.of_kmeans(Z, labels, params.k)
+        return pooled_objectives.compare_kmeans(Z, labels, params.k)
     if params.algorithm == "kmedoids":
-        return pooled_objectives.of_medoids(Z, labels, params.k)
+        return pooled_objectives.compare_kmedoids(Z, labels, params.k)
     if params.algorithm == "fuzzy_cmeans" and U is not None:
-        return pooled_objectives.of_fuzzy(Z, U, params.exponent)
+        return pooled_objectives.compare_fuzzy_cmeans(Z, U, params.exponent)
     return None
 
 

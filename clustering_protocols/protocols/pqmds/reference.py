@@ -52,7 +52,7 @@ def objectives(
     """Return the inertia of k-means on the features."""
     del trace
     Z = maths.scale_rows(params, X)
-    return pooled_objectives.of_kmeans(Z, clustered[0], params.n_clusters)
+    return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters)
 
 
 _WIDTH = 13

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.budget import (
@@ -72,7 +72,9 @@ def encode(
         sample = low[features] + sample * (high[features] - low[features])
         book = maths.build_codebook(params, sample, stream, width)
         books.append(book)
-        codes.append(book.coordinates[nearest(rows[:, features], book.centres)])
+        codes.append(
+            book.coordinates[nearest_centroids(rows[:, features], book.centres)]
+        )
     return EncodedRows.of(codes, books)
 
 

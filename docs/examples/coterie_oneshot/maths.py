@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.algorithms.kmeans import (
+    draw_starts,
+    kmeans,
+    nearest_centroids,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
@@ -14,7 +18,7 @@ def cluster(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
 def merge(centres: FloatArray, sizes: FloatArray, k: int) -> FloatArray:
     """Return the means (k, m) of groups of centres, weighted by their sizes."""
     rng = np.random.default_rng(0)
-    labels = nearest(centres, cluster(centres, k, rng))
+    labels = nearest_centroids(centres, cluster(centres, k, rng))
     members: FloatArray = (labels == np.arange(k)[:, None]) * sizes
     means: FloatArray = members @ centres / members.sum(axis=1, keepdims=True)
     return means
@@ -22,4 +26,4 @@ def merge(centres: FloatArray, sizes: FloatArray, k: int) -> FloatArray:
 
 def label(X: FloatArray, centres: FloatArray) -> IntArray:
     """Return the nearest centre of each row."""
-    return nearest(X, centres)
+    return nearest_centroids(X, centres)

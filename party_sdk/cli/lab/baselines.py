@@ -43,7 +43,7 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     parts = simulation.split(X, regular_layout(case.lattice), seed)
-    best = pooled_objectives.cluster(Z, k)
+    best = pooled_objectives.pooled_kmeans(Z, k)
 
     def measure(
         name: str, labellings: Sequence[Labelling], ratio: float | None
@@ -72,7 +72,7 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
     if min(len(rows) for rows, _ in cells) < k:
         return
     alone = [
-        (rows, pooled_objectives.cluster(Z[np.ix_(rows, columns)], k).labels)
+        (rows, pooled_objectives.pooled_kmeans(Z[np.ix_(rows, columns)], k).labels)
         for rows, columns in cells
     ]
     yield measure("each party alone", alone, None)

@@ -92,7 +92,7 @@ def calls_of_pairs(n: int, k: int) -> Iterator[Call]:
     for eps in (0.5, 1.2, 2.0, 9.0):
         yield dbscan._label_rows, [away, eps, 4, np.zeros(n, np.int64)]
     medoids = rng.choice(n, k, replace=False)
-    start = condensed.square(away)[medoids]
+    start = condensed.to_square_matrix(away)[medoids]
     yield kmedoids._improve, [away, medoids, start, 10]
 
 

@@ -53,7 +53,7 @@ def session(
 def unsteady() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RowsRound, "_check_against_earlier", lambda *_: None)
-        patch.setattr(rows_round, "check_own", lambda *_: None)
+        patch.setattr(rows_round, "check_own_share", lambda *_: None)
         yield
 
 
@@ -214,14 +214,14 @@ def test_all_sums_of_a_session_are_in_the_history() -> None:
         choices=unaudited(LAYOUT),
     )
     around: list[FloatArray] = []
-    labels = rows_round._labels
+    labels = rows_round._labels_for_history
 
     def seen(here: RowsRound, data: Any, V: FloatArray) -> Any:
         around.extend([V] * (here.context.slot.name == VICTIM))
         return labels(here, data, V)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_round, "_labels", seen)
+        patch.setattr(rows_round, "_labels_for_history", seen)
         run = s.run_to_end()
     n_updates = sum(figures.n_iter or 0 for figures in run.figures)
     # two starts of each run, and its updates: the leader says stop with one more

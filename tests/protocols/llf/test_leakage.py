@@ -23,9 +23,9 @@ from clustering_protocols.engine import packets, transcript
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
 from clustering_protocols.protocols.llf.maths import (
-    members_of,
+    build_update_encoding,
+    cohort_members,
     split_sums,
-    update_encoding,
 )
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -76,7 +76,7 @@ def opened(message: bytes) -> Any:
 def update_units(session: Session) -> FloatArray:
     plan = session.session
     n_rows = sum(member.n_rows for member in plan.agreement.roster)
-    code = update_encoding(plan.params, build_scaler(plan, 0, None), n_rows)
+    code = build_update_encoding(plan.params, build_scaler(plan, 0, None), n_rows)
     return split_sums(code.unit, plan.params.n_clusters)[0][0]
 
 
@@ -144,7 +144,7 @@ def true_totals(session: Session) -> WordArray:
         ):
             number, round_, attempt = map(int, update)
             of = MaskedSum(
-                members=tuple(members_of(view.session, cohort)),
+                members=tuple(cohort_members(view.session, cohort)),
                 name=f"update/{number}",
                 transcript=told[round_, attempt],
             )

@@ -70,7 +70,7 @@ class Compared:
         self.rows_split = layout.n_column_groups == 1
         parts = [matrix(data[slot]) for slot in layout.names]
         self.X = np.vstack(parts) if self.rows_split else np.hstack(parts)
-        self.reference = pooled.run(params, self.X, self.run.trace)
+        self.reference = pooled.run_pooled(params, self.X, self.run.trace)
 
     @property
     def labels(self) -> IntArray:

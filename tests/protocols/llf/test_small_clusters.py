@@ -15,7 +15,7 @@ from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     reference as pooled,
 )
-from clustering_protocols.protocols.llf.maths import move
+from clustering_protocols.protocols.llf.maths import move_centroids
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.terms.terms import Layout
@@ -63,7 +63,7 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
         assert (outcome.centroids[2].tolist() == list(START[2])) == stays
         assert outcome.cluster_sizes is not None
         assert outcome.cluster_sizes.tolist() == [20, 20, few]
-    reference = pooled.run(given, X, run.trace)
+    reference = pooled.run_pooled(given, X, run.trace)
     found = np.concatenate([run.outcomes[slot].labels for slot in LAYOUT.names])
     assert np.array_equal(found, reference.labels)
     assert (reference.centroids[2].tolist() == list(START[2])) == stays
@@ -72,7 +72,7 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
 def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
     V, nudge = np.array([[0.0], [4.0], [8.0]]), np.full((3, 1), 0.25)
     sums, weights = np.array([[20.0], [12.0], [0.0]]), np.array([10.0, 2.0, 0.0])
-    centroids, moved = move(V, sums, weights, nudge, np.ones(1), 3)
+    centroids, moved = move_centroids(V, sums, weights, nudge, np.ones(1), 3)
     assert centroids.ravel().tolist() == [2.0, 4.0, 8.25]
     assert moved == 2.0
 

@@ -19,7 +19,10 @@ from clustering_protocols.protocols.llf import (
     columns_party,
     messages,
 )
-from clustering_protocols.protocols.llf.maths import least_rows, sample_of
+from clustering_protocols.protocols.llf.maths import (
+    choose_sample,
+    fewest_rows_per_start,
+)
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
@@ -87,7 +90,7 @@ def test_far_clusters_are_found_as_by_pooled_k_means() -> None:
 
 def test_rows_follow_from_differences_up_to_a_motion() -> None:
     X = StandardScaler().fit_transform(load_wine().data)
-    sample = sample_of(*X.shape)
+    sample = choose_sample(*X.shape)
     groups = sample.groups
     means = np.array([X[groups == g].mean(axis=0) for g in range(sample.n_groups)])
     D = np.square(X[:, None] - means).sum(axis=2)
@@ -102,7 +105,7 @@ def test_rows_follow_from_differences_up_to_a_motion() -> None:
 @pytest.mark.parametrize("n", [2, 7, 24, 100, 50_000])
 @pytest.mark.parametrize("columns", [3, 30, 3000])
 def test_no_group_is_a_row(n: int, columns: int) -> None:
-    sample = sample_of(n, columns)
+    sample = choose_sample(n, columns)
     sizes = np.bincount(sample.groups)
     assert len(sizes) == sample.n_groups
     assert sizes.min() >= min(5, n // 2)
@@ -111,8 +114,8 @@ def test_no_group_is_a_row(n: int, columns: int) -> None:
 
 def test_an_outlier_starts_no_cluster_of_its_own() -> None:
     Y = np.vstack([np.random.default_rng(0).normal(size=(60, 2)), [[900.0, 900.0]]])
-    labels = columns_analyst.partition(Y, 2, np.random.default_rng(1))
-    assert np.bincount(labels).min() == least_rows(61, 2) == 5
+    labels = columns_analyst.partition_rows(Y, 2, np.random.default_rng(1))
+    assert np.bincount(labels).min() == fewest_rows_per_start(61, 2) == 5
 
 
 def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:

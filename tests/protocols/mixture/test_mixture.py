@@ -101,7 +101,7 @@ def test_components_are_those_of_scikit_learn(name: str, kind: Any) -> None:
     for own, theirs in (
         (found.weights, expected.weights_),
         (found.means, expected.means_),
-        (em.matrices(kind, found.covariances, width), spread),
+        (em.unpack_covariances(kind, found.covariances, width), spread),
     ):
         np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9)
     figures = session.run.figures[0]
@@ -158,16 +158,16 @@ LIES = {
 def test_a_share_that_is_not_of_the_pooled_rows_is_refused(
     lie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = roles.RoundView.add_up
+    honest = roles.RoundView.sum_rows
 
-    def add_up(place: Any, components: Any, data: Any) -> Any:
+    def sum_rows(place: Any, components: Any, data: Any) -> Any:
         words = honest(place, components, data)
         if place.context.slot.name != "r3c1" or components.number != 2:
             return words
         code = place.shape.encoding(components, place.scale, place.n_rows)
         return code.encode(LIES[lie](code.decode(words)))
 
-    monkeypatch.setattr(roles.RoundView, "add_up", add_up)
+    monkeypatch.setattr(roles.RoundView, "sum_rows", sum_rows)
     with pytest.raises(ProtocolFailed, match="whose moments were pooled"):
         played(Mixture(n_clusters=3), elongated()[0])
 

@@ -32,7 +32,7 @@ def totals_of(slot: str) -> Iterator[Read]:
     """Keep what a party's software reads of the others."""
     read: Read = []
     now: list[str] = []
-    follow, honest = roles.RoundView.follow, em.check_total
+    follow, honest = roles.RoundView.apply_total, em.check_total
 
     def follow_at(place: Any, *args: Any) -> Any:
         now[:] = [place.context.slot.name]
@@ -45,7 +45,7 @@ def totals_of(slot: str) -> Iterator[Read]:
             read.append((shape, densities, sums.vector - own.vector))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(roles.RoundView, "follow", follow_at)
+        patch.setattr(roles.RoundView, "apply_total", follow_at)
         patch.setattr(em, "check_total", keep)
         yield read
 
@@ -67,7 +67,9 @@ def two_clouds(n: int) -> FloatArray:
 def sums(read: Read, rows: FloatArray) -> FloatArray:
     """Return what the totals of others would be, were these their rows."""
     none = np.empty((len(rows), 0))
-    return np.concatenate([densities.sums(rows, none) for _, densities, _ in read])
+    return np.concatenate(
+        [densities.compute_sums(rows, none) for _, densities, _ in read]
+    )
 
 
 VERDICTS: dict[str, Verdict] = {
@@ -138,7 +140,7 @@ def test_totals_within_the_bound_leave_half_of_the_rows_unknown(kind: Any) -> No
     with totals_of(ATTACKER) as read:
         run = simulation.run(params, LAYOUT, tables((50, 50, 50), X), seed=0)
     shape, n_others = read[0][0], 100
-    assert len(read) == bound.most_updates(run.trace.session)
+    assert len(read) == bound.limit_updates(run.trace.session)
     assert 2 * (len(read) + 1) * shape.n_equations <= n_others * 2
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     others = np.vstack([Z[:50], Z[100:]])
@@ -173,7 +175,7 @@ def test_totals_of_yes_and_no_count_the_rows_of_each_pattern(
     each = np.array(
         [
             np.concatenate(
-                [densities.sums(none, levels[None]) for _, densities, _ in read]
+                [densities.compute_sums(none, levels[None]) for _, densities, _ in read]
             )
             for levels in columns.to_levels(kinds)
         ]

@@ -13,10 +13,10 @@ from support.repeats import thorough
 
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import (
+    choose_eps,
+    choose_eps_of_rows,
     dbscan,
     dbscan_of_rows,
-    knee,
-    knee_of_rows,
 )
 from clustering_protocols.common import limits as general_limits
 from clustering_protocols.common.errors import ProtocolFailed
@@ -154,8 +154,8 @@ def test_density_of_rows_is_that_of_their_distances(
     assert np.array_equal(
         found, DBSCAN(eps=eps, min_samples=min_samples).fit(X).labels_
     )
-    expected = knee(distances, min_samples)
-    assert knee_of_rows(X, min_samples) == pytest.approx(expected)
+    expected = choose_eps(distances, min_samples)
+    assert choose_eps_of_rows(X, min_samples) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n", [500, 501])

@@ -9,10 +9,10 @@ from sklearn.datasets import load_iris
 
 from clustering_protocols.algorithms.coincidence import (
     COINCIDENCE,
+    count_coinciding_centroids,
+    count_coinciding_clusters,
     equalise_coordinates,
-    n_coinciding,
-    n_coinciding_degrees,
-    strongest,
+    strongest_clusters,
 )
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.records.arrays import FloatArray
@@ -56,31 +56,34 @@ def test_near_is_measured_in_the_unit_of_each_feature() -> None:
     V = np.array([[0.0, 0.0], [NEAR, NEAR]])
     found = equalise_coordinates(V, np.array([1.0, 1e-3]))
     assert found.tolist() == [[0.0, 0.0], [0.0, NEAR]]
-    assert n_coinciding(found) == 0
-    assert n_coinciding(equalise_coordinates(V, np.ones(2))) == 1
+    assert count_coinciding_centroids(found) == 0
+    assert count_coinciding_centroids(equalise_coordinates(V, np.ones(2))) == 1
 
 
 def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:
     degrees = np.array([[0.5, 0.5], [0.1, 0.9], [0.5, 0.5 + 1e-12], [0.0, 1.0]])
-    assert strongest(degrees, 1e-9).tolist() == [0, 1, 0, 1]
+    assert strongest_clusters(degrees, 1e-9).tolist() == [0, 1, 0, 1]
 
 
 def test_clusters_with_the_same_degrees_everywhere_are_alike() -> None:
     degrees = np.array([[0.2, 0.2 + 1e-12, 0.6], [0.3, 0.3, 0.4]])
-    assert n_coinciding_degrees(degrees, 1e-9) == 1
-    assert n_coinciding_degrees(np.full((4, 3), 1 / 3), 1e-9) == 2
-    assert n_coinciding_degrees(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), 1e-9) == 0
+    assert count_coinciding_clusters(degrees, 1e-9) == 1
+    assert count_coinciding_clusters(np.full((4, 3), 1 / 3), 1e-9) == 2
+    assert (
+        count_coinciding_clusters(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), 1e-9)
+        == 0
+    )
 
 
 def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
     degrees = np.array([[0.5, 0.5 * (1 + 1e-7)], [2e-8, 2e-8]])
-    assert strongest(degrees, 1e-6).tolist() == [0, 0]
-    assert strongest(degrees, 1e-8).tolist() == [1, 0]
+    assert strongest_clusters(degrees, 1e-6).tolist() == [0, 0]
+    assert strongest_clusters(degrees, 1e-8).tolist() == [1, 0]
     assert (
-        n_coinciding_degrees(degrees, 1e-6),
-        n_coinciding_degrees(degrees, 1e-8),
+        count_coinciding_clusters(degrees, 1e-6),
+        count_coinciding_clusters(degrees, 1e-8),
     ) == (1, 0)
-    assert n_coinciding_degrees(np.array([[2e-8, 3e-8]]), 1e-6) == 0
+    assert count_coinciding_clusters(np.array([[2e-8, 3e-8]]), 1e-6) == 0
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])

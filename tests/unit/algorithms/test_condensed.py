@@ -32,8 +32,8 @@ D = pdist(X)
 def test_condensed_and_square_are_the_same(n: int) -> None:
     away = np.random.default_rng(n).random(n * (n - 1) // 2)
     full = squareform(away, checks=False) if n > 1 else np.zeros((1, 1))
-    assert condensed_distances.n_rows(away) == n
-    assert np.array_equal(condensed_distances.square(away), full)
+    assert condensed_distances.count_rows(away) == n
+    assert np.array_equal(condensed_distances.to_square_matrix(away), full)
     row = np.empty(n)
     for i in range(n):
         condensed_distances.read_row(away, n, i, row)
@@ -46,7 +46,7 @@ def test_nearest_rows_are_those_of_a_stable_sort(count: int) -> None:
     full = squareform(coarse)
     np.fill_diagonal(full, -1.0)
     expected = np.argsort(full, axis=1, kind="stable")[:, :count]
-    rows, away = condensed_distances.nearest(coarse, count)
+    rows, away = condensed_distances.nearest_rows(coarse, count)
     assert np.array_equal(rows, expected)
     assert np.array_equal(
         away, np.maximum(np.take_along_axis(full, expected, axis=1), 0)
@@ -68,7 +68,7 @@ def test_the_knee_separates_groups_from_strays() -> None:
     )
     strays = np.random.default_rng(0).uniform(-12, 24, size=(15, 2))
     away = pdist(np.vstack([groups, strays]))
-    eps = dbscan.knee(away, 5)
+    eps = dbscan.choose_eps(away, 5)
     labels = dbscan.dbscan(away, eps, 5)
     assert adjusted_rand(truth, labels[:300]) > 0.95
     assert np.mean(labels[300:] == -1) > 0.6
@@ -77,14 +77,14 @@ def test_the_knee_separates_groups_from_strays() -> None:
 
 def test_the_knee_of_equal_distances_joins_them() -> None:
     even = np.ones(45)
-    assert dbscan.dbscan(even, dbscan.knee(even, 5), 5).tolist() == [0] * 10
+    assert dbscan.dbscan(even, dbscan.choose_eps(even, 5), 5).tolist() == [0] * 10
 
 
 @pytest.mark.parametrize("linkage", ["single", "complete", "average", "ward"])
 @pytest.mark.parametrize("k", [1, 2, 6, 200])
 def test_hierarchical_labels_are_those_of_scikit_learn(linkage: Any, k: int) -> None:
     theirs = AgglomerativeClustering(k, linkage=linkage).fit_predict(X)
-    ours = hierarchical.hierarchical(D.copy(), k, linkage)
+    ours = hierarchical.cluster_hierarchically(D.copy(), k, linkage)
     assert adjusted_rand(theirs, ours) == 1.0
     _, first = np.unique(ours, return_index=True)
     assert len(first) == k
@@ -160,7 +160,7 @@ def test_nmf_finds_blocks() -> None:
 @pytest.mark.parametrize("linkage", ["average", "complete", "single", "ward"])
 def test_more_clusters_than_different_rows_part_no_equal_ones(linkage: Linkage) -> None:
     X = np.repeat(np.random.default_rng(0).normal(size=(9, 3)), [12, *[5] * 8], axis=0)
-    labels = hierarchical.hierarchical(pdist(X), 10, linkage)
+    labels = hierarchical.cluster_hierarchically(pdist(X), 10, linkage)
     assert len(np.unique(np.column_stack([X, labels]), axis=0)) == 9
 
 

@@ -11,7 +11,11 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 
 from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.algorithms.kmeans import (
+    draw_starts,
+    kmeans,
+    nearest_centroids,
+)
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
@@ -110,7 +114,7 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
         source=ArrayRows(X[order]), units=units.units, engine=ONE_THREAD
     )
     V = units.take(np.arange(4))
-    here, there = units.sums(V), moved.sums(V)
+    here, there = units.sum_by_nearest(V), moved.sum_by_nearest(V)
     assert np.array_equal(here[0], there[0])
     assert np.array_equal(here[1], there[1])
     assert here[2] == there[2]
@@ -187,7 +191,7 @@ def test_more_clusters_than_different_rows_leave_some_empty() -> None:
 
 def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
     centroids = np.array([[1.0], [-1.0], [1.0]])
-    assert nearest(np.array([[0.0], [2.0]]), centroids).tolist() == [0, 0]
+    assert nearest_centroids(np.array([[0.0], [2.0]]), centroids).tolist() == [0, 0]
     X = np.array([[-1.0], [1.0], [0.0]])
     assert kmeans(X, np.array([[1, 0]]), 1).labels.tolist() == [1, 0, 0]
 

@@ -84,15 +84,15 @@ def test_wide_rows_are_not_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_row_s_number_follows_from_key_pass_and_row_alone(
     begin: int, end: int
 ) -> None:
-    whole = oversampling.uniform(KEY, 3, slice(0, 5000))
+    whole = oversampling.draw_uniform(KEY, 3, slice(0, 5000))
     assert np.array_equal(
-        oversampling.uniform(KEY, 3, slice(begin, end)), whole[begin:end]
+        oversampling.draw_uniform(KEY, 3, slice(begin, end)), whole[begin:end]
     )
 
 
 def test_numbers_are_uniform_and_passes_have_nothing_in_common() -> None:
     one, other = (
-        oversampling.uniform(KEY, number, slice(0, 20_000)) for number in (0, 1)
+        oversampling.draw_uniform(KEY, number, slice(0, 20_000)) for number in (0, 1)
     )
     assert kstest(one, "uniform").pvalue > 0.001
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.03

@@ -35,7 +35,7 @@ def labels_of(Z: Any, k: int, rng: np.random.Generator) -> Any:
 
 
 def neighbor_graph(X: Any, count: int) -> Any:
-    return build_affinity(RowNeighbors(X).nearest(count))
+    return build_affinity(RowNeighbors(X).nearest_rows(count))
 
 
 def theirs(X: Any, k: int) -> Any:
@@ -179,7 +179,7 @@ def test_parts_join_whose_separation_costs_most(seed: int) -> None:
     for most in range(9, 0, -1):
         expected = one_joined(expected, part, edges)
         for found in (RowNeighbors(X), DistanceNeighbors(pdist(X))):
-            joined = graph_parts.join(part, most, found)
+            joined = graph_parts.join_components(part, most, found)
             assert np.array_equal(np.unique(joined), np.arange(most))
             assert adjusted_rand(expected, joined) == 1.0
 
@@ -211,7 +211,7 @@ def test_the_nearest_row_outside_is_that_of_all_distances(
         expected = np.flatnonzero(~inside)[between.min(axis=0).argmin()]
         ways: list[Neighbors] = [RowNeighbors(X + far), DistanceNeighbors(pdist(X))]
         for way in ways:
-            found = way.outside(inside)
+            found = way.closest_outside(inside)
             assert inside[found.inside]
             assert found.row == expected
             assert found.distance == pytest.approx(between.min(), rel=1e-6)

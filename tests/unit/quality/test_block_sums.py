@@ -34,7 +34,7 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
     others = D.min(axis=1)
     silhouettes = ((others - own) / np.maximum(own, others))[LABELS != 3]
 
-    found = block_sums.of_block(X, (OFFSET, INVERSE), MEANS, LABELS, COUNTS)
+    found = block_sums.sum_around_means(X, (OFFSET, INVERSE), MEANS, LABELS, COUNTS)
 
     assert found[:5] == pytest.approx(np.bincount(LABELS, own**2, 5))
     assert found[5:10] == pytest.approx(np.bincount(LABELS, own, 5))
@@ -48,7 +48,9 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
         lambda labels: block_sums.add_by_label(
             X, OFFSET, INVERSE, labels, np.zeros((5, 7))
         ),
-        lambda labels: block_sums.of_block(X, (OFFSET, INVERSE), MEANS, labels, COUNTS),
+        lambda labels: block_sums.sum_around_means(
+            X, (OFFSET, INVERSE), MEANS, labels, COUNTS
+        ),
     ],
     ids=["by label", "around means"],
 )

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from clustering_protocols.quality.runs import prediction_strength, strength
+from clustering_protocols.quality.runs import prediction_strength, smallest_share
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
@@ -22,7 +22,7 @@ def pair_by_pair(own: IntArray, foretold: IntArray) -> float:
 def test_the_strength_is_that_of_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     own, foretold = rng.integers(4, size=40), rng.integers(3, size=40)
-    assert strength(own, foretold) == pytest.approx(pair_by_pair(own, foretold))
+    assert smallest_share(own, foretold) == pytest.approx(pair_by_pair(own, foretold))
 
 
 def blobs(k: int) -> FloatArray:
