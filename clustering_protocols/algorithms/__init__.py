@@ -1,1 +1,1 @@
-"""Clustering algorithms that an analyst runs on a matrix."""
+"""Clustering algorithms that run on one matrix, with no session around them."""

@@ -1,10 +1,10 @@
-"""Treat centroids and degrees as equal if only rounding separates them.
+"""Treat centroids and memberships as equal if they differ only by rounding errors.
 
-In exact arithmetic, fuzzy c-means moves coinciding centroids identically, so that they
-coincide for ever. Rounding separates them, and updates may multiply the difference: which
-of them is nearest to a row then depends on the machine. Two rules make the result the
-same everywhere, on split and on pooled data: centroids that coincide are made equal in
-all bits, and a row goes to the lowest-numbered of equal ones.
+In exact arithmetic, fuzzy c-means moves coinciding centroids identically, so they
+coincide forever. Rounding errors separate them, and updates may amplify the difference,
+until the centroid nearest to a row depends on the machine. Two rules give the same
+result everywhere, on split and on pooled data: coinciding centroids are made equal in
+all bits, and a row is assigned to the lowest-numbered of several equal centroids.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 COINCIDENCE: Final = 1e-11
 """Coordinates that differ by no more than this, in units of the feature, are equal.
 
-This is a thousand times the rounding of a mean in one update, and far below the precision
-to which anybody reads a result.
+The value is a thousand times the rounding error of a mean in one update, and far below
+the precision at which anybody reads a result.
 """
 
 
 def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
-    """Return the centroids, with coinciding coordinates made equal in all bits.
+    """Return a copy of the centroids in which coinciding coordinates are exactly equal.
 
-    In each feature, sorted coordinates whose gaps are at most ``COINCIDENCE`` units form
-    a run, and all coordinates of a run become that of its lowest cluster. Features are
-    handled separately, so the outcome does not depend on which party holds which.
+    In each feature, coordinates that are at most ``COINCIDENCE`` units apart when
+    sorted form a run, and every coordinate of a run takes the value of its
+    lowest-numbered cluster. Features are handled independently of each other.
 
-    V: float64 (k, m).
-    unit: float64 (m,); the scale of differences in each feature: its spread, or its
-        declared extent.
+    V: float64 (k, m); the centroids.
+    unit: float64 (m,); the scale of each feature: its spread, or its declared extent.
     """
     features = np.arange(V.shape[1])
     order = np.argsort(V, axis=0, kind="stable")
@@ -47,19 +46,21 @@ def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
 
 
 def count_coinciding_centroids(V: FloatArray) -> int:
-    """Count centroids (k, m) that equal a lower-numbered one in all bits.
+    """Return how many centroids (k, m) equal a lower-numbered centroid in all bits.
 
-    Call :func:`equalise_coordinates` first.
+    The coordinates must have been equalised by :func:`equalise_coordinates`.
     """
     return len(V) - len(np.unique(V, axis=0))
 
 
 def strongest_clusters(degrees: FloatArray, tie: float) -> IntArray:
-    """Return the cluster (n,) of each row's largest degree; ties go to the lowest.
+    """Return the number (n,) of the cluster to which each row belongs most strongly.
 
-    degrees: float64 (n, k); none below 0.
-    tie: degrees that differ by at most this share of the larger count as equal, because
-        rounding alone may separate them.
+    A row that belongs equally to several clusters gets the lowest of their numbers.
+
+    degrees: float64 (n, k); degrees of membership, none of them negative.
+    tie: degrees count as equal if they differ by at most this fraction of the larger
+        one, because rounding alone may separate them.
     """
     largest = degrees.max(axis=1, keepdims=True)
     labels: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)
@@ -67,9 +68,9 @@ def strongest_clusters(degrees: FloatArray, tie: float) -> IntArray:
 
 
 def count_coinciding_clusters(degrees: FloatArray, tie: float) -> int:
-    """Count clusters whose degrees equal those of a lower-numbered cluster in every row.
+    """Return how many clusters have the degrees of a lower-numbered one in every row.
 
-    degrees, tie: as for :func:`strongest`.
+    degrees, tie: as for :func:`strongest_clusters`.
     """
     distinct: list[FloatArray] = []
     for column in degrees.T:

@@ -1,7 +1,7 @@
-"""Condensed distances: the pairs i < j of n rows, row by row, as in scipy's ``pdist``.
+"""Distances in scipy's condensed form, which lists the pairs i < j of n rows once each.
 
-They take half the memory of a square matrix. A row's distances to earlier rows are not
-contiguous, so they are copied into a buffer, one row at a time.
+The condensed form takes half the memory of a square matrix. The distances of a row to
+earlier rows are not contiguous, so they are copied into a buffer, one row at a time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 
 def count_rows(condensed: FloatArray) -> int:
-    """Return the number of rows n whose pairs have these n (n - 1) / 2 distances."""
+    """Return the number n of rows that have these n (n - 1) / 2 condensed distances."""
     return (1 + isqrt(1 + 8 * len(condensed))) // 2
 
 
 @in_c("row")
 def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
-    """Fill ``row`` (n,) with the distances of row i, including 0 to itself."""
+    """Copy the distances between row i and all n rows into ``row``; its own is 0."""
     rows = np.arange(i)
     row[:i] = condensed[rows * n - rows * (rows + 1) // 2 - rows - 1 + i]
     row[i] = 0.0
@@ -30,7 +30,7 @@ def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
 
 
 def to_square_matrix(condensed: FloatArray) -> FloatArray:
-    """Return the n × n matrix."""
+    """Return the symmetric matrix (n, n) of condensed distances."""
     n = count_rows(condensed)
     full = np.zeros((n, n))
     begin = 0
@@ -42,9 +42,9 @@ def to_square_matrix(condensed: FloatArray) -> FloatArray:
 
 
 def nearest_rows(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    """Return row numbers and distances (n, count) of each row's nearest rows.
+    """Return the indices and the distances (n, count) of the rows nearest to each row.
 
-    The first is the row itself; of equal distances the lower row number comes first.
+    Each row is listed as its own nearest row. Ties are ordered by row index.
     """
     n = count_rows(condensed)
     rows: IntArray = np.empty((n, count), dtype=np.int64)
@@ -67,10 +67,12 @@ def _fill_nearest(
 
 
 def closest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
-    """Return the closest pair of a row inside a mask (n,) and one outside.
+    """Return the closest pair of a row inside a set and a row outside, and its distance.
 
-    The third number is their distance.
-    Among equal distances the lowest row inside wins, then the lowest outside.
+    Of several closest pairs, the one with the lowest row inside is returned, and of
+    these the one with the lowest row outside.
+
+    inside: bool (n,); marks the rows in the set.
     """
     pair: IntArray = np.full(2, -1, dtype=np.int64)
     distance = _find_outside(condensed, inside, pair)

@@ -1,9 +1,9 @@
 """DBSCAN on condensed distances and on rows, and HDBSCAN on rows.
 
-On condensed distances, labels are those of scikit-learn's DBSCAN: clusters are numbered by
-their first core row, a border row joins its lowest cluster, noise is -1. scikit-learn
-itself keeps lists of neighbours, which can outgrow the distances; the loop here needs one
-flag per row. On rows, scikit-learn's own DBSCAN and HDBSCAN run.
+On condensed distances, the labels equal those of scikit-learn's DBSCAN: clusters are
+numbered by their first core row, a border row joins the lowest-numbered cluster in
+reach, and noise is -1. scikit-learn, which is called for rows, would store lists of
+neighbours, which can take more memory than the distances.
 
 M. Ester et al., "A density-based algorithm for discovering clusters", 1996; R. Campello
 et al., "Density-based clustering based on hierarchical density estimates", 2013.
@@ -28,11 +28,11 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
-    """Return labels (n,); noise is -1.
+    """Return the cluster label (n,) of each row; rows that are noise get -1.
 
-    condensed: float64 (n (n - 1) / 2,); distances.
-    eps: rows within this distance are neighbours.
-    min_samples: fewest neighbours of a core row, the row itself included.
+    condensed: float64 (n (n - 1) / 2,); the distances in condensed form.
+    eps: the distance within which two rows are neighbours.
+    min_samples: the least number of neighbours of a core row, including the row itself.
     """
     n = count_rows(condensed)
     labels: IntArray = np.empty(n, dtype=np.int64)
@@ -41,19 +41,18 @@ def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
 
 
 def choose_eps(condensed: FloatArray, min_samples: int) -> float:
-    """Return an eps: the knee of the sorted distances to the k-th nearest row.
+    """Choose ``eps`` at the knee of the sorted distances to the k-th nearest row.
 
-    k is ``min_samples``, the row itself included. The knee is where the curve is
-    farthest below the line from its first to its last point (V. Satopaa et al.,
-    "Finding a kneedle in a haystack", 2011, without smoothing); eps lies half way to
-    the next larger value, so that no pair is exactly at eps.
+    k is ``min_samples`` and counts the row itself. The knee is the point at which the
+    curve is farthest below the line from its first to its last point (V. Satopaa et
+    al., "Finding a kneedle in a haystack", 2011, without smoothing). The returned value
+    lies halfway to the next larger distance, so that no pair is exactly ``eps`` apart.
     """
     n = count_rows(condensed)
     return _eps_at_knee(nearest_rows(condensed, min(min_samples, n))[1][:, -1])
 
 
 def _eps_at_knee(distances: FloatArray) -> float:
-    """Return the eps of :func:`knee` from the distances (n,) to the k-th nearest row."""
     curve = np.sort(distances)
     rise = (curve[-1] - curve[0]) or 1.0
     height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
@@ -84,19 +83,19 @@ def _label_rows(
 
 
 _EQUAL: Final = 1e-9
-"""By how much rounding may separate equal rows, as a share of the widest column's range."""
+"""Rows count as equal if they differ by less than this share of the widest range."""
 
 
 def dbscan_of_rows(
     X: FloatArray, eps: float, min_samples: int, most_pairs: int
 ) -> IntArray:
-    """Return labels (n,) of rows X (n, width); noise is -1.
+    """Return the cluster label (n,) of each row of X (n, width); noise gets -1.
 
-    eps: rows within this distance are neighbours.
-    min_samples: fewest neighbours of a core row, the row itself included.
-    most_pairs: largest number of pairs of neighbours that memory can hold.
+    eps: the distance within which two rows are neighbours.
+    min_samples: the least number of neighbours of a core row, including the row itself.
+    most_pairs: the largest number of pairs of neighbours that fits into memory.
 
-    Raises ProtocolFailed if there are more.
+    Raises ProtocolFailed if more pairs than ``most_pairs`` are neighbours.
     """
     counts = cKDTree(X).query_ball_point(X, eps, return_length=True, workers=-1)
     pairs = int(np.sum(counts))
@@ -105,27 +104,27 @@ def dbscan_of_rows(
             f"{pairs} pairs of rows lie within eps = {eps:g}; there is room for "
             f"{most_pairs}. Choose a smaller eps."
         )
-    # brute force would lose digits of small distances
+    # scikit-learn's brute-force search would lose digits of small distances
     model = DBSCAN(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X)
     labels: IntArray = model.labels_.astype(np.int64)
     return labels
 
 
 def choose_eps_of_rows(X: FloatArray, min_samples: int) -> float:
-    """Return an eps for rows X (n, width); see :func:`knee`."""
+    """Choose ``eps`` for rows X (n, width) as :func:`choose_eps` does for distances."""
     count = min(min_samples, len(X))
     distances, _ = cKDTree(X).query(X, [count], workers=-1)
     return _eps_at_knee(distances[:, 0])
 
 
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
-    """Return labels (n,) of rows X (n, width); noise is -1.
+    """Return the HDBSCAN label (n,) of each row of X (n, width); noise gets -1.
 
-    HDBSCAN may give equal rows different labels; here they all get the most frequent one.
+    scikit-learn may give equal rows different labels. This function then gives all of
+    them the label that is most frequent among them.
 
-    min_cluster_size: fewest rows of a cluster.
-    min_samples: the distance to the neighbour of this rank measures density; the row
-        itself has rank 1.
+    min_cluster_size: the least number of rows in a cluster.
+    min_samples: the distance to this nearest row, itself included, measures density.
     """
     model = HDBSCAN(
         min_cluster_size=min_cluster_size,
@@ -141,6 +140,6 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     )
     order = np.lexsort((counts, groups))
     majority = np.empty(len(X), dtype=np.int64)
-    # by ascending count: the last label assigned to a group is its most frequent one
+    # counts ascend, so the last label assigned to a group is its most frequent one
     majority[groups[order]] = group_labels[order]
     return majority[equal]

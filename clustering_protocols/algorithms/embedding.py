@@ -1,9 +1,8 @@
-"""Classical scaling: rows that have given distances.
+"""Classical scaling: compute coordinates of rows from the distances between them.
 
-W. S. Torgerson, "Multidimensional scaling", 1952. Distances between points of a
-d-dimensional space give a Gram matrix of rank d, so a pivoted Cholesky factor of it is
-exact after d columns and reads d + 1 rows of the distances: there is no n × n matrix and
-no eigenvalue problem of that size.
+W. S. Torgerson, "Multidimensional scaling", 1952. The Gram matrix of points in d
+dimensions has rank d, so its pivoted Cholesky factor is complete after d columns, for
+which d + 1 rows of distances are read. No n × n matrix is ever computed.
 """
 
 from __future__ import annotations
@@ -13,11 +12,13 @@ import numpy as np
 from clustering_protocols.algorithms.condensed_distances import count_rows, read_row
 from clustering_protocols.records.arrays import FloatArray
 
-_ROUNDING = 1e-13  # rounding of differences, as a share of the largest squared distance
+_ROUNDING = 1e-13  # rounding error as a fraction of the largest squared distance
 
 
 def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
-    """Return rows (n, at most n_dimensions), centred, along their principal axes.
+    """Return centred coordinates (n, width) along the principal axes of the points.
+
+    The width is the number of dimensions that the points span, and at least one.
 
     squared: float64 (n (n - 1) / 2,); condensed squared distances of points in at most
         ``n_dimensions`` dimensions.
@@ -25,7 +26,7 @@ def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
     n = count_rows(squared)
     from_origin, row = np.empty(n), np.empty(n)
     read_row(squared, n, 0, from_origin)
-    residual = from_origin.copy()  # squared distance from the span of the pivots so far
+    residual = from_origin.copy()  # squared distances from the span of all pivots
     scale = residual.max(initial=0.0)
     factor = np.zeros((n, min(n_dimensions, n - 1)))
     rank = 0

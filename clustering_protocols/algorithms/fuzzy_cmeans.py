@@ -1,10 +1,10 @@
-"""Fuzzy c-means from given starts, so that a run on pooled data can repeat it.
+"""Fuzzy c-means from given initial centroids, so that a run on pooled data can repeat it.
 
 J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. Each
-iteration is one pass over the rows; no array of rows × clusters is kept before the end.
+iteration makes one pass over the rows. Memberships are stored only after the last one.
 
-In many dimensions centroids may converge to one point (with m = 2 they usually all do).
-This is a limit of the method; a smaller m helps.
+In many dimensions several centroids may converge to the same point, and with m = 2
+usually all of them do. This is a limitation of the method; a smaller m helps.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from clustering_protocols.algorithms.coincidence import (
 from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-TOLERANCE: Final = 1e-9  # largest movement at convergence, as a share of the spread
-TIE: Final = 1e-4  # share of a membership; a run ends before centroids meet exactly
-ALIKE: Final = 1e-6  # share of the objective; runs this close reached the same optimum
+TOLERANCE: Final = 1e-9  # centroids that move less, relative to the spread, are at rest
+TIE: Final = 1e-4  # relative difference: a run ends before centroids meet exactly
+ALIKE: Final = 1e-6  # runs whose objectives differ by less found the same optimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FuzzyClustering:
-    """The best of several runs.
+    """The best of several fuzzy c-means runs.
 
     memberships: float64 (n, n_clusters); each row adds up to 1.
     centroids: float64 (n_clusters, width).
@@ -41,27 +41,27 @@ class FuzzyClustering:
 
     @property
     def labels(self) -> IntArray:
-        """Return the cluster of each row's largest membership; ties go to the lowest."""
+        """The number (n,) of the cluster in which each row has its largest membership."""
         return strongest_clusters(self.memberships, TIE)
 
     @property
     def n_coinciding(self) -> int:
-        """Count clusters whose memberships equal those of a lower-numbered cluster."""
+        """The number of clusters with the same memberships as a lower-numbered one."""
         return count_coinciding_clusters(self.memberships, TIE)
 
 
 def fuzzy_cmeans(
     X: FloatArray, starts: IntArray, fuzziness: float, max_iter: int
 ) -> FuzzyClustering:
-    """Run once from each row of ``starts``; return the best run.
+    """Run fuzzy c-means from each row of ``starts`` and return the best run.
 
-    If several runs reach the same optimum, the first one is returned: otherwise rounding
-    would choose between them, and each numbers the clusters differently. A run ends when
-    no centroid moves by more than ``TOLERANCE`` times the data's spread.
+    If several runs reach the same optimum, the first one is returned. Otherwise
+    rounding would choose between runs that number their clusters differently. A run
+    ends when no centroid moves by more than ``TOLERANCE`` times the data's spread.
 
     X: float64 (n, width).
-    starts: int64 (n_init, n_clusters); row numbers of X.
-    fuzziness: m, larger than 1.
+    starts: int64 (n_init, n_clusters); row indices of the initial centroids in X.
+    fuzziness: the exponent m, larger than 1.
     """
     X = np.ascontiguousarray(X)
     limit = TOLERANCE**2 * sum(float(column.var()) for column in X.T)  # no copy of X
@@ -98,10 +98,10 @@ def _run_from_start(
 def _distances_and_degrees(
     X: FloatArray, columns: FloatArray, fuzziness: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return squared distances and memberships (n, k).
+    """Return the squared distances (n, k) to the centroids, and the memberships (n, k).
 
-    Memberships come from ratios to the smallest distance, so that no power overflows.
-    A row that lies on centroids belongs to them in equal parts.
+    Memberships are computed from ratios to the smallest distance, so that no power
+    overflows. A row that lies on several centroids belongs to each of them equally.
 
     columns: float64 (width, k); the transposed centroids.
     """

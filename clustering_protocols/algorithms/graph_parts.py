@@ -1,12 +1,12 @@
-"""Join components of a graph of neighbours if there are more of them than clusters.
+"""Join the components of a neighbour graph if there are more of them than clusters.
 
-Rows of different components share no edge, so distances, not the graph, decide which
-components join into one part. Components are the nodes of a minimum spanning tree whose
-edges have the affinity 1 / distance. The next two parts to join are those whose
-separation has the largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image
-segmentation", 2000): (1/a + 1/b) / distance for parts of a and b rows. With distances
-alone, far cliques would keep clusters of their own; with sizes alone, small groups
-would lose theirs (decision record 50).
+Rows of different components share no edge, so their distances decide which components
+are joined into one part. A minimum spanning tree connects the components; its edges
+have the affinity 1 / distance. The two parts joined next are those whose separation has
+the largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image segmentation",
+2000), which is (1/a + 1/b) / distance for parts of a and b rows. If distances alone
+decided, distant cliques would become clusters of their own; if sizes alone decided,
+small groups would never be clusters (decision record 50).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .neighbors import Neighbors
 
 
 def join_components(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
-    """Return part numbers (n,) below ``max_parts`` from component numbers (n,).
+    """Join components (n,) into at most ``max_parts`` parts and return their numbers (n,).
 
-    No component is cut. The order of rows matters only if distances or costs are equal.
+    No component is split. The order of the rows matters only if distances or costs tie.
     """
     sizes = np.bincount(part)
     if len(sizes) <= max_parts:
@@ -41,10 +41,10 @@ def join_components(part: IntArray, max_parts: int, neighbors: Neighbors) -> Int
 
 
 def _spanning_tree(part: IntArray, neighbors: Neighbors) -> tuple[IntArray, FloatArray]:
-    """Return the components (2, m) and lengths (m,) of the edges of the spanning tree.
+    """Return the components (2, m) that each tree edge connects, and its length (m,).
 
-    The shortest edge that leaves any set of rows belongs to the tree. The smallest set is
-    searched next, because that costs least.
+    The shortest edge that leaves a set of rows always belongs to the tree. Each step
+    starts from the smallest set, because searching it is cheapest.
     """
     original, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
     ends, distances = [], []

@@ -1,4 +1,4 @@
-"""Agglomerative clustering on condensed distances, by fastcluster."""
+"""Agglomerative clustering of condensed distances with the fastcluster library."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 def cluster_hierarchically(
     condensed: FloatArray, n_clusters: int, linkage: Linkage
 ) -> IntArray:
-    """Return labels (n,) from the tree of merges, cut at n_clusters clusters.
+    """Return the cluster (n,) of each row if the tree of merges is cut at n_clusters.
 
-    Equal rows stay together, so there are no more clusters than distinct rows.
+    Equal rows are never separated, so there are no more clusters than distinct rows.
 
-    condensed: float64 (n (n - 1) / 2,); distances (not squared, for ward too); copied
-        once.
+    condensed: float64 (n (n - 1) / 2,); distances (not squared), copied once.
     n_clusters: at most n.
 
     D. Müllner, "fastcluster: fast hierarchical, agglomerative clustering routines for R
     and Python", 2013.
     """
     n = count_rows(condensed)
-    # fastcluster always copies its input; preserve_input=False spares a second copy
+    # fastcluster always copies its input; preserve_input=False avoids a second copy
     merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
     n_equal = np.count_nonzero(merges[:, 2] == 0)
     joins = merges[: max(n - n_clusters, n_equal), :2].astype(np.int64)
@@ -42,7 +41,7 @@ def cluster_hierarchically(
 
 
 def renumber_by_first_row(labels: IntArray) -> IntArray:
-    """Return the same partition with clusters numbered by their first row."""
+    """Renumber the clusters of a partition in the order of their first rows."""
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))

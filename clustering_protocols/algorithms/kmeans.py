@@ -1,8 +1,8 @@
-"""k-means from given starts.
+"""k-means from given initial centroids.
 
-Starts are row numbers, so that a clustering of pooled data can start from the same rows.
-Lloyd's iteration (:mod:`.lloyd`) equals scikit-learn's except for rounding, and gives the
-same bits on any number of processors.
+The initial centroids are rows, given by their indices, so that a clustering of pooled
+data can start from the same rows. Lloyd's iteration (:mod:`.lloyd`) agrees with
+scikit-learn's up to rounding, with the same bits on any number of processors.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from . import oversampling
 from .lloyd import ScaledRows, lloyd
 
 MOST_TRIALS: Final = 32
-"""Largest default number of rows that k-means++ tries for each centre."""
+"""The default number of candidate rows per centre in k-means++ is never larger."""
 RACE_ROWS: Final = 1 << 15
-"""Rows of the sample on which starts compete; only the best one continues on all rows."""
+"""Size of the sample on which all starts run first; only the best continues on all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clustering:
-    """The best of several runs.
+    """The best of several k-means runs.
 
-    labels: int64 (n,).
+    labels: int64 (n,); the cluster of each row.
     centroids: float64 (n_clusters, width).
-    inertia: sum of squared distances to the nearest centroid.
-    starts: int64 (n_init, n_clusters); row numbers.
-    n_iter: iterations of the best run.
-    converged: whether it ended because no label changed.
+    inertia: the sum of squared distances of the rows to their nearest centroids.
+    starts: int64 (n_init, n_clusters); the indices of the initial centroids' rows.
+    n_iter: the number of iterations of the best run.
+    converged: whether the best run ended because no label changed.
     """
 
     labels: IntArray = field(repr=False)
@@ -57,15 +57,15 @@ def draw_starts(
     *,
     trials: int | None = None,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters), drawn by k-means++ or k-means‖.
+    """Draw initial centroids (n_init, n_clusters), as row indices, by k-means++.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
-    2007. For each centre, k-means++ passes over the rows, draws some, and keeps the row
-    that leaves the smallest sum of squared distances. With many rows, k-means‖
-    (:mod:`.oversampling`) makes few passes for any number of clusters.
+    2007. For each centre, k-means++ draws some rows in a pass over all rows and keeps
+    the one that leaves the smallest sum of squared distances. If the rows do not fit
+    into one array, k-means‖ (:mod:`.oversampling`) makes fewer passes.
 
-    trials: rows drawn for each centre; by default as many as clusters, at most 32.
-        scikit-learn draws 2 + ln k, which needs more starts for many clusters.
+    trials: the number of rows drawn for each centre; by default the number of clusters,
+        but at most 32. scikit-learn's 2 + ln k needs more starts if k is large.
     """
     blocks = row_blocks.of(X)
     n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
@@ -89,19 +89,19 @@ def kmeans(
     max_iter: int,
     engine: Engine = ONE_THREAD,
 ) -> Clustering:
-    """Run Lloyd's iteration from each row of starts; return the run of least inertia.
+    """Run Lloyd's iteration from each row of ``starts``; return the run of least inertia.
 
-    With at least twice ``RACE_ROWS`` rows, all starts run on that many evenly spaced
-    rows, and only the best continues with all rows.
+    If there are at least ``2 * RACE_ROWS`` rows, all starts first run on ``RACE_ROWS``
+    evenly spaced rows, and only the best one continues with all rows.
 
-    Each run continues until no label changes (or ``max_iter``): with a tolerance, runs
-    on differently scaled copies of the same data would stop at different iterations.
-    Any engine gives the same bits, and so do an array and blocks. Memory holds a few
-    blocks, the labels and the sample of rows.
+    A run ends when no label changes, or after ``max_iter`` iterations. If it ended by a
+    tolerance, runs on differently scaled copies of the data would stop at different
+    iterations. The result has the same bits with any engine, and for an array as for
+    blocks. Only a few blocks, the labels and the sample of rows are held in memory.
 
-    X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
-    starts: int64 (n_init, n_clusters); row numbers of X.
-    engine: works on blocks of rows; few rows are not worth its threads.
+    X: float64 (n, width), or RowBlocks; no value may exceed 1e100.
+    starts: int64 (n_init, n_clusters); the indices of the initial centroids in X.
+    engine: processes blocks of rows; its threads are not used for small data.
 
     Raises ValueError if a row holds NaN or an infinite number.
     """
@@ -111,7 +111,7 @@ def kmeans(
         centroids = [_choose_start_on_sample(rows, centroids, max_iter)]
     runs = [lloyd(rows, V, max_iter) for V in centroids]
     limit = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
-    best = next(run for run in runs if run.inertia <= limit)  # the first of equals
+    best = next(run for run in runs if run.inertia <= limit)  # the first of equal runs
     labels = np.empty(rows.n_rows, dtype=np.int64)
     for block, assignment in rows.iter_nearest(best.V):
         labels[block] = assignment.labels
@@ -136,9 +136,9 @@ def _choose_start_on_sample(
 
 
 def nearest_centroids(X: FloatArray, centroids: FloatArray) -> IntArray:
-    """Return for each row of X (n, width) the number of the nearest centroid (k, width).
+    """Return the number (n,) of the centroid nearest to each row of X (n, width).
 
-    Exact ties go to the lowest number.
+    If several centroids are exactly as near, the lowest number is returned.
     """
     from sklearn.metrics import pairwise_distances_argmin  # parties rarely need it
 

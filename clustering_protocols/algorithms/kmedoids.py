@@ -1,8 +1,8 @@
-"""k-medoids on condensed distances: FasterPAM.
+"""The k-medoids algorithm FasterPAM on condensed distances.
 
 E. Schubert and P. J. Rousseeuw, "Fast and eager k-medoids clustering", Information
-Systems 101, 2021: a candidate replaces a medoid as soon as that makes the sum of distances
-smaller; one scan over the candidate's distances finds the best of all k medoids to replace.
+Systems 101, 2021. A candidate replaces a medoid as soon as this reduces the sum of
+distances. One scan of its distances finds the best medoid to replace.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Medoids:
-    """The best of several runs.
+    """The best of several k-medoids runs.
 
-    labels: int64 (n,); index of the nearest medoid in ``medoids``; ties go to the lowest.
-    medoids: int64 (n_clusters,); row numbers.
-    loss: sum of distances to the nearest medoid.
+    labels: int64 (n,); the position in ``medoids`` of each row's nearest medoid.
+    medoids: int64 (n_clusters,); the row indices of the medoids.
+    loss: the sum of the rows' distances to their nearest medoids.
     """
 
     labels: IntArray = field(repr=False)
@@ -33,17 +33,17 @@ class Medoids:
 def draw_medoids(
     n: int, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters), drawn uniformly; each row has no repeats."""
+    """Draw ``n_init`` sets of initial medoids uniformly, without repeats within a set."""
     starts = [rng.choice(n, n_clusters, replace=False) for _ in range(n_init)]
     return np.array(starts, dtype=np.int64)
 
 
 def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
-    """Improve each row of starts until no swap helps; return the run of least loss.
+    """Improve each set of initial medoids by swaps and return the run of least loss.
 
-    condensed: float64 (n (n - 1) / 2,); distances.
-    starts: int64 (n_init, n_clusters); row numbers.
-    max_iter: maximum number of passes over all candidates.
+    condensed: float64 (n (n - 1) / 2,); the distances in condensed form.
+    starts: int64 (n_init, n_clusters); the row indices of the initial medoids.
+    max_iter: the maximum number of passes over all candidates.
     """
     return min(
         (_run_from_start(condensed, start, max_iter) for start in starts),
@@ -71,7 +71,7 @@ def _improve(
 ) -> None:
     n = rows.shape[1]
     row = np.empty(n)
-    far = 2.0 * condensed.max(initial=0.0) + 1.0  # stands for a missing second medoid
+    far = 2.0 * condensed.max(initial=0.0) + 1.0  # if there is no second medoid
     first, near, second, removal = _two_nearest_medoids(rows, far)
     unchanged = 0
     for step in range(max_iter * n):
@@ -84,11 +84,11 @@ def _improve(
         read_row(condensed, n, candidate, row)
         nearer, touched = row < near, row < second
         apart = np.where(nearer, near - second, row - second)
-        change = removal.copy()  # of the loss, if the candidate replaces each medoid
+        change = removal.copy()  # change of the loss if a medoid is replaced
         np.add.at(change, first[touched], apart[touched])
         change += add_in_order(0.0, (row - near)[nearer])
         index = int(change.argmin())
-        if change[index] < -1e-12 * add_in_order(0.0, near):  # rounding is no gain
+        if change[index] < -1e-12 * add_in_order(0.0, near):  # more than rounding
             medoids[index] = candidate
             rows[index] = row
             first, near, second, removal = _two_nearest_medoids(rows, far)
@@ -98,9 +98,9 @@ def _improve(
 def _two_nearest_medoids(
     rows: FloatArray, far: float
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Return each row's nearest medoid, smallest and second smallest distance (n,).
+    """Return each row's nearest medoid and its two smallest distances to medoids (n,).
 
-    The last array (k,) is what the removal of each medoid would add to the loss.
+    The last array (k,) says how much the loss would grow if a medoid were removed.
     """
     first = rows.argmin(axis=0)
     near, second = np.sort(np.vstack([rows, np.full(rows.shape[1], far)]), axis=0)[:2]

@@ -1,4 +1,4 @@
-"""Names of linkages, for parameters that must not import :mod:`.hierarchical`."""
+"""The names of linkages, which parameters need without importing :mod:`.hierarchical`."""
 
 from typing import Literal
 

@@ -1,13 +1,14 @@
-"""Lloyd's iteration in integers: the same bits on any number of threads.
+"""Lloyd's iteration in integer arithmetic, with the same bits on any number of threads.
 
-The sums of blocks of rows are added up. Terms are rounded to multiples of a unit, so sums
-are exact, and neither blocks nor threads change a bit of labels, centroids or inertia. Each
-column has a power of two as its unit, chosen so that the sum of all absolute values stays
-below 2^62: rounding changes a mean by at most 2^-63 n² times the mean absolute value.
+Rows are added up block by block. Each term is first rounded to a multiple of a unit, so
+that sums are exact, and neither blocks nor threads change any bit of the labels,
+centroids or inertia. The unit of a column is a power of two, chosen so that the sum of
+all absolute values stays below 2^62. Rounding changes a mean by at most 2^-63 n² times
+the mean absolute value.
 
-Distances that are equal in exact arithmetic, as between rows of 0 and 1, must not differ by
-their rounding, which differs between a session and the pooled rows. Distances that differ
-by less than a small share of the rows' spread therefore count as equal.
+Distances that are equal in exact arithmetic, for example between rows of zeros and
+ones, must not differ because of rounding, which is different in a session and on the
+pooled rows. So differences below a small fraction of the rows' spread are ignored.
 """
 
 from __future__ import annotations
@@ -28,32 +29,32 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .row_kernels import absolute_sums, nearest_sums, reach, update_nearest
 
 WORTH_A_THREAD: Final = 10**7
-"""Fewest rows × features × clusters for which an engine's threads share an iteration.
+"""The least rows × features × clusters for which an engine's threads share an iteration.
 
-One thread does this much in a few milliseconds. Threads wait for each other after each
-iteration: with less to do, or on busy processors, they wait more than they work.
+A single thread does this much work in a few milliseconds. Threads wait for each other
+after each iteration, and with less work, or on a busy machine, they mostly wait.
 """
 _BITS: Final = 62
-_TIE: Final = 1e-10  # of squared distances, in squared mean deviations of the rows
-_SAMPLE_ROWS: Final = 256  # rows whose median is the offset
-_CENTROIDS_AT_ONCE: Final = 1 << 9  # 256 distances to each fit in the cache
+_TIE: Final = 1e-10  # in units of the rows' squared mean deviation
+_SAMPLE_ROWS: Final = 256  # the offset is the median of this many rows
+_CENTROIDS_AT_ONCE: Final = 1 << 9  # distances from 256 rows to these fit in the cache
 
 
 class Nearest(NamedTuple):
-    """The number of each row's nearest centroid (n,), and its squared distance (n,)."""
+    """The number (n,) of each row's nearest centroid, and the squared distance (n,)."""
 
     labels: IntArray
     squared: FloatArray
 
 
 class Units(NamedTuple):
-    """The units in which kernels add up a block.
+    """The units in which kernels add up a block of rows.
 
-    offset: float64 (F,); about the median of each column; sums are of x - offset.
-    of_sums: float64 (F,); factors that scale x - offset before it is rounded.
+    offset: float64 (F,); roughly the median of each column; x - offset is added up.
+    of_sums: float64 (F,); factors by which x - offset is multiplied before rounding.
     of_inertia: float64 (2,); see
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    tie: squared distances that differ by no more are equal.
+    tie: squared distances that differ by at most this much count as equal.
     """
 
     offset: FloatArray
@@ -64,9 +65,9 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LloydRun:
-    """The result of one start.
+    """The result of Lloyd's iteration from one set of initial centroids.
 
-    V: float64 (k, F); centroids less the offset.
+    V: float64 (k, F); the centroids minus the offset of the rows' :class:`Units`.
     """
 
     V: FloatArray = field(repr=False)
@@ -77,7 +78,7 @@ class LloydRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledRows:
-    """Rows, and the units of their sums."""
+    """Rows to cluster, together with the units in which they are added up."""
 
     source: RowBlocks = field(repr=False)
     units: Units = field(repr=False)
@@ -85,11 +86,11 @@ class ScaledRows:
 
     @classmethod
     def scale(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
-        """Return rows with the finest units in which their sums stay below 2^62.
+        """Choose the finest units for the rows in which their sums stay below 2^62.
 
-        The offset is the median of some rows, and the unit follows from the sum of
-        absolute values: an outlier costs the other rows precision only in proportion to
-        its part of that sum. Raises ValueError for values that are not finite.
+        The offset is the median of a sample, and units follow from the sums of absolute
+        values. An outlier therefore costs the other rows precision only in proportion
+        to its share of such a sum. Raises ValueError if a value is not finite.
         """
         n, n_features = rows.shape
         if n * n_features * n_clusters < WORTH_A_THREAD:
@@ -116,15 +117,15 @@ class ScaledRows:
 
     @property
     def n_rows(self) -> int:
-        """Return how many rows there are."""
+        """The number of rows."""
         return self.source.shape[0]
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows less the offset."""
+        """Return the rows (s, F) with these indices (s,), minus the offset."""
         return self.source.take(numbers) - self.units.offset
 
     def sum_by_nearest(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
-        """Return sums (k, F) and counts (k,) of the rows nearest to V, and Σ d²."""
+        """Return the sums (k, F) and counts (k,) of rows by nearest centroid, and Σ d²."""
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         words = np.zeros(2, np.int64)
         kernel = partial(_sum_by_nearest, self.units, V)
@@ -136,21 +137,21 @@ class ScaledRows:
         return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
     def iter_nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
-        """Yield the slice of each block, and the nearest centroids of its rows."""
+        """Yield the slice of each block and the centroids of V nearest to its rows."""
         kernel = partial(_nearest_in_block, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 
     def count_by_nearest(self, V: FloatArray) -> IntArray:
-        """Return how many rows are nearest to each centroid of V (k,)."""
+        """Return the number (k,) of rows that are nearest to each centroid of V."""
         kernel = partial(_count_by_nearest, self.units, V)
         block_counts = self.engine.map(kernel, self.source.blocks())
         return sum(block_counts, np.zeros(len(V), np.int64))
 
     def find_farthest(self, V: FloatArray, limit: int) -> FloatArray:
-        """Return row, label and squared distance (r, 3) of the rows farthest from all of V.
+        """Return the rows that are farthest from their nearest centroids, farthest first.
 
-        These are at most ``limit`` rows, the farthest first, none of which lies on a
-        centroid. Ties go to the lowest numbers.
+        Each of the at most ``limit`` rows of the result (r, 3) has a row index, its
+        label and its squared distance. Rows on a centroid are left out.
         """
         far = np.empty((0, 3))
         kernel = partial(_farthest_in_block, self.units, V, limit)
@@ -160,13 +161,13 @@ class ScaledRows:
 
 
 def power_of_two_units(bounds: FloatArray) -> FloatArray:
-    """Return powers of two that scale numbers up to these bounds to at most 2^62."""
+    """Return the powers of two by which numbers within these bounds stay below 2^62."""
     _, exponents = np.frexp(bounds)
     units = np.ldexp(1.0, np.clip(_BITS - exponents, -1000, 1000))
     return np.where(bounds > 0, units, 1.0)
 
 
-# Kernels may run in other processes, so that their bound arguments must be small
+# Kernels may run in other processes, so the arguments bound to them must be small
 
 
 def _max_deviations(offset: FloatArray, block: RowBlock) -> FloatArray:
@@ -194,7 +195,7 @@ def _sum_by_nearest(
 
 
 def nearest_centroids(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
-    """Return the nearest centroid of V (k, F; less the offset) for rows X (n, F)."""
+    """Find the centroid of V (k, F), minus the offset, that is nearest to each row of X."""
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _CENTROIDS_AT_ONCE):
@@ -228,9 +229,10 @@ def _select_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
-    """Move centroids V (k, F) to the means of their rows until no row changes its centroid.
+    """Move centroids V (k, F) to the means of their rows until no label changes.
 
-    Sums and counts that repeat show that none did: integers rarely repeat by chance.
+    Labels are not stored: if the integer sums and counts of two iterations are equal,
+    it is practically certain that no label has changed.
     """
     previous: IntArray | None = None
     for n_iter in range(1, max_iter + 1):
@@ -240,7 +242,7 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
         totals = np.column_stack([counts, sums])
         if previous is not None and np.array_equal(totals, previous):
             return LloydRun(V=V, inertia=inertia, n_iter=n_iter, converged=True)
-        nonempty = counts > 0  # a centroid without rows stays where it is
+        nonempty = counts > 0  # a centroid without rows does not move
         V = V.copy()
         V[nonempty] = sums[nonempty] / counts[nonempty, np.newaxis] / rows.units.of_sums
         previous = totals
@@ -252,7 +254,7 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
 def _relocate_empty_clusters(
     rows: ScaledRows, V: FloatArray, sums: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Give empty clusters the rows farthest from any centroid, as scikit-learn does."""
+    """Give each empty cluster one of the farthest rows, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
     far = rows.find_farthest(V, len(empty))
     numbers, old_labels = far[:, :2].astype(np.int64).T

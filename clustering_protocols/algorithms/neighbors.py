@@ -1,7 +1,7 @@
-"""Nearest neighbours of rows, from their coordinates or from their distances.
+"""Nearest neighbours of rows, computed from their coordinates or from their distances.
 
-Graphs of neighbours are built and joined through one interface, so that the same
-clustering runs if only distances are known.
+Neighbour graphs are built and joined through one interface, so that the same clustering
+code works if only the distances between rows are known.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 from . import condensed_distances
 
-_TREE_WIDTH: Final = 20  # with more columns a tree visits nearly every row
-_TREE_ROWS: Final = 500  # a tree query for more rows would list too many pairs
+_TREE_WIDTH: Final = 20  # in more columns, a tree query visits nearly every row
+_TREE_ROWS: Final = 500  # a tree query for more rows would return too many pairs
 
 
 class ClosestPair(NamedTuple):
-    """The closest pair of a row inside a set and a row outside, and its distance."""
+    """A row inside a set and the row outside it that is closest, with their distance."""
 
     inside: int
     row: int
@@ -30,24 +30,24 @@ class ClosestPair(NamedTuple):
 
 
 class Neighbors(Protocol):
-    """Finds the nearest among n rows."""
+    """Finds nearest neighbours among n rows."""
 
     def nearest_rows(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest rows, itself included."""
+        """Return the indices (n, count) of the rows nearest to each, itself included."""
 
     def closest_outside(self, inside: MaskArray) -> ClosestPair:
-        """Return the closest pair of a row inside a mask (n,) and one outside."""
+        """Return the closest pair of a row inside the mask (n,) and a row outside it."""
 
 
 class RowNeighbors:
-    """Neighbours among rows X (n, width), by a tree if there are few columns."""
+    """Finds neighbours among rows X (n, width), with a k-d tree if columns are few."""
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X
         self.tree = cKDTree(X) if X.shape[1] <= _TREE_WIDTH else None
 
     def nearest_rows(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest rows, itself included."""
+        """Return the indices (n, count) of the rows nearest to each, itself included."""
         if self.tree is not None:
             _, nearest = self.tree.query(self.X, count, workers=-1)
             return np.reshape(nearest, (-1, count))
@@ -56,10 +56,10 @@ class RowNeighbors:
         return neighbors
 
     def closest_outside(self, inside: MaskArray) -> ClosestPair:
-        """Return the closest pair of a row inside a mask (n,) and one outside."""
+        """Return the closest pair of a row inside the mask (n,) and a row outside it."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
-            # at least one of len(rows) + 1 neighbours lies outside
+            # at least one of len(rows) + 1 neighbours must lie outside
             distances, numbers = self.tree.query(self.X[rows], len(rows) + 1)
             distances = np.where(inside[numbers], np.inf, distances)
             first, column = np.unravel_index(distances.argmin(), distances.shape)
@@ -73,23 +73,23 @@ class RowNeighbors:
         return ClosestPair(int(rows[first]), int(row), float(distance))
 
     def _centre_rows(self, mask: MaskArray) -> FloatArray:
-        """Return some rows less the mean of all, whose square would swamp distances."""
+        # the square of a large mean would swamp the digits of distances
         rows: FloatArray = self.X[mask]
         rows -= self.X.mean(axis=0)
         return rows
 
 
 class DistanceNeighbors:
-    """Neighbours among rows whose condensed distances (n (n - 1) / 2,) are known."""
+    """Finds neighbours among n rows, given their condensed distances."""
 
     def __init__(self, distances: FloatArray) -> None:
         self.distances = distances
 
     def nearest_rows(self, count: int) -> IntArray:
-        """Return row numbers (n, count) of each row's nearest rows, itself included."""
+        """Return the indices (n, count) of the rows nearest to each row, itself first."""
         rows, _ = condensed_distances.nearest_rows(self.distances, count)
         return rows
 
     def closest_outside(self, inside: MaskArray) -> ClosestPair:
-        """Return the closest pair of a row inside a mask (n,) and one outside."""
+        """Return the closest pair of a row inside the mask (n,) and a row outside it."""
         return ClosestPair(*condensed_distances.closest_outside(self.distances, inside))

@@ -1,4 +1,4 @@
-"""Non-negative matrix factorisation as features to cluster, by scikit-learn."""
+"""Non-negative matrix factorisation with scikit-learn, to obtain features to cluster."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clustering_protocols.records.arrays import FloatArray
 
 
 def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArray:
-    """Return W (n, n_components), where A ≈ W H and neither has negative numbers.
+    """Factorise A ≈ W H into non-negative matrices and return W (n, n_components).
 
-    A: float64 (n, width); non-negative.
-    n_components: if above the number of rows or columns, the factors start from random
-        numbers, because a singular value decomposition has too few components.
+    A: float64 (n, width); no value may be negative.
+    n_components: if it exceeds the number of rows or of columns, W and H are
+        initialised with random numbers, because A has too few singular vectors.
     """
     init = "nndsvda" if n_components <= min(A.shape) else "random"
     model = NMF(n_components, init=init, max_iter=max_iter, random_state=seed)

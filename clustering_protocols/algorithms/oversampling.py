@@ -1,14 +1,14 @@
-"""Starts of k-means on many rows: k-means‖.
+"""Initial centroids for k-means on many rows, drawn by k-means‖.
 
 B. Bahmani, B. Moseley, A. Vattani, R. Kumar, S. Vassilvitskii, "Scalable k-means++",
-2012. Each of a few passes draws rows independently, with probabilities proportional to
-their squared distances from the rows drawn before; k-means++ then draws starts among these
-candidates, each weighted by the number of rows that are nearest to it.
+2012. In each of a few passes, rows are drawn independently with probabilities
+proportional to their squared distances from the rows drawn so far. k-means++ then draws
+initial centroids among these candidates, weighted by the number of nearest rows.
 
-Whether a pass draws a row follows from a random key, the pass and the row's number
-alone, by a counter-based generator (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror,
-D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), and the squared distances
-are added up as integers: neither blocks nor threads change which rows are drawn.
+A counter-based generator (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror, D. E.
+Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) decides from a random key,
+the number of the pass and the index of the row alone whether the row is drawn, and
+squared distances are added up as integers. Blocks and threads therefore do not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .lloyd import ScaledRows, power_of_two_units
 
 _PASSES: Final = 5
 _OVERSAMPLING: Final = 2  # expected rows per pass and cluster, as in the paper
-_WORDS: Final = 4  # words that Philox generates per counter value
+_WORDS: Final = 4  # Philox generates this many words per counter value
 _SPAN_ROWS: Final = 1 << 16
 
 
@@ -35,11 +35,13 @@ def draw_starts(
     rng: np.random.Generator,
     trials: int,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters), trying ``trials`` rows for each centre.
+    """Draw initial centroids (n_init, n_clusters), as row indices, by k-means‖.
 
     All starts are drawn from the same candidates. If there are fewer candidates than
-    clusters, each start consists of all candidates and further random rows; then
-    Lloyd's iteration moves all but one of equal centroids to the farthest rows, if any.
+    clusters, each start consists of all candidates and of random rows. Lloyd's
+    iteration then moves all but one of several equal centroids to far rows.
+
+    trials: the number of candidates that k-means++ tries for each centre.
     """
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
@@ -66,7 +68,7 @@ def draw_starts(
 def _draw_candidates(
     rows: ScaledRows, n_clusters: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
-    """Return numbers of different rows, and how many rows are nearest to each."""
+    """Return the indices of candidate rows, and the number of rows nearest to each."""
     n = rows.n_rows
     key = rng.integers(2**64, size=2, dtype=np.uint64)
     numbers = rng.integers(n, size=1)
@@ -95,7 +97,7 @@ def _draw_candidates(
 
 
 def _sum_exactly(distances: FloatArray) -> float:
-    """Return the sum of squared distances (n,), the same whatever the blocks."""
+    """Return the sum of squared distances (n,); it does not depend on the order."""
     (unit,) = power_of_two_units(np.array([len(distances) * distances.max()]))
     return sum(
         int(np.rint(distances[span] * unit).astype(np.int64).sum())
@@ -104,7 +106,7 @@ def _sum_exactly(distances: FloatArray) -> float:
 
 
 def draw_uniform(key: WordArray, pass_number: int, span: slice) -> FloatArray:
-    """Return the uniform numbers in [0, 1) of the rows of a span in a pass."""
+    """Return a uniform random number in [0, 1) for each row of a span in a pass."""
     begin, skipped = divmod(span.start, _WORDS)
     counter = np.array([begin, 0, pass_number, 0], dtype=np.uint64)
     generator = np.random.Generator(np.random.Philox(key=key, counter=counter))

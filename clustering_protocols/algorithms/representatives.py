@@ -1,9 +1,9 @@
-"""Representatives of groups of rows, so that spectral clustering can take many rows.
+"""Representatives of groups of rows, which make spectral clustering of many rows feasible.
 
-Rows are drawn uniformly, every row joins the group of the nearest drawn row, and the mean
-of each group represents its rows: one pass over the rows, a block at a time. This is KASP
-(D. Yan, L. Huang, M. I. Jordan, "Fast approximate spectral clustering", 2009) with one
-update of k-means, which removes most of the noise of a drawn row.
+Some rows are drawn uniformly, every row joins the group of the nearest drawn row, and
+the mean of a group represents its rows. This takes one pass over the rows, a block at a
+time. The method is KASP (D. Yan, L. Huang, M. I. Jordan, "Fast approximate spectral
+clustering", 2009) with one update of k-means, which removes most noise of drawn rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .row_kernels import add_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Representatives:
-    """The means of groups of rows.
+    """Groups of rows, each represented by its mean.
 
-    drawn: int64 (m,); the numbers of the drawn rows, ascending.
-    V: float64 (m, F); the mean of each group; the drawn row if the group is empty.
-    nearest: int32 (n,); the group of each row; ties go to the lowest.
+    drawn: int64 (m,); the indices of the drawn rows, in ascending order.
+    V: float64 (m, F); the mean of each group, or the drawn row if the group is empty.
+    nearest: int32 (n,); the group of each row, the lowest one if several are as near.
     """
 
     drawn: IntArray = field(repr=False)
@@ -45,10 +45,10 @@ class Representatives:
         rng: np.random.Generator,
         engine: Engine = ONE_THREAD,
     ) -> Representatives:
-        """Draw at most ``limit`` rows, and assign every row to the nearest of them.
+        """Draw at most ``limit`` rows and assign every row to the nearest of them.
 
-        Memory holds the drawn rows, a few blocks and four bytes per row. Any engine and
-        any blocks give the same bits.
+        The drawn rows, a few blocks and four bytes per row are held in memory. The
+        result has the same bits with any engine and any blocks.
         """
         n = blocks.shape[0]
         numbers = np.sort(rng.choice(n, min(limit, n), replace=False, shuffle=False))
@@ -61,12 +61,12 @@ class Representatives:
             nearest[span] = labels
             total += sums
             sizes += counts
-        nonempty = sizes > 0  # a drawn row that equals an earlier one has no group
+        nonempty = sizes > 0  # a drawn row that equals an earlier one attracts no rows
         V[nonempty] = total[nonempty] / sizes[nonempty, np.newaxis] / rows.units.of_sums
         return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
     def expand_clustering(self, clustering: Clustering) -> Clustering:
-        """Return a clustering of all rows from a clustering of the groups."""
+        """Convert a clustering of the groups into a clustering of all rows."""
         return replace(
             clustering,
             labels=clustering.labels[self.nearest],
@@ -74,31 +74,31 @@ class Representatives:
         )
 
     def repeat_group_rows(self, Z: RowSubset) -> RepeatedRows:
-        """Return rows (n, width): for each row, its group's row of Z (m, width)."""
+        """Return rows (n, width) in which each row is its group's row of Z (m, width)."""
         return RepeatedRows(Z, self.nearest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedRows:
-    """One row per group, repeated for each member of the group."""
+    """Rows of which each is one group's row, repeated for every member of the group."""
 
     rows: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and of features."""
+        """The number of rows and the number of features."""
         return len(self.nearest), self.rows.shape[1]
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows (s, width) by their numbers (s,)."""
+        """Return the rows (s, width) with these indices (s,)."""
         return self.rows.take(self.nearest[numbers].astype(np.int64))
 
 
 def _assign_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, NDArray[np.int32], IntArray, IntArray]:
-    """Return the slice of a block, its labels, and the sums and counts by label."""
+    """Return the slice of a block, its labels, and its sums and counts by label."""
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_centroids(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)

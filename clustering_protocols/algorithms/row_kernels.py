@@ -1,12 +1,12 @@
-"""Passes over rows: squared distances, the nearest centroid, sums of integers.
+"""Kernels that pass over rows: squared distances, nearest centroids, sums of integers.
 
-Rows are handled in blocks that stay in the cache, features first, so that the inner
-loops run over rows and become vector instructions whatever k and F are. Distances are not
-computed by a matrix product, whose bits depend on the number of rows: they are added up in
-a fixed order of IEEE operations, so that a row's distances have the same bits in any block.
+Rows are processed in blocks that fit in the cache. Features come first, so that the
+inner loops run over rows and compile to vector instructions for any k and F. The bits
+of a matrix product depend on the number of rows, so distances are instead added up in a
+fixed order of IEEE operations, and a row's distances have the same bits in any block.
 
-Terms are rounded to whole units before they are added: integers add up exactly in any
-order, so that sums depend neither on blocks nor on threads.
+Terms are rounded to whole units before they are added. Integers add up exactly in any
+order, so the sums depend neither on blocks nor on threads.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _BLOCK: Final = 4096  # rows
 def iter_blocks(
     X: FloatArray, offset: FloatArray, inverse: FloatArray, V: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Yield each block's slice, its scaled rows (F, size), and their squared distances.
+    """Yield the slice of each block, its scaled rows (F, size) and squared distances.
 
-    A row x is scaled to (x - offset) · inverse. The distances (k, size) are those to V.
-
-    Features are added four at a time, as in C, because the order decides the last bits.
+    A row x is scaled to (x - offset) · inverse. The distances (k, size) are to the
+    centroids V. Features are added four at a time, as in C, because the order
+    determines the last bits.
     """
     whole = V.shape[1] - V.shape[1] % 4
     for begin in range(0, len(X), _BLOCK):
@@ -46,10 +46,10 @@ def iter_blocks(
 
 
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return squared distances (n, k) between rows (n, F) and (k, F).
+    """Return the squared distances (n, k) between rows A (n, F) and rows B (k, F).
 
-    They have the same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which takes each
-    process half a second to import.
+    They have the same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which is not used
+    because importing it takes half a second in every process.
     """
     D = np.empty((len(A), len(B)))
     _squared_distances(A, B, D)
@@ -65,9 +65,12 @@ def _squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
 
 
 def nearest_in_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
-    """Return each row's nearest centroid and squared distance; ties go to the lowest.
+    """Return the nearest centroid of each row and the squared distance to it.
 
-    Squared distances that differ by no more than ``tie`` are equal.
+    If several centroids are equally near, the lowest-numbered one is returned.
+
+    D: float64 (k, size); squared distances of the rows to the centroids.
+    tie: squared distances that differ by at most this much count as equal.
     """
     labels: IntArray = np.zeros(D.shape[1], np.int64)
     smallest = D[0].copy()
@@ -90,18 +93,18 @@ def nearest_sums(
     inertia: IntArray,
     tie: float,
 ) -> None:
-    """Add the sums and counts of the rows nearest to each centroid, in whole units.
+    """Add each row to the sum and the count of its nearest centroid, in whole units.
 
     X: float64 (n, F), C-contiguous.
-    offset, inverse: float64 (F,); a row counts as (x - offset) · inverse.
-    V: float64 (k, F).
-    units: float64 (F,).
-    sums: int64 (k, F), added to.
-    counts: int64 (k,), added to.
-    inertia_units: float64 (2,); the unit of the inertia, and a finer unit of its
-        remainder. Zeros if the inertia is not needed.
-    inertia: int64 (2,), added to.
-    tie: see :func:`nearest_of_block`.
+    offset, inverse: float64 (F,); a row x is scaled to (x - offset) · inverse.
+    V: float64 (k, F); the centroids.
+    units: float64 (F,); scaled values are multiplied by these and rounded.
+    sums: int64 (k, F); updated in place.
+    counts: int64 (k,); updated in place.
+    inertia_units: float64 (2,); the unit of the inertia and a finer one for its
+        remainder; zeros if the inertia is not needed.
+    inertia: int64 (2,); updated in place.
+    tie: see :func:`nearest_in_block`.
     """
     for _, block, D in iter_blocks(X, offset, inverse, V):
         labels, smallest = nearest_in_block(D, tie)
@@ -123,9 +126,9 @@ def add_rows(
     sums: IntArray,
     counts: IntArray,
 ) -> None:
-    """Add rows to the sums and counts of their labels, in whole units.
+    """Add each row to the sum and the count of its label, in whole units.
 
-    labels: int64 (n,).
+    labels: int64 (n,); in [0, k).
     X, offset, inverse, units, sums, counts: as in :func:`nearest_sums`.
     """
     counts += np.bincount(labels, minlength=len(counts))
@@ -143,13 +146,13 @@ def update_nearest(
     smallest: FloatArray,
     tie: float,
 ) -> None:
-    """Update each row's nearest centroid and squared distance given further centroids.
+    """Update each row's nearest centroid and its squared distance with more centroids.
 
     X, offset, inverse, V: as in :func:`nearest_sums`.
-    first: number of the first centroid; ties go to earlier ones.
-    labels: int64 (n,), written.
-    smallest: float64 (n,), written; infinite before the first centroid.
-    tie: see :func:`nearest_of_block`.
+    first: the number of the first centroid in V; earlier centroids win ties.
+    labels: int64 (n,); updated in place.
+    smallest: float64 (n,); updated in place; infinite before the first call.
+    tie: see :func:`nearest_in_block`.
     """
     for rows, _, D in iter_blocks(X, offset, inverse, V):
         nearest, away = nearest_in_block(D, tie)
@@ -165,18 +168,18 @@ def absolute_sums(
     """Add Σ |x - offset| of each column to ``sums``, in whole units.
 
     X: float64 (n, F), C-contiguous.
-    offset, units: float64 (F,).
-    sums: int64 (F,), added to.
+    offset, units: float64 (F,); |x - offset| times the unit is rounded.
+    sums: int64 (F,); updated in place.
     """
     sums += np.rint(np.abs(X - offset) * units).astype(np.int64).sum(axis=0)
 
 
 @in_c("largest")
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
-    """Raise ``largest`` to the maximum of |x - offset| in each column; NaN is kept.
+    """Update ``largest`` with the maximum, or NaN, of |x - offset| in each column.
 
     X: float64 (n, F), C-contiguous.
     offset: float64 (F,).
-    largest: float64 (F,), written.
+    largest: float64 (F,); updated in place.
     """
     np.maximum(largest, np.abs(X - offset).max(axis=0, initial=0.0), out=largest)

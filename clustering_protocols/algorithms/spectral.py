@@ -1,18 +1,18 @@
-"""Spectral embedding of rows, from a graph of nearest neighbours.
+"""Spectral embedding of rows, computed from a graph of nearest neighbours.
 
-The form is scikit-learn's (``SpectralClustering(affinity="nearest_neighbors")``): the
-graph joins each row with its nearest rows, itself among them; it is symmetrised; the
-embedding holds the first eigenvectors of the symmetric normalised Laplacian, divided by
-the square roots of the degrees. The algorithm is our own, because two facts save most
-of a general solver's time:
+The definition is scikit-learn's (``SpectralClustering(affinity="nearest_neighbors")``).
+The graph connects each row with its nearest rows, including itself, and is made
+symmetric. The embedding consists of the first eigenvectors of the symmetric normalised
+Laplacian, divided by the square roots of the degrees. This module has its own solver,
+because two facts save most of the time that a general solver takes:
 
-- Each connected component of the graph gives one eigenvector of the eigenvalue 0, without
+- Each connected component of the graph yields an eigenvector with eigenvalue 0 without
   any iteration. If there are as many components as clusters, they are the clusters. If
-  there are more, the eigenvectors to take are not unique: `graph_parts` joins components,
-  and each union gives one vector.
-- The other eigenvectors belong to the largest eigenvalues of the normalised affinity, for
-  which Lanczos converges in a few hundred products. For the smallest of the Laplacian it
-  needs a factorisation or thousands of products.
+  there are more, the choice of eigenvectors is not unique. Then `graph_parts` joins
+  components into parts, and each part yields one eigenvector.
+- The other eigenvectors belong to the largest eigenvalues of the normalised affinity,
+  for which Lanczos converges within a few hundred products. For the smallest
+  eigenvalues of the Laplacian it would need a factorisation or thousands of products.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ from . import graph_parts
 from .neighbors import Neighbors, RowNeighbors
 
 N_NEIGHBORS: Final = 10
-_TOLERANCE: Final = 1e-5  # of the eigenvalues; 1e-2 loses clusters
+_TOLERANCE: Final = 1e-5  # relative error of eigenvalues; at 1e-2 clusters are missed
 
 
 def spectral_embedding(
     X: FloatArray, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the embedding (n, n_components) of rows X (n, width).
+    """Return the spectral embedding (n, n_components) of rows X (n, width).
 
-    X: float64 (n, width).
-    n_components: number of eigenvectors, the constant one included: the number of
-        clusters.
-    rng: draws the first vector of the iteration.
+    n_components: the number of eigenvectors, including the constant one.
+    rng: draws the initial vector of the iteration.
     """
     return embed_neighbors(RowNeighbors(X), len(X), n_components, rng)
 
@@ -49,7 +47,7 @@ def spectral_embedding(
 def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the embedding (n, n_components) of n rows, given their neighbours."""
+    """Return the spectral embedding (n, n_components) of n rows from their neighbours."""
     graph = build_affinity(neighbors.nearest_rows(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join_components(part, n_components, neighbors)
@@ -62,26 +60,28 @@ def embed_graph(
     n_components: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the embedding (n, n_components) from affinities (n, n) and part numbers (n,).
+    """Return the spectral embedding (n, n_components) of a graph divided into parts.
 
-    A part is one or several connected components; there are at most n_components parts.
+    affinity: sparse (n, n); the weights of the graph's edges.
+    part: int64 (n,); the number of each row's part. A part consists of one or several
+        connected components, and there are at most ``n_components`` parts.
     """
     normalised, root_degree = _normalise_affinity(affinity)
-    # D^1/2 1 on each part, normalised, is an eigenvector with eigenvalue exactly 1
+    # D^1/2 1 restricted to a part and normalised is an eigenvector with eigenvalue 1
     is_in_part = part[:, None] == np.arange(part.max() + 1)
     part_vectors = np.where(is_in_part, root_degree[:, None], 0.0)
     part_vectors /= np.linalg.norm(part_vectors, axis=0)
     vectors = _leading_eigenvectors(normalised, part_vectors, n_components, rng)
     vectors /= root_degree[:, None]
-    # the sign of an eigenvector is arbitrary: its largest entry is made positive
+    # eigenvectors have arbitrary signs, so make the largest entry of each positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
     return vectors * np.where(signs == 0, 1.0, signs)
 
 
 def build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
-    """Return the affinities (n, n): 1 for mutual neighbours, 1/2 if one lists the other.
+    """Return affinities (n, n) of 1 between mutual neighbours and 1/2 between others.
 
-    neighbors: int64 (n, count); each row is one of its own neighbours, as in scikit-learn.
+    neighbors: int64 (n, count); the neighbours of each row, of which it is one.
     """
     n, n_neighbors = neighbors.shape
     rows = np.repeat(np.arange(n, dtype=np.int32), n_neighbors)
@@ -93,9 +93,9 @@ def build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
 def _normalise_affinity(
     affinity: sparse.csr_matrix,
 ) -> tuple[sparse.csr_matrix, FloatArray]:
-    """Return D^-1/2 A D^-1/2 without loops, and the square roots of the degrees.
+    """Return D^-1/2 A D^-1/2 for A without its diagonal, and the roots of the degrees.
 
-    A row without neighbours gets degree 1, as in scipy's Laplacian.
+    A row without neighbours has degree 1, as in scipy's Laplacian.
     """
     A = affinity.copy()
     A.setdiag(0.0)
@@ -114,13 +114,14 @@ def _leading_eigenvectors(
 ) -> FloatArray:
     """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues.
 
-    part_vectors: float64 (n, at most n_components); come first in the result.
+    part_vectors: float64 (n, at most n_components); known eigenvectors with eigenvalue
+        1, which come first in the result.
     """
     n, n_further = len(part_vectors), n_components - part_vectors.shape[1]
     if n_further == 0:
         return part_vectors
-    if n <= 10 * n_components or n < 200:  # an iteration saves no time
-        # the part vectors get the eigenvalue -1, so that they are not found again
+    if n <= 10 * n_components or n < 200:  # a dense solver is as fast
+        # the part vectors get the eigenvalue -1, so that they are not found twice
         deflated = normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
         vectors = np.linalg.eigh(deflated)[1][:, ::-1][:, :n_further]
         return np.hstack([part_vectors, vectors])

@@ -1,6 +1,7 @@
-"""Internal quality measures of a partition, from sums and from rows.
+"""Internal quality measures of a clustering, computed from sums or from rows.
 
-A new measure is a field in :mod:`clustering_protocols.numerics.metrics` and is computed
-here; CONTRIBUTING.md lists the other steps. Figures are computed from the final labels,
-never from an algorithm's last centroids, so that they equal scikit-learn's for the labels.
+To add a measure, add a field to :mod:`clustering_protocols.numerics.metrics` and
+compute it in this package; CONTRIBUTING.md lists the other steps. Figures (the values
+of measures) are computed from the final labels, never from the last centroids of an
+algorithm, so that they equal those that scikit-learn computes from the labels.
 """

@@ -1,4 +1,4 @@
-"""Sums around the means of clusters, over blocks of rows: two passes."""
+"""Quality figures from two passes over rows: first the means, then sums around them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Labelled = tuple[RowBlock, IntArray]
 def figures_of_clustering(
     X: FloatArray | RowBlocks, clustering: Clustering, engine: Engine = ONE_THREAD
 ) -> Figures:
-    """Return the figures of a clustering on rows X (n, F).
+    """Compute the quality figures of a clustering of rows X (n, F).
 
-    Figures are computed on X even if an embedding of X was clustered.
+    They are computed from X even if an embedding of X was clustered.
     """
     return compute_figures(
         row_blocks.of(X),
@@ -39,12 +39,12 @@ def figures_of_clustering(
 def compute_figures(
     rows: RowBlocks, labels: IntArray, engine: Engine = ONE_THREAD, **figures: Any
 ) -> Figures:
-    """Return the figures of rows around the means of their clusters.
+    """Compute the quality figures of labelled rows around the means of their clusters.
 
-    Blocks are added up in their order, so that every engine gives the same bits.
+    Blocks are added up in order, so that the result has the same bits with any engine.
 
-    labels: int64 (n,); cluster numbers, none below 0.
-    **figures: further fields of :class:`Figures`.
+    labels: int64 (n,); the cluster of each row; no label may be negative.
+    **figures: values for further fields of :class:`Figures`.
     """
     counts = np.bincount(labels)
     k = len(counts)
@@ -60,7 +60,7 @@ def compute_figures(
 
 
 def _labelled_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
-    # small integers, because labels may be sent to other processes
+    # use a small integer type, because labels may be sent to other processes
     narrow = np.min_scalar_type(int(labels.max()))
     for block in rows.blocks():
         yield block, labels[span(block)].astype(narrow)

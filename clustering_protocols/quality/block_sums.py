@@ -1,4 +1,4 @@
-"""Sums of labelled rows, each in one pass over the rows with O(block × k) of memory."""
+"""Sums over labelled rows, computed in one pass with O(block × k) memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def _check_labels(labels: IntArray, k: int) -> None:
-    """Raise IndexError unless labels are in [0, k): C would write outside arrays."""
+    # C code would write outside its arrays
     if len(labels) and not 0 <= labels.min() <= labels.max() < k:
         raise IndexError(f"labels must be from 0 to {k - 1}")
 
@@ -22,12 +22,14 @@ def add_by_label(
     labels: IntArray,
     sums: FloatArray,
 ) -> None:
-    """Add rows to the sums of their labels, row after row.
+    """Add each row, in order, to the sum of its label.
 
     X: float64 (n, F).
-    offset, inverse: float64 (F,); a row counts as (x - offset) · inverse.
-    labels: int64 (n,); in [0, k), or IndexError is raised.
-    sums: float64 (k, F), added to.
+    offset, inverse: float64 (F,); a row x is scaled to (x - offset) · inverse.
+    labels: int64 (n,); in [0, k).
+    sums: float64 (k, F); updated in place.
+
+    Raises IndexError if a label is not in [0, k).
     """
     _check_labels(labels, len(sums))
     _sum_by_label(X, offset, inverse, labels, sums)
@@ -51,17 +53,19 @@ def sum_around_means(
     labels: IntArray,
     counts: IntArray,
 ) -> FloatArray:
-    """Return the sums (2k + 1,) of a block of rows around the means of their clusters.
+    """Return sums (2k + 1,) of distances between a block of rows and cluster means.
 
-    These are Σ ‖x - m_c‖² (k,), Σ ‖x - m_c‖ (k,), and the sum of simplified silhouettes.
+    These are Σ ‖x - m_c‖² (k,), Σ ‖x - m_c‖ (k,), and the sum of simplified
+    silhouettes.
 
-    The simplified silhouette of a row is (b - a) / max(a, b), with its distances a to the
-    mean of its own cluster and b to the nearest mean of another cluster that has rows. It
-    is 0 in a cluster of one row, if a and b are 0, and if no other cluster has rows.
+    The simplified silhouette of a row is (b - a) / max(a, b), where a is the distance
+    to the mean of the row's own cluster and b the distance to the nearest other mean of
+    a cluster that has rows. It is 0 for the only row of a cluster, if a and b are both
+    0, and if no other cluster has rows.
 
     affine: offset and inverse; these, X and labels are as in :func:`add_by_label`.
-    means: float64 (k, F); means of empty clusters are ignored.
-    counts: int64 (k,); n_c over all rows, not only these.
+    means: float64 (k, F); the means of empty clusters are ignored.
+    counts: int64 (k,); the cluster sizes over all rows, not only over this block.
     """
     _check_labels(labels, len(means))
     squares, lengths = np.zeros(len(means)), np.zeros(len(means))

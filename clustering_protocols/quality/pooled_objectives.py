@@ -1,4 +1,4 @@
-"""Objectives of a session's labels, and of pooled clusterings from ten starts."""
+"""Compare the objective of a session's labels with those of pooled clusterings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 N_INIT: Final = 10
 _MAX_ITER: Final = 300
 _MOST_ROWS: Final = 5_000
-"""With more rows, k-medoids is not run, as it needs all pairwise distances."""
+"""k-medoids is not run on more rows than this, because it needs all pairwise distances."""
 
 
 def inertia(Z: FloatArray, labels: IntArray) -> float:
-    """Return the sum of squared distances of rows (n, m) to the mean of their cluster."""
+    """Return the sum of squared distances of rows Z (n, m) to their clusters' means."""
     k = int(labels.max()) + 1
     sums = np.zeros((k, Z.shape[1]))
     np.add.at(sums, labels, Z)
@@ -31,24 +31,24 @@ def inertia(Z: FloatArray, labels: IntArray) -> float:
 
 
 def draw_ten_starts(Z: FloatArray, k: int) -> IntArray:
-    """Return ten starts (10, k) as row numbers, as scikit-learn's k-means draws them."""
+    """Draw ten starts (10, k) as row indices, in the way of scikit-learn's k-means."""
     rng = generator(0, "objective", "starts")
     return draw_starts(Z, k, N_INIT, rng, trials=2 + int(np.log(k)))
 
 
 def pooled_kmeans(Z: FloatArray, k: int) -> Clustering:
-    """Return k-means of rows (n, m) with k clusters, the best of ten starts."""
+    """Run k-means on rows Z (n, m) from ten starts and return the best clustering."""
     return kmeans(Z, draw_ten_starts(Z, k), _MAX_ITER)
 
 
 def compare_kmeans(
     Z: FloatArray, labels: IntArray, k: int, reduced: FloatArray | None = None
 ) -> Objectives:
-    """Compare labels (n,) with pooled k-means of k clusters by their inertia.
+    """Compare the inertia of labels (n,) with that of pooled k-means with k clusters.
 
-    Z: float64 (n, m); rows in the units in which they are compared.
-    reduced: float64 (n, w); the same rows without the dimensions that the session's rules
-        leave out.
+    Z: float64 (n, m); the pooled rows, in the units in which inertia is measured.
+    reduced: float64 (n, w); the same rows without the dimensions that the session's
+        rules exclude. If given, k-means of these rows is compared too.
     """
     same_rules = (
         None if reduced is None else inertia(Z, pooled_kmeans(reduced, k).labels)
@@ -59,7 +59,7 @@ def compare_kmeans(
 
 
 def fuzzy_objective(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
-    """Return Σ μ^m d² of rows (n, F) around their means weighted by U (n, k)."""
+    """Return Σ μ^m d² for memberships U (n, k) and distances to the weighted means."""
     weights = U**fuzziness
     V = weights.T @ Z / np.maximum(weights.sum(axis=0), np.finfo(float).tiny)[:, None]
     return sum(
@@ -68,7 +68,7 @@ def fuzzy_objective(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
 
 
 def compare_fuzzy_cmeans(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
-    """Compare memberships U (n, k) with pooled fuzzy c-means by Σ μ^m d²."""
+    """Compare Σ μ^m d² of memberships U (n, k) with that of pooled fuzzy c-means."""
     best = fuzzy_cmeans(Z, draw_ten_starts(Z, U.shape[1]), fuzziness, _MAX_ITER)
     agreement = None
     if not best.n_coinciding:
@@ -77,10 +77,7 @@ def compare_fuzzy_cmeans(Z: FloatArray, U: FloatArray, fuzziness: float) -> Obje
 
 
 def compare_kmedoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
-    """Compare labels (n,) with pooled k-medoids by the sum of distances to medoids.
-
-    None for more than 5,000 rows.
-    """
+    """Compare labels with pooled k-medoids, or return None if rows exceed 5,000."""
     if len(Z) > _MOST_ROWS:
         return None
     starts = draw_medoids(len(Z), k, N_INIT, generator(0, "objective", "medoids"))

@@ -1,4 +1,4 @@
-"""Figures of labels on rows, in blocks: no array of rows by rows."""
+"""Figures computed from labelled rows in blocks, without a matrix of pairwise distances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import around_means, sums as formulas
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_ITEMS: Final = 1 << 22
-_PAIRS: Final = 1 << 16  # distances held at once
+_PAIRS: Final = 1 << 16  # number of distances in memory at once
 
 
 def figures_of_rows(
@@ -26,12 +26,12 @@ def figures_of_rows(
     silhouette: bool = False,
     **run: Any,
 ) -> Figures:
-    """Return the figures of labels on rows, with O(block × k) of memory.
+    """Compute the quality figures of labelled rows with O(block × k) memory.
 
     X: float64 (n, F).
-    labels: int64 (n,); cluster numbers; rows with label -1 are left out.
-    memberships: float64 (n, k); for the partition coefficient and Xie-Beni, the latter
-        around the means of the rows with weights μ².
+    labels: int64 (n,); the cluster of each row; rows with label -1 are ignored.
+    memberships: float64 (n, k); if given, the partition coefficient and the Xie-Beni
+        index are computed too, the latter around the means weighted by μ².
     silhouette: whether to compute the exact silhouette, which takes n² distances.
     **run: ``n_iter`` and ``converged`` of the clustering.
 

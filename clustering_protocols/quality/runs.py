@@ -1,27 +1,30 @@
-"""Figures that compare several runs: the gap statistic, stability, prediction strength.
+"""Figures that compare runs: the gap statistic, stability and prediction strength.
 
-Gap statistic: R. Tibshirani, G. Walther, T. Hastie, "Estimating the number of clusters in
-a data set via the gap statistic", 2001. With W_k the inertia of k clusters, and W_k* that
-of rows drawn uniformly from the box around X along its principal axes (their variant b):
+Gap statistic: R. Tibshirani, G. Walther, T. Hastie, "Estimating the number of clusters
+in a data set via the gap statistic", 2001. W_k is the inertia of k clusters. W_k* is
+the inertia of k clusters of B reference sets, whose rows are drawn uniformly from the
+box around X along its principal axes (variant b of the paper). Then
 
     gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B).
 
-The gap of one cluster is always computed, because one may be the right number. The paper
-chooses the smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1): one cluster, if rows do not
-split well in two. Here gap(1) is compared with that of every other number.
+The gap of a single cluster is always computed, because one may be the right number. The
+paper chooses the smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), which is one cluster
+if the rows do not divide well into two. This module compares gap(1) with the gap of
+every other number of clusters.
 
-Stability: halves are drawn without replacement, each is clustered by k-means, and all
-rows are labelled by the nearest centroid of each half: the mean adjusted Rand index of
+Stability: random halves of the rows are clustered by k-means, and all rows are then
+    labelled
+by the nearest centroids of each half. Stability is the mean adjusted Rand index over
 all pairs of these labellings (A. Ben-Hur, A. Elisseeff, I. Guyon, "A stability based
 method for discovering structure in clustered data", 2002, with labels for all rows as
 in T. Lange, V. Roth, M. L. Braun, J. M. Buhmann, "Stability-based validation of
 clustering solutions", 2004).
 
 Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
-strength", 2005): rows are split in two, both halves are clustered, and rows of one half
-are labelled by the nearest centroid of the other as well. The strength is the smallest
-share, over the clusters of one half, of pairs that the other half's clustering keeps
-together, averaged over splits and both directions.
+strength", 2005): the rows are split into two halves, both are clustered, and the rows
+of one half are also labelled by the nearest centroids of the other. For each cluster of
+a half, the share of its pairs of rows that stay together under the other half's labels
+is computed. Their minimum is averaged over splits and both directions.
 """
 
 from __future__ import annotations
@@ -55,12 +58,12 @@ def compare_runs(
     numbers: Sequence[int],
     runs: Sequence[Run],
 ) -> list[Run]:
-    """Return several runs of k-means with the figures that compare them.
+    """Return the k-means runs with the figures that compare them added.
 
-    A single run is returned unchanged. If there are many rows, some are sampled,
-    because the cost grows with rows, runs and references.
+    A single run is returned unchanged. Large data are sampled, because the cost grows
+    with the number of rows, of runs and of reference sets.
 
-    rows: float64 (n, width), or RowBlocks; what was clustered.
+    rows: float64 (n, width), or RowBlocks; the data that were clustered.
     numbers: the number of clusters of each run.
     """
     if len(runs) < 2:
@@ -94,17 +97,17 @@ def compare_runs(
 
 
 REFERENCES: Final = 10
-"""B: number of uniform reference sets, which have no clusters."""
+"""B, the number of reference sets of uniform rows, which have no clusters."""
 STABLE: Final = 0.95
-"""Least stability (a mean adjusted Rand index) that is evidence of clusters."""
+"""The least stability (a mean adjusted Rand index) that counts as evidence of clusters."""
 _STARTS: Final = 2
-_MAX_ITER: Final = 30  # rows without clusters converge slowly, by small movements
+_MAX_ITER: Final = 30  # k-means converges slowly on rows that have no clusters
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """The gap of one number of clusters, and the standard error s_k of its reference."""
+    """The gap for one number of clusters, and the standard error s_k of its references."""
 
     n_clusters: int
     gap: float
@@ -116,13 +119,13 @@ def gap_statistics(
     numbers: Sequence[int],
     rng: np.random.Generator,
 ) -> list[Gap]:
-    """Return the gap statistics of k = 1 and of the given k, by ascending k.
+    """Return the gap statistic of each number of clusters and of 1, in ascending order.
 
-    The first k with inertia 0 and all larger ones are left out, so the result is empty
-    if all rows are equal.
+    The first number of clusters for which the inertia is 0 is omitted, and so are all
+    larger ones. The result is therefore empty if all rows are equal.
 
     X: float64 (n, width).
-    numbers: numbers of clusters k, at least 1.
+    numbers: the numbers of clusters k, each at least 1.
     """
     counts = sorted({1, *numbers})
     inertias = _least_inertias(X, counts, rng)
@@ -148,10 +151,10 @@ def gap_statistics(
 
 
 def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
-    """Return whether the figures of several runs favour one cluster.
+    """Return whether several runs suggest a single cluster, or None if gaps are missing.
 
-    True if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: a stable
-    clustering is evidence of clusters whatever the gaps. None if a figure is missing.
+    They do if gap(1) ≥ gap(k) - s_k for every other k and no run is stable: a stable
+    clustering is evidence of clusters, whatever the gaps are.
     """
     several = [run for run in runs if run.gap is not None and run.n_clusters > 1]
     if not several or (gap_of_one := several[0].gap_of_one) is None:
@@ -166,7 +169,6 @@ def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
 def _least_inertias(
     X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
-    """Return the least inertia for each number of clusters; 0 if rows are too few."""
     inertias, n_different = [], len(np.unique(X, axis=0))
     for k in numbers:
         if k == 1:
@@ -181,10 +183,10 @@ def _least_inertias(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Box:
-    """The box of rows along their principal axes.
+    """The smallest box around some rows whose sides are parallel to their principal axes.
 
-    axes: float64 (r, width); orthonormal rows.
-    least, most: float64 (r,).
+    axes: float64 (r, width); the orthonormal axes, one per row.
+    least, most: float64 (r,); the range of the centred rows along each axis.
     """
 
     axes: FloatArray
@@ -195,7 +197,7 @@ class _Box:
     def around(cls, X: FloatArray) -> _Box:
         centred = X - X.mean(axis=0)
         _, vectors = np.linalg.eigh(centred.T @ centred)
-        # the sign of an axis is arbitrary: its largest entry is made positive
+        # axes have arbitrary signs, so make the largest entry of each positive
         largest = np.abs(vectors).argmax(axis=0)
         signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
         axes = (vectors * signs).T
@@ -203,24 +205,23 @@ class _Box:
         return cls(axes=axes, least=rotated.min(axis=0), most=rotated.max(axis=0))
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
-        """Return rows (n, width), uniform in the box; the mean is not added back."""
+        """Draw centred rows (n_rows, width) from the uniform distribution in the box."""
         coordinates = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
         return np.ascontiguousarray(coordinates @ self.axes)
 
 
 HALVES: Final = 10
-"""Number of halves that are drawn."""
+"""The number of random halves."""
 SPLITS: Final = 5
 _HALF_STARTS: Final = 3
 _HALF_MAX_ITER: Final = 100
 
 
 def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float | None:
-    """Return the mean agreement of clusterings of halves: 1 if all are the same.
+    """Return how similarly random halves of rows X (n, width) are clustered, at most 1.
 
-    None for one cluster, or if a half has no more different rows than clusters.
-
-    X: float64 (n, width).
+    The result is None for a single cluster, or if a half has no more distinct rows than
+    clusters.
     """
     labels = []
     for _ in range(HALVES):
@@ -238,11 +239,9 @@ def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float
 def prediction_strength(
     X: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> float | None:
-    """Return the mean strength: 1 if every pair is predicted in every cluster.
+    """Return the prediction strength of clusterings of rows X (n, width), at most 1.
 
-    None as in :func:`stability`.
-
-    X: float64 (n, width).
+    The result is None in the same cases as for :func:`stability`.
     """
     strengths = []
     for _ in range(SPLITS):
@@ -271,33 +270,33 @@ def _cluster_half(
 
 
 def fast_adjusted_rand(first: IntArray, second: IntArray, n_clusters: int) -> float:
-    """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
+    """Return the adjusted Rand index of two labellings with labels below ``n_clusters``.
 
-    Equal to :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which must
-    first find the labels: that takes fifty times as long on a few hundred rows, and a
-    session with several runs needs hundreds of indices.
+    The result equals :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which
+    must first find out which labels occur. This takes fifty times as long for a few
+    hundred rows, and a session with several runs computes hundreds of indices.
 
-    first, second: int64 (n,); n ≥ 1, entries in [0, n_clusters).
+    first, second: int64 (n,); labels in [0, n_clusters), with n ≥ 1.
     """
     table = np.bincount(first * n_clusters + second, minlength=n_clusters**2)
     table = table.reshape(n_clusters, n_clusters)
-    # pairs of rows that are together in both labellings, in each alone, and all pairs
+    # pairs of rows that both labellings put together, that each does, and all pairs
     both, in_first, in_second, pairs = (
         int((counts * (counts - 1)).sum())
         for counts in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
     )
-    if in_first == in_second == both:  # equal labellings; expected may be 0 / 0
+    if in_first == in_second == both:  # equal partitions, for which pairs may be 0
         return 1.0
     expected = in_first * in_second / pairs
     return (both - expected) / ((in_first + in_second) / 2 - expected)
 
 
 def smallest_share(own: IntArray, predicted: IntArray) -> float:
-    """Return the smallest share, over clusters, of pairs that are predicted together.
+    """Return the smallest share of a cluster's pairs that are also predicted together.
 
-    Clusters of one row have no pairs and are left out.
+    Clusters of a single row have no pairs and are ignored.
 
-    own, predicted: int64 (n,); labels from 0.
+    own, predicted: int64 (n,); labels, none of them negative.
     """
     table = np.zeros((int(own.max()) + 1, int(predicted.max()) + 1))
     np.add.at(table, (own, predicted), 1)

@@ -1,7 +1,7 @@
-"""Figures computed from sums over rows, so that nobody needs all rows.
+"""Quality figures computed from sums over rows, so that nobody needs to see all rows.
 
-Only the k' clusters that have rows count, as in scikit-learn; with k' < 2, or as many
-clusters as rows, comparisons of clusters are undefined (None).
+As in scikit-learn, only the k' clusters that have rows are counted. Figures that
+compare clusters are None if k' < 2, or if there are as many clusters as rows.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _ALIKE: Final = 1e-3
-"""If all memberships are equal, k times the partition coefficient is below 1 + this."""
+"""k times the partition coefficient is below 1 + this if all memberships are equal."""
 _COINCIDING: Final = 1e6
-"""Xie-Beni of centroids a thousandth of the rows' deviation apart, which coincide."""
+"""The Xie-Beni index of centroids a thousandth of a standard deviation apart."""
 
 
 def figures_from_sums(
     sizes: IntArray, means: FloatArray, around: FloatArray, **figures: Any
 ) -> Figures:
-    """Return the figures of labels, given sums over the rows.
+    """Compute the quality figures of a clustering from sums over its rows.
 
-    sizes: int64 (k,); n_c; a cluster with 0 rows is ignored.
-    means: float64 (k, F); m_c.
-    around: float64 (2k + 1,); sums around these means over all rows; see
-        :func:`.block_sums.of_block`.
-    **figures: further fields of :class:`Figures`, computed by the caller.
+    sizes: int64 (k,); the size n_c of each cluster; empty clusters are ignored.
+    means: float64 (k, F); the mean m_c of each cluster.
+    around: float64 (2k + 1,); sums of distances from these means over all rows, as
+        returned by :func:`.block_sums.sum_around_means`.
+    **figures: values for further fields of :class:`Figures`, computed by the caller.
 
     Raises ValueError if no cluster has rows.
     """
@@ -56,20 +56,20 @@ def figures_from_sums(
 
 
 def are_comparable(n_clusters: int, n_rows: float) -> bool:
-    """Return whether clusters can be compared: at least two, and fewer than rows."""
+    """Return whether there are at least two clusters, and fewer clusters than rows."""
     return 2 <= n_clusters < n_rows
 
 
 def squared_separations(means: FloatArray) -> FloatArray:
-    """Return squared distances (k, k) between means (k, F)."""
+    """Return the squared distances (k, k) between the means (k, F) of clusters."""
     return np.array([np.square(means - mean).sum(axis=1) for mean in means])
 
 
 def between_cluster_scatter(counts: FloatArray, squared: FloatArray) -> float:
-    """Return Σ_c n_c ‖m_c - m‖², as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
+    """Return Σ_c n_c ‖m_c - m‖², computed as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
-    counts: float64 (k,).
-    squared: float64 (k, k); squared distances between means.
+    counts: float64 (k,); the size n_c of each cluster.
+    squared: float64 (k, k); the squared distances between the means m_c.
     """
     return float(counts @ squared @ counts) / (2.0 * float(counts.sum()))
 
@@ -77,12 +77,15 @@ def between_cluster_scatter(counts: FloatArray, squared: FloatArray) -> float:
 def calinski_harabasz(
     n_clusters: int, n_rows: float, between: float, within: float
 ) -> float | None:
-    """Return [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ q_c / (n - k')].
+    """Return the Calinski-Harabasz index of a clustering.
 
-    None also if all rows lie on the mean of their cluster: the ratio is infinite.
+    The index is [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ q_c / (n - k')].
+    The result is None if clusters cannot be compared, and if every row lies on the mean
+    of its cluster, because the ratio is then infinite.
 
     n_clusters: k', the number of clusters that have rows.
-    between, within: Σ n_c ‖m_c - m‖², and Σ q_c with q_c = Σ ‖x - m_c‖² over cluster c.
+    between: Σ n_c ‖m_c - m‖².
+    within: Σ q_c, where q_c is Σ ‖x - m_c‖² over the rows of cluster c.
     """
     if not are_comparable(n_clusters, n_rows) or not within > 0.0:
         return None
@@ -90,12 +93,12 @@ def calinski_harabasz(
 
 
 def davies_bouldin(scatter: FloatArray, squared: FloatArray) -> float | None:
-    """Return the mean over c of max_{l ≠ c} (s_c + s_l) / ‖m_c - m_l‖.
+    """Return the Davies-Bouldin index, the mean of max_{l ≠ c} (s_c + s_l) / ‖m_c - m_l‖.
 
-    None if two means coincide: the ratio is infinite.
+    The result is None if two means coincide, because a ratio is then infinite.
 
-    scatter: float64 (k,), k ≥ 2; s_c, mean distance of a cluster's rows to their mean.
-    squared: float64 (k, k); squared distances between means.
+    scatter: float64 (k,), k ≥ 2; s_c, the mean distance of rows to their mean.
+    squared: float64 (k, k); the squared distances between the means m_c.
     """
     distances = np.sqrt(_with_infinite_diagonal(squared))
     if not distances.min() > 0.0:
@@ -105,13 +108,13 @@ def davies_bouldin(scatter: FloatArray, squared: FloatArray) -> float | None:
 
 
 def xie_beni(compactness: float, n_rows: float, squared: FloatArray) -> float | None:
-    """Return Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
+    """Return the Xie-Beni index Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
 
-    X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
-    cluster, or if two centroids coincide except for rounding.
+    X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. The result
+    is None for a single cluster, or if two centroids coincide up to rounding.
 
-    compactness: the numerator.
-    squared: float64 (k, k); squared distances between centroids v.
+    compactness: the numerator of the index.
+    squared: float64 (k, k); the squared distances between the centroids v.
     """
     nearest = float(_with_infinite_diagonal(squared).min())
     if not 0.0 < nearest < np.inf:
@@ -123,13 +126,13 @@ def xie_beni(compactness: float, n_rows: float, squared: FloatArray) -> float | 
 def partition_coefficient(
     squares: float, n_rows: float, sizes: IntArray
 ) -> float | None:
-    """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1].
+    """Return the partition coefficient Σ_c Σ_i μ_ci² / n, which lies in [1/k, 1].
 
-    None if clusters coincide: all memberships are equal, or the largest membership of
-    every row is in the same cluster.
+    The result is None if clusters coincide, that is, if all memberships are equal or
+    all rows have their largest membership in the same cluster.
 
     squares: Σ_c Σ_i μ_ci².
-    sizes: int64 (k,); number of rows whose largest membership is in each cluster.
+    sizes: int64 (k,); the number of rows with their largest membership in each cluster.
     """
     value, k = min(squares / n_rows, 1.0), len(sizes)
     coincide = k > 1 and value * k < 1 + _ALIKE
@@ -137,19 +140,18 @@ def partition_coefficient(
 
 
 def mean_silhouette(total: float, n_rows: float) -> float:
-    """Return the mean of n silhouettes, given their sum."""
+    """Return the mean of n_rows silhouettes from their sum, clipped to [-1, 1]."""
     return float(np.clip(total / n_rows, -1.0, 1.0))
 
 
 def silhouettes(
     sums: FloatArray, labels: IntArray, counts: IntArray | FloatArray
 ) -> FloatArray:
-    """Return the silhouette of each row from sums of distances by cluster.
+    """Return the silhouette (n,) of each row from its sums of distances to clusters.
 
-    sums: float64 (n, k); for each row, the sum of its distances to the rows of each
-        cluster.
-    labels: int64 (n,).
-    counts: (k,); n_c over all rows, not only these.
+    sums: float64 (n, k); the sum of each row's distances to the rows of each cluster.
+    labels: int64 (n,); the cluster of each row.
+    counts: (k,); the cluster sizes over all rows, not only over these.
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)

@@ -1,8 +1,8 @@
-"""Count the people whom parties have in common, without disclosing who they are.
+"""Count the people whom parties have in common, without revealing who they are.
 
-Lists of ids or match keys go round the parties of a row group. Each party masks and
-shuffles them, so that nobody can follow a row. The analyst counts the matches, and
-everybody reads the number rounded down to a step.
+Lists of ids or match keys are passed around the parties of a row group. Each party
+masks and shuffles them, so that nobody can trace a row. The analyst counts the matches,
+and everybody learns the number rounded down to a multiple of a step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEARNS = {
 
 
 class CohortProtocol(ClusteringProtocol[CohortSize]):
-    """For split columns: blinded ids or match keys are counted; nothing is clustered."""
+    """Counts common people of split columns by blinded ids, without clustering anything."""
 
     title = "How many people in common"
     summary = (
@@ -46,29 +46,29 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
     apart: ClassVar = ""
 
     def check(self, params: CohortSize, layout: Layout) -> None:
-        """Refuse a layout in which nobody shares rows."""
+        """Refuse a layout in which no two parties share rows."""
         alignment.check_rows_are_shared(params, layout)
 
     def figures(self, params: CohortSize, layout: Layout) -> frozenset[str]:
-        """Return no figures: there are no clusters to measure."""
+        """Return no figures, because there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
-        """Return the risk of guessed people."""
+        """Return the code of the risk that somebody tests for guessed people."""
         return (GUESSED_PEOPLE,)
 
     def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
-        """Return no disclosures: no value of a row is used."""
+        """Return no disclosures, because no value of a row is used."""
         return frozenset()
 
     def personal_data(self, layout: Layout) -> str:
-        """State that blinded ids are sent."""
+        """State that ids are sent in blinded form."""
         return (
             "Ids are sent blinded; nobody learns which of them other parties have too."
         )
 
     def stages(self, params: CohortSize, layout: Layout) -> Sequence[Stage]:
-        """Return the only stage, the count."""
+        """Return the only stage, in which linked rows are counted."""
         from clustering_protocols.shared_stages.alignment import linkage
 
         from . import roles

@@ -1,4 +1,4 @@
-"""Parameters of a count of linked rows."""
+"""Parameters of the protocol that counts linked rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams, A
 
 
 class CohortSize(AlignedParams):
-    """Parameters of `cohort`: how rows are linked, and how their number is rounded."""
+    """Parameters of `cohort`, which say how rows are linked and how counts are rounded."""
 
     alignment: Alignment = Field(
         default=Alignment(method="ecdh"), json_schema_extra=LINKING
     )
     step: Literal[5, 10, 20, 50, 100] = Field(
         default=10,
-        description="The number of linked rows is rounded down to a multiple of this: "
-        "the fewest rows of any group that a later session discloses.",
+        description="The number of linked rows is rounded down to a multiple of this. "
+        "Choose the least number of rows of any group that a later session discloses.",
     )
 
     @model_validator(mode="after")
@@ -30,5 +30,5 @@ class CohortSize(AlignedParams):
 
     @property
     def counts_linked(self) -> bool:
-        """Return True: rows are linked only to be counted."""
+        """True, because rows are linked only to be counted."""
         return True

@@ -1,4 +1,4 @@
-"""Examples of a count, which puts no row into a cluster."""
+"""Examples of counts, which put no row into a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .params import CohortSize
 
 
 def examples() -> Sequence[Example[CohortSize]]:
-    """Return an example of three parties with ids, and one of two with match keys."""
+    """Return an example with three parties and ids, and one with two and match keys."""
     X = np.random.default_rng(0).normal(size=(60, 6))
     by_keys = CohortSize(alignment=BY_MATCH_KEYS, step=5)
     return [
@@ -25,7 +25,7 @@ def examples() -> Sequence[Example[CohortSize]]:
 
 
 def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray:
-    """Return the label -1 for each row: there are no clusters."""
+    """Return the label -1 for each row, because there are no clusters."""
     del params, trace
     return np.full(len(X), -1, dtype=np.int64)
 
@@ -33,4 +33,4 @@ def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray
 def objectives(
     params: CohortSize, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return None: a count has no objective."""
+    """Return None, because a count has no objective."""

@@ -1,12 +1,12 @@
-"""Both roles of a count: lists go round a ring of parties as in linkage, but shuffled.
+"""Both roles of a count, in which lists are passed around as in linkage, but shuffled.
 
-Every party of the ring masks and shuffles each list: first the owner of the list, then
-each party that passes it on. The last party hashes it into tokens. So only a coalition of
-all parties of the ring can find the position of a row among the tokens, with or without the
-analyst. Hiding the exact numbers from the analyst too would need more than masks.
+Each list is masked and shuffled by every party of a ring, first by its owner and then
+by each party that passes it on. The last party hashes it into tokens. So only a
+coalition of all parties of the ring, with or without the analyst, can find the position
+of a row among the tokens. Masks alone cannot hide the exact numbers from the analyst.
 
-Rounding does not hide one person from an attacker whose list has that person and
-``step - 1`` people who are known to be in common: the count shows if that person is too.
+Rounding does not protect a person from an attacker whose list contains that person and
+``step - 1`` people who are known to be in common: the count then reveals the person.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from clustering_protocols.shared_stages.alignment.linkage import (
 
 
 class Counted(Record):
-    """Result and summary: linked rows of each row group, rounded down to a step.
+    """Result and summary: the numbers of linked rows, rounded down to a step.
 
-    rows_in_common: number of linked rows, by the first slot of each shared row group.
+    rows_in_common: the linked rows of each shared row group, by its first slot.
     """
 
     kind = "counted-linked"
@@ -48,9 +48,9 @@ class Counted(Record):
 
 @dataclass(frozen=True)
 class CountingAnalyst(LinkageAnalyst):
-    """Counts the rows that linkage would link, without disclosing them.
+    """Counts the rows that linkage would link, without disclosing which they are.
 
-    unit: the step to which numbers are rounded down.
+    unit: counts are rounded down to a multiple of this.
     """
 
     unit: int
@@ -61,7 +61,7 @@ class CountingAnalyst(LinkageAnalyst):
         state: LinkageState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the next round, or at the end the rounded numbers."""
+        """Ask for the next round, or finish with the rounded counts."""
         if state.asked != "show-tokens":
             return super().step(session, state, contributions)
         linked = link_all_rings(session, contributions)
@@ -76,9 +76,9 @@ class CountingAnalyst(LinkageAnalyst):
 
 @dataclass(frozen=True, kw_only=True)
 class CountingParty(LinkageParty):
-    """Masks and shuffles lists; reads a number.
+    """Masks and shuffles lists, and receives the rounded counts.
 
-    unit: the step to which numbers are rounded down.
+    unit: counts are rounded down to a multiple of this.
     """
 
     shuffles: bool = True
@@ -87,9 +87,9 @@ class CountingParty(LinkageParty):
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
-        """Return the label -1 for each row, and the numbers for the operator.
+        """Return the label -1 for each row, and report the counts to the operator.
 
-        Raises ProtocolFailed if they cannot be counts of the parties' rows.
+        Raises ProtocolFailed if the counts are impossible for the parties' rows.
         """
         session, counts = context.session, Counted.narrow(result).rows_in_common
         groups = {group[0]: group for group in find_rings(session.layout)}

@@ -1,8 +1,8 @@
-"""Describe variables before a session: counts, means, quartiles and levels of all rows.
+"""Describe the variables of all rows: counts, means, quartiles and levels.
 
-Parties that hold the same variables add up the masked sums of a profile, with all rows in
-one cluster. A number has quartiles if the dictionary gives both ends of its range, because
-the bins of its histogram follow from that range and never from rows.
+Parties that hold the same variables add up the masked sums of a profile in which all
+rows form one cluster. Quartiles of a number are computed only if the dictionary gives
+both ends of its range, because histogram bins must not follow from rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEARNS = {
 
 
 class DescribeProtocol(ClusteringProtocol[Describe]):
-    """For split rows: masked, checked sums describe variables; nothing is clustered."""
+    """Describes variables of split rows by masked sums, without clustering anything."""
 
     title = "Look before you cluster"
     summary = (
@@ -59,19 +59,19 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             )
 
     def figures(self, params: Describe, layout: Layout) -> frozenset[str]:
-        """Return no figures: there are no clusters to measure."""
+        """Return no figures, because there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: Describe, layout: Layout) -> Sequence[str]:
-        """Return no risk codes: the release of profiles brings the risks."""
+        """Return no risk codes, because the release of profiles adds the risks."""
         return ()
 
     def shows(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
-        """Return no disclosures: the release of profiles declares them."""
+        """Return no disclosures, because the release of profiles declares them."""
         return frozenset()
 
     def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:
-        """Return the stages before the profiles: secrets and the opening."""
+        """Return the stages that precede the profiles: secrets and the opening."""
         from . import messages
 
         opening = Stage(

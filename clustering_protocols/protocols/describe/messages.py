@@ -1,4 +1,4 @@
-"""Records of a description; its sums are in the records of profiles."""
+"""Messages of a description, whose sums are sent in the messages of profiles."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from clustering_protocols.records.record import Record
 
 
 class Begin(Record):
-    """Task: confirm that you take part."""
+    """Task: confirm that you are taking part."""
 
     kind = "begin"
 
 
 class Present(Record):
-    """Contribution: the confirmation that this party takes part."""
+    """Contribution: the confirmation that this party is taking part."""
 
     kind = "present"
     reach = "agreement"
@@ -20,6 +20,6 @@ class Present(Record):
 
 
 class Described(Record):
-    """Result and summary, empty: the description itself is the profile of all rows."""
+    """Result and summary: empty, because the description is the profile of all rows."""
 
     kind = "described"

@@ -9,15 +9,15 @@ from clustering_protocols.terms.preparation import ColumnPlan
 
 
 class Describe(Params):
-    """No options: the dictionary names the variables, the release names the readers."""
+    """Parameters of `describe`: none, because the terms name variables and readers."""
 
     @property
     def describes(self) -> bool:
-        """Return True: rows are not clustered, and missing values are not filled."""
+        """True, because rows are not clustered and missing values are not filled."""
         return True
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Accept every preparation: the terms refuse any that fills missing values."""
+        """Accept every preparation: the terms refuse those that fill missing values."""
 
 
 DescribeSession = SessionContext[Describe]

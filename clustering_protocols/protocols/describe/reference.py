@@ -1,4 +1,4 @@
-"""An example of a description, and the one cluster of all rows."""
+"""An example of a description, and its single cluster of all rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA = Schema(
 
 
 def examples() -> Sequence[Example[Describe]]:
-    """Return an example of three parties with gaps and a variable without a range."""
+    """Return an example with three parties, missing values and a field without a range."""
     rng = np.random.default_rng(0)
     X = np.column_stack(
         [
@@ -57,4 +57,4 @@ def cluster_pooled(params: Describe, X: FloatArray, trace: object) -> IntArray:
 def objectives(
     params: Describe, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return None: a description has no objective."""
+    """Return None, because a description has no objective."""

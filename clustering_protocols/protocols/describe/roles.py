@@ -1,4 +1,4 @@
-"""Both roles of a description: all rows form one cluster, whose profile is added up."""
+"""Both roles of a description, which puts all rows into one cluster to profile it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .params import Describe, DescribeContext, DescribeSession
 
 
 class Opener(AnalystRole[Describe, messages.Present]):
-    """Waits for all parties; the sums follow in the stage of profiles."""
+    """Waits until all parties take part. Sums follow in the stage of profiles."""
 
     def start(self, session: DescribeSession) -> Ask:
-        """Ask everybody to take part."""
+        """Ask every party to take part."""
         return Ask.everybody(session, messages.Begin())
 
     def step(
@@ -34,7 +34,7 @@ class Opener(AnalystRole[Describe, messages.Present]):
         state: Record,
         contributions: Mapping[str, messages.Present],
     ) -> Finish:
-        """Return the result, which puts all rows into one cluster."""
+        """Finish with an empty result, which puts all rows into one cluster."""
         results = dict.fromkeys(session.slots, messages.Described())
         return Finish.with_results(
             results, summary=messages.Described(), labelled_at_home=True
@@ -42,7 +42,7 @@ class Opener(AnalystRole[Describe, messages.Present]):
 
 
 class Describer(PartyRole[Describe, messages.Begin, Record, messages.Described]):
-    """Puts all rows of this party into one cluster."""
+    """Confirms that it takes part, and puts all of its rows into one cluster."""
 
     def reply(
         self, context: DescribeContext, task: messages.Begin, data: DataSource
@@ -56,6 +56,6 @@ class Describer(PartyRole[Describe, messages.Begin, Record, messages.Described])
         result: messages.Described,
         data: DataSource | None,
     ) -> Outcome:
-        """Return label 0 for each row."""
+        """Return an outcome in which every row has the label 0."""
         n_rows = context.session.n_rows(context.slot.name)
         return Outcome(labels=np.zeros(n_rows, dtype=np.int64))

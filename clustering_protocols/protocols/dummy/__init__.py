@@ -1,7 +1,7 @@
-"""A predictable protocol of two stages and three rounds, for tests of the rest of Coterie.
+"""A predictable protocol with two stages and three rounds, for testing the rest of Coterie.
 
-It has all parts of a real protocol: tasks, contributions, envelopes between parties,
-memory, a state, a result per row group. It fails and repeats rounds on demand.
+It has every part of a real protocol: tasks, contributions, envelopes between parties,
+memory, a state and a result per row group. Rounds fail or are repeated on demand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ RISKS: Final[Mapping[str, Risk]] = {
 
 
 class DummyProtocol(ClusteringProtocol[Dummy]):
-    """Labels rows in turn, 0 to k-1."""
+    """Labels rows in turn from 0 to k-1, whatever their values are."""
 
     title = "Dummy"
     version = 2
@@ -51,18 +51,18 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Accept every layout."""
 
     def risks_of(self, params: Dummy, layout: Layout) -> Sequence[str]:
-        """Return the one risk code."""
+        """Return the code of the only risk."""
         return list(self.risks)
 
     def shows(self, params: Dummy, layout: Layout) -> frozenset[Disclosure]:
-        """Return no disclosures: labels do not depend on values."""
+        """Return no disclosures, because labels do not depend on values."""
         return frozenset()
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
-        """Return the greeting, of one round, and the count, of two."""
+        """Return the stages: a greeting of one round, and a count of two."""
         from . import messages
 
-        minimum = 0 if params.quorum else 1  # a quorum may leave out absent parties
+        minimum = 0 if params.quorum else 1  # with a quorum, parties may be absent
         return (
             Stage(
                 name="greeting",

@@ -1,4 +1,4 @@
-"""The analyst role of the dummy."""
+"""The analyst roles of the dummy protocol."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .params import Dummy, DummySession
 
 
 class Greeter(AnalystRole[Dummy, messages.Greeted]):
-    """Stage 1: lets the parties greet each other."""
+    """Asks the parties to greet each other, in the first stage."""
 
     def start(self, session: DummySession) -> Ask | Finish:
-        """Ask everybody for a greeting."""
+        """Ask every party for a greeting."""
         _fail_on_demand(session, "start")
         return Ask.everybody(session, messages.Greet())
 
@@ -29,19 +29,19 @@ class Greeter(AnalystRole[Dummy, messages.Greeted]):
         state: Record,
         contributions: Mapping[str, messages.Greeted],
     ) -> Ask | Reopen | Finish:
-        """Go on to the count."""
+        """Finish the stage, so that the count follows."""
         return Finish()
 
 
 class Counter(
     AnalystRole[Dummy, messages.Counted | messages.Confirmed, messages.Counting]
 ):
-    """Stage 2: counts the rows, has the total confirmed, hands out labels."""
+    """Counts rows, has the total confirmed, and sends labels, in the second stage."""
 
     state = messages.Counting
 
     def start(self, session: DummySession) -> Ask | Finish:
-        """Ask everybody for its row numbers."""
+        """Ask every party for the indices of its rows."""
         return Ask.everybody(
             session,
             messages.Count(),
@@ -56,7 +56,7 @@ class Counter(
         state: messages.Counting,
         contributions: Mapping[str, messages.Counted | messages.Confirmed],
     ) -> Ask | Reopen | Finish:
-        """Repeat the count ``void_attempts`` times, then confirm, then return labels."""
+        """Repeat the count ``void_attempts`` times, have it confirmed, and send labels."""
         if state.total:
             _fail_on_demand(session, "confirm")
             return _finish(session, state.total)
@@ -90,5 +90,5 @@ def _fail_on_demand(session: DummySession, step: str) -> None:
 
 
 def labels_in_turn(first: int, n_rows: int, n_clusters: int) -> IntArray:
-    """Return labels (first + i) mod n_clusters for i = 0 … n_rows-1."""
+    """Return the labels (first + i) mod n_clusters for i from 0 to n_rows - 1."""
     return np.arange(first, first + n_rows, dtype=np.int64) % n_clusters

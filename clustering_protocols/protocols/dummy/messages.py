@@ -1,4 +1,4 @@
-"""Records of the dummy."""
+"""Messages and stored records of the dummy protocol."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from clustering_protocols.records.record import Record
 
 
 class Greet(Record):
-    """Task of round 1."""
+    """Task of round 1: send a random word to the next party."""
 
     kind = "greet"
 
 
 class Greeted(Record):
-    """Contribution of round 1."""
+    """Contribution of round 1: the confirmation that a word was sent."""
 
     kind = "greeted"
 
 
 class Word(Record):
-    """Envelope of rounds 1 and 2: a random word for the next slot, and its echo."""
+    """Envelope of rounds 1 and 2: a random word for the next slot, then its echo."""
 
     kind = "word"
     meaning = "A word for the next party."
@@ -38,7 +38,7 @@ class OwnWord(Record):
 
 
 class HeardWord(Record):
-    """Memory: the word that this party received, and its sender."""
+    """Memory: the word that this party received, and the slot that sent it."""
 
     kind = "heard-word"
 
@@ -47,13 +47,13 @@ class HeardWord(Record):
 
 
 class Count(Record):
-    """Task of round 2."""
+    """Task of round 2: send the indices of your rows."""
 
     kind = "count"
 
 
 class Counted(Record):
-    """Contribution of round 2: the row numbers of a party."""
+    """Contribution of round 2: the indices of a party's rows."""
 
     kind = "counted"
     meaning = "The numbers of your rows."
@@ -62,7 +62,7 @@ class Counted(Record):
 
 
 class Counting(Record):
-    """The analyst's state in the second stage."""
+    """The analyst's state in the second stage: repeated attempts, and the total."""
 
     kind = "counting"
 
@@ -71,7 +71,7 @@ class Counting(Record):
 
 
 class Confirm(Record):
-    """Task of round 3."""
+    """Task of round 3: confirm the total number of rows."""
 
     kind = "confirm"
 
@@ -79,7 +79,7 @@ class Confirm(Record):
 
 
 class Confirmed(Record):
-    """Contribution of round 3."""
+    """Contribution of round 3: the total number of rows as this party read it."""
 
     kind = "confirmed"
     meaning = "The number of all rows, as you read it."
@@ -88,7 +88,7 @@ class Confirmed(Record):
 
 
 class Labels(Record):
-    """Result of a slot."""
+    """Result of a slot: the labels of its rows."""
 
     kind = "labels"
 
@@ -96,7 +96,7 @@ class Labels(Record):
 
 
 class Total(Record):
-    """Summary for the coordinator."""
+    """The summary that the coordinator receives: the total number of rows."""
 
     kind = "total"
 

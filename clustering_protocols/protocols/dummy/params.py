@@ -1,4 +1,4 @@
-"""Parameters of the dummy."""
+"""Parameters of the dummy protocol."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from clustering_protocols.contract import Params, PartyContext, SessionContext
 
 
 class Dummy(Params):
-    """Parameters of `dummy`: the labels, and when it fails or repeats a round."""
+    """Parameters of `dummy`, which say when it fails or repeats a round."""
 
-    n_clusters: int = Field(default=2, ge=1, le=100, description="Labels in use.")
+    n_clusters: int = Field(default=2, ge=1, le=100, description="Number of labels.")
     fail_at: Literal["never", "start", "count", "confirm"] = Field(
         default="never", description="The step of the analyst that ends the session."
     )

@@ -1,4 +1,4 @@
-"""The party role of the dummy."""
+"""The party roles of the dummy protocol."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .params import Dummy, DummyContext
 
 
 class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
-    """Stage 1: sends a random word to the next slot."""
+    """Sends a random word to the next slot, in the first stage."""
 
     def reply(
         self, context: DummyContext, task: messages.Greet, data: DataSource
     ) -> Reply:
-        """Draw a word, send it, remember it."""
+        """Draw a random word, send it to the next slot, and remember it."""
         word = context.stream("word").words(1)
         slots = context.session.slots
         next_slot = slots[(slots.index(context.slot.name) + 1) % len(slots)]
@@ -35,7 +35,7 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
     def receive(
         self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]
     ) -> Sequence[Record]:
-        """Remember the word that was received."""
+        """Remember the received word and its sender."""
         return [
             messages.HeardWord(
                 sender=envelope.peer,
@@ -49,10 +49,10 @@ _Counting = messages.Count | messages.Confirm
 
 
 class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
-    """Stage 2: counts its rows, echoes the word, confirms the total."""
+    """Counts its rows, echoes the word, and confirms the total, in the second stage."""
 
     def reply(self, context: DummyContext, task: _Counting, data: DataSource) -> Reply:
-        """Answer the count or the confirmation."""
+        """Send row indices and the echo, or confirm the total."""
         session = context.session
         if isinstance(task, messages.Confirm):
             if task.total != sum(session.row_counts):
@@ -71,7 +71,7 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
     def receive(
         self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]
     ) -> Sequence[Record]:
-        """Compare the echo with the word that was sent."""
+        """Raise ProtocolFailed if the echo is not the word that this party sent."""
         own = context.recall(messages.OwnWord)
         for envelope in envelopes:
             if envelope.content.word[0] != own.word[0]:
@@ -81,5 +81,5 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
     def conclude(
         self, context: DummyContext, result: messages.Labels, data: DataSource | None
     ) -> Outcome:
-        """Return the labels."""
+        """Return the outcome, which consists of the labels."""
         return Outcome(labels=result.labels)

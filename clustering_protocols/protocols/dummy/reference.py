@@ -1,4 +1,4 @@
-"""Examples of the dummy, and its labels of pooled data."""
+"""Examples of the dummy protocol, and its labels of the pooled rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .params import Dummy
 
 
 def examples() -> Sequence[Example[Dummy]]:
-    """Return a plain run and one with void attempts."""
+    """Return a plain example, and one in which a round is repeated."""
     X = np.random.default_rng(0).normal(size=(40, 6))
     return [
         Example(params=Dummy(n_clusters=3), layout=Layout.lattice(2, 2), X=X),
@@ -24,10 +24,10 @@ def examples() -> Sequence[Example[Dummy]]:
 
 
 def cluster_pooled(params: Dummy, X: FloatArray, trace: object) -> IntArray:
-    """Return the labels of all rows in turn."""
+    """Return the labels that the session gives to the pooled rows."""
     del trace
     return analyst.labels_in_turn(0, len(X), params.n_clusters)
 
 
 def objectives(params: Dummy, X: FloatArray, clustered: object, trace: object) -> None:
-    """Return None: the dummy has no objective."""
+    """Return None, because the dummy protocol has no objective."""

@@ -1,4 +1,4 @@
-"""Lossless federated c-means and fuzzy c-means (Corcuera Bárcena et al.)."""
+"""Lossless federated c-means and fuzzy c-means, after Corcuera Bárcena et al."""
 
 from .params import LosslessFederated
 from .protocol import PROTOCOL

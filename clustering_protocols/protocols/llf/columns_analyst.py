@@ -1,30 +1,31 @@
-"""The analyst of split columns: a start, and nearest clusters from summed distances.
+"""The analyst role for split columns: it finds nearest clusters from summed distances.
 
-The stage of the start, in which the analyst cannot identify a row:
+The first stage chooses initial centroids. The analyst cannot tell whose row is which:
 
 | round | task → contribution |
 |---|---|
 | 1 | `measure-groups` → `group-distances` |
 | 2 | `start-from` → `confirmed` |
 
-The first rows in the secret order are assigned to groups in turn. Parties compute the
-squared distances of these rows to the means of the groups, add a secret shift to each row's
-distances, and mask them as in every update. The analyst clusters the rows and announces the
-clusters; each starts from its rows' mean, and parties refuse clusters of too few rows.
+A sample, the first rows in the parties' secret row order, is dealt out to groups in
+turn. Parties compute the squared distances of these rows to the means of the groups,
+add a secret shift to all distances of a row, and mask them as in every update. The
+analyst clusters the sample and announces the clusters, whose means become the initial
+centroids. Parties refuse clusters of too few rows.
 
-The updates:
+The second stage makes the updates:
 
 | task → contribution |
 |---|
 | `measure` → `distances`, at most T + 1 times |
 | `scatter` → `scattered`, if the last update changed no label |
 
-The analyst knows which rows a group has, and reads by how much each row is farther from the
-mean of a group than from the first group's mean. Let B (n, g - 1) have a column for each
-further group, which averages its rows and subtracts the first group's average. The centred
-differences are -2 G B, where G = X X' holds the scalar products of centred rows. So F = G B
-and K = B'F are known, and Y = F K^(-1/2) has Y Y' = F K⁺ F', which is G if the groups'
-means span as many dimensions as there are columns (Nyström).
+The analyst knows which rows belong to a group, and reads how much farther each row is
+from the group's mean than from the mean of the first group. Let B (n, g - 1) have one
+column per further group, which averages the group's rows and subtracts the average of
+the first group. The centred differences are -2 G B, where G = X X' contains the scalar
+products of the centred rows. So F = G B and K = B'F are known, and Y = F K^(-1/2) has Y
+Y' = F K⁺ F'. This equals G if the group means span all columns (Nyström).
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ from .params import LlfSession, LosslessFederated
 
 
 class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
-    """Clusters a sample of rows by differences of their distances to group means."""
+    """Clusters a sample of rows, given differences of their distances to group means."""
 
     def start(self, session: LlfSession) -> Ask | Finish:
-        """Ask for the distances to the means of the groups."""
+        """Ask every party for distances to the group means."""
         n_rows, n_groups = choose_session_sample(session)
         dims = {slot: {"n": n_rows, "groups": n_groups} for slot in session.slots}
         return Ask.everybody(session, messages.MeasureGroups(), dims=dims)
@@ -69,7 +70,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
     def step(
         self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
     ) -> Ask | Finish:
-        """Return the clusters of the sample to start from, or finish."""
+        """Announce the clusters of the sample, or finish once parties have confirmed."""
         if isinstance(next(iter(contributions.values())), StartKept):
             return Finish()
         shares = all_of(messages.GroupDistances, contributions)
@@ -87,12 +88,12 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 
 
 class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsState]):
-    """Runs updates until labels (fuzzy: distances) converge, then returns labels."""
+    """Runs updates until labels, or fuzzy distances, converge, and returns the labels."""
 
     state = messages.ColumnsState
 
     def start(self, session: LlfSession) -> Ask | Finish:
-        """Ask for the distances to the start."""
+        """Ask every party for distances to the initial centroids."""
         no_rows = np.empty((0, session.params.n_clusters))
         state = messages.ColumnsState(
             number=1,
@@ -109,7 +110,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         state: messages.ColumnsState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the task for the next update or for the figures, or the labels."""
+        """Ask for the next update or for the scatter, or finish with the labels."""
         if state.phase == "scatter":
             return _finish_with_scatter(session, state, contributions)
         shares = all_of(messages.Distances, contributions)
@@ -121,7 +122,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         rests = state.number > 1 and float(update.tolerances[-1]) <= tol
         if not rests and state.number <= session.params.max_iter:
             return _ask_for_distances(session, update)
-        # centroids whose distances to all rows equal those of a lower-numbered one
+        # such a centroid has the same distances to all rows as a lower-numbered one
         n_coinciding = len(total.T) - len({column.tobytes() for column in total.T})
         end = {"phase": "scatter", "rests": rests, "n_coinciding": n_coinciding}
         update = update.model_copy(update=end)
@@ -130,7 +131,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
             announced, update.labels
         ):
             return _build_finish(session, update, _build_figures(update))
-        # the figures are only of labels that the parties already have
+        # ask for scatter only if the parties already have these labels
         task = messages.Scatter(labels=update.labels)
         return Ask.everybody(session, task, state=update)
 
@@ -138,7 +139,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
 def _assign_nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
-    """Return the state with nearest clusters, from distances with a shift per row."""
+    """Return the state with the nearest clusters; the shift of a row does not matter."""
     words = subtract_first_distance(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
@@ -150,7 +151,7 @@ def _assign_nearest_clusters(
 def _compute_memberships(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
-    """Return the state with memberships, from ratios of distances (equation 18)."""
+    """Return the state with memberships from ratios of distances (equation 18)."""
     encoding = build_distance_encoding(session)
     if not encoding.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(OTHER_INPUTS)
@@ -169,10 +170,10 @@ def _compute_memberships(
 def _record_update(
     state: messages.ColumnsState, moved: float, **clusters: IntArray | FloatArray
 ) -> messages.ColumnsState:
-    """Return the state after an update.
+    """Return the state after an update that gave these clusters.
 
-    moved: number of labels that changed; fuzzy: Frobenius norm of the change of roots.
-    **clusters: fields of the state.
+    moved: the number of changed labels; for fuzzy c-means, the Frobenius norm of the
+        change in distances.
     """
     tolerances = np.append(state.tolerances, float(moved))
     return state.replace(number=state.number + 1, tolerances=tolerances, **clusters)
@@ -263,7 +264,7 @@ def _build_finish(
 
 
 _RANK: Final = 1e-9
-"""Directions with a smaller share of the largest variance are rounding errors."""
+"""Directions whose variance is a smaller fraction of the largest are rounding errors."""
 _ROUNDINGS: Final = 10.0
 _N_INIT: Final = 10
 _MAX_ITER: Final = 300
@@ -272,12 +273,12 @@ _MAX_ITER: Final = 300
 def rows_from_differences(
     differences: FloatArray, groups: IntArray, rounding: float
 ) -> FloatArray:
-    """Return rows (n, r) whose distances are those of the joint rows.
+    """Return rows (n, r) with the same pairwise distances as the parties' joint rows.
 
-    differences: float64 (n, g); squared distance to the mean of each group less the one
-        to the mean of the first group.
-    groups: int64 (n,).
-    rounding: largest rounding error of a difference.
+    differences: float64 (n, g); the squared distance of each row to the mean of each
+        group minus its squared distance to the mean of the first group.
+    groups: int64 (n,); the group of each row.
+    rounding: the largest rounding error of a difference.
     """
     F = (differences - differences.mean(axis=0))[:, 1:] / -2.0
     sums = np.zeros((differences.shape[1], F.shape[1]))
@@ -293,9 +294,10 @@ def rows_from_differences(
 
 
 def partition_rows(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """Return the clusters (n,) of rows by k-means, the best of ten starts by inertia.
+    """Cluster rows (n, r) by k-means, with the best of ten starts.
 
-    A cluster of fewer than :func:`least_rows` rows gets the nearest rows of larger ones.
+    A cluster below :func:`.fewest_rows_per_start` takes the nearest rows of larger
+    ones.
     """
     clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
     labels, minimum = clustering.labels.copy(), fewest_rows_per_start(len(Y), k)

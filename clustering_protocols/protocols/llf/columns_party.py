@@ -1,15 +1,16 @@
-"""A party of split columns: sends distances, receives clusters, keeps its centroids.
+"""The party role for split columns: it sends distances and receives clusters.
 
-For the figures the parties also add up how the final clusters scatter over their columns:
-rows around the mean m_c of their cluster, and these means around the mean m of all rows.
-Parties accept only labels of the last update. For these the second sum follows from the
-differences of distances that the analyst read in that update,
+A party never sends its coordinates of the centroids. For the quality figures, parties
+also add up the scatter of the final clusters over their columns: that of rows around
+the mean m_c of their cluster, and that of these means around the mean m of all rows.
+They do so only for the labels of the last update. For these the second sum follows from
+the differences of distances that the analyst read in that update,
 
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
     Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
 
 and both sums together are Σ ‖x - m‖², whatever the labels are. So this round discloses
-only how far all rows together scatter.
+nothing but the total scatter of all rows.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ _StartTask = messages.MeasureGroups | messages.StartFrom
 
 
 class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record]):
-    """Sends distances of sampled rows to group means; starts from the clusters' means."""
+    """Sends the distances of a sample to group means, and stores initial centroids."""
 
     def reply(self, context: LlfContext, task: _StartTask, data: DataSource) -> Reply:
-        """Return masked squared distances, or remember the start."""
+        """Send masked squared distances, or remember the initial centroids."""
         sample = choose_session_sample(context.session)
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
@@ -93,7 +94,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
 def _check_before_upload(
     context: LlfContext, data: DataSource, scale: Scaler
 ) -> dominance.DominanceQuestion:
-    """Refuse rows outside the ranges; return the question if one field dominates."""
+    """Check the ranges of values, and return a question if one field dominates."""
     check_ranges(context, data)
     return dominance.check_dominance(
         context, data.columns, lambda: map(scale, data.batches())
@@ -103,13 +104,13 @@ def _check_before_upload(
 def _mask_share(
     context: LlfContext, words: WordArray, name: str, *, shifted: bool
 ) -> None:
-    """Mask a share (n, k) in place.
+    """Mask this party's share (n, k) of a sum in place.
 
-    shifted: whether the leader adds the same secret number to all distances of a row.
+    shifted: whether the leader also adds a secret number to all distances of a row.
     """
     total = MaskedSum.from_context(context, context.session.slots, name)
     if shifted and total.members[0] == context.slot.name:
-        # the same for all clusters of a row: the nearest stays the nearest
+        # all distances of a row get the same shift, so the nearest cluster is unchanged
         shift = group_stream(context, "row", f"shift/{total.label}").words(len(words))
         np.add(words, shift[:, None], out=words)
     mask_share(
@@ -132,13 +133,10 @@ _Task = messages.MeasureDistances | messages.Scatter
 
 
 class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLabels]):
-    """Sends distances to its coordinates of the centroids, and moves the centroids."""
+    """Sends distances to the centroids, of which it knows and moves its own coordinates."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
-        """Return masked squared distances, or how the final clusters scatter.
-
-        Rows are in the row group's secret order.
-        """
+        """Send masked distances in the secret row order, or the masked final scatter."""
         if isinstance(task, messages.Scatter):
             return _reply_scatter(context, task, data)
         before = context.memory.get(messages.OwnCentroids)
@@ -150,7 +148,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         question = dominance.DominanceQuestion({}, "")
         memory: Record
         if before is None:
-            if context.session.params.start != "careful":  # else checked at the start
+            if context.session.params.start != "careful":  # else already checked
                 question = _check_before_upload(context, data, scale)
             V = equalise_coordinates(_start_centroids(context, data, scale), scale.step)
             memory = StartCentroids(centroids=V)
@@ -170,7 +168,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         )
 
     def early_outcome(self, context: LlfContext) -> Outcome | None:
-        """Return labels and sizes; None before the round on the clusters' scatter."""
+        """Return labels and sizes, or None if the scatter has not been requested yet."""
         rows = context.memory.get(messages.FinalRows)
         if rows is None:
             return None
@@ -181,7 +179,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
     def conclude(
         self, context: LlfContext, result: messages.GroupLabels, data: DataSource | None
     ) -> Outcome:
-        """Return the labels in the order of this party's own rows."""
+        """Return the outcome, with the labels in the order of this party's own rows."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
         if result.figures.inertia is not None:
@@ -207,7 +205,6 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
 def _start_centroids(
     context: LlfContext, data: DataSource, scale: Scaler
 ) -> FloatArray:
-    """Return this party's coordinates (k, m) of V(0)."""
     start, k = context.session.params.start, context.session.params.n_clusters
     if start == "careful":
         return context.recall(StartCentroids).centroids
@@ -232,14 +229,14 @@ def _move_centroids(
     for rows, batch in batches(data):
         sums += degrees[rows].T @ scale(batch)
         weights += degrees[rows].sum(axis=0)
-    # With a public nudge the analyst would learn row positions along a known direction.
-    purpose = perturbation_label(context.slot.column, before.number)
-    nudge = draw_perturbation(group_stream(context, "row", purpose), scale, k)
-    return move_centroids(before.centroids, sums, weights, nudge, scale.step)[0]
+    # If the analyst knew the perturbation, it would learn positions of rows along it.
+    label = perturbation_label(context.slot.column, before.number)
+    perturbation = draw_perturbation(group_stream(context, "row", label), scale, k)
+    return move_centroids(before.centroids, sums, weights, perturbation, scale.step)[0]
 
 
 def _row_weights(context: LlfContext, task: messages.MeasureDistances) -> FloatArray:
-    """Return μ^λ (n, k) of this party's rows, in its own order; 0 and 1 for c-means."""
+    """Return μ^λ (n, k) for this party's rows in its own order; 0 or 1 for c-means."""
     params = context.session.params
     order, k = context.recall(RowOrder).order, params.n_clusters
     degrees = np.zeros((len(order), k))
@@ -257,7 +254,7 @@ def _row_weights(context: LlfContext, task: messages.MeasureDistances) -> FloatA
 def _encode_distances(
     context: LlfContext, data: DataSource, scale: Scaler, V: FloatArray
 ) -> WordArray:
-    """Return squared distances (n, k) over this party's columns as ring elements."""
+    """Return squared distances (n, k) over this party's columns, as ring elements."""
     order = context.recall(RowOrder).order
     positions = np.empty_like(order)
     positions[order] = np.arange(len(order))
@@ -275,13 +272,13 @@ def _encode_distances(
 
 
 def digest_labels(labels: IntArray) -> messages.LabelsTold:
-    """Return the digest of an update's labels, to remember."""
+    """Return the digest of announced labels (n,), as a record to remember."""
     digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
     return messages.LabelsTold(digest=digest)
 
 
 def check_last_labels(context: LlfContext, labels: IntArray) -> None:
-    """Raise ProtocolFailed for labels other than those of the last update."""
+    """Raise ProtocolFailed if the labels (n,) are not those of the last update."""
     last = context.memory.get(messages.LabelsTold)
     if last is None or last.digest != digest_labels(labels).digest:
         raise ProtocolFailed(
@@ -293,7 +290,7 @@ def check_last_labels(context: LlfContext, labels: IntArray) -> None:
 def _reply_scatter(
     context: LlfContext, task: messages.Scatter, data: DataSource
 ) -> Reply:
-    """Return the masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns."""
+    """Send the masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns."""
     check_last_labels(context, task.labels)
     params, scale = context.session.params, scaler_of(context)
     k = params.n_clusters

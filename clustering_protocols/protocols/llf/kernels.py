@@ -1,12 +1,12 @@
-"""Passes over rows, each of which reads the rows once, with O(block × k) of memory.
+"""Kernels that read the rows once, with O(block × k) memory.
 
-Every term is rounded to whole units before it is added. Integers below 2^53 add up exactly
-in float64, so a sum depends neither on batches nor on how rows are divided among parties;
-the caller's encoding bounds the sums.
+Every term is rounded to whole units before it is added. Integers below 2^53 add up
+exactly in float64, so a sum depends neither on batches nor on how rows are divided
+among parties. The caller's encoding keeps sums below that bound.
 
-Rows are handled in blocks that stay in the cache, features first, so that the inner
-loops run over rows and become vector instructions whatever k and F are. Arithmetic is
-IEEE's, in the order written: a row gets the same memberships on every machine.
+Rows are processed in blocks that fit in the cache. Features come first, so that the
+inner loops run over rows and compile to vector instructions for any k and F. IEEE
+operations are executed in the order written, so memberships are the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 def _memberships(D: FloatArray, smallest: FloatArray, exponent: float) -> FloatArray:
     """Return memberships μ (k, size) from squared distances D (k, size).
 
-    Equation 6 of Corcuera Bárcena et al., computed from ratios to the smallest distance:
-    nothing overflows, and a row on h coinciding centroids belongs 1/h to each.
+    This is equation 6 of Corcuera Bárcena et al., computed from ratios to the smallest
+    distance, so that nothing overflows. A row on h coinciding centroids has membership
+    1/h in each.
 
     exponent: 1/(λ-1).
     """
@@ -45,13 +46,13 @@ def fuzzy_sums(
     sums: FloatArray,
     weights: FloatArray,
 ) -> None:
-    """Add a batch's share of WS_c and u_c (algorithm 3), in whole units.
+    """Add a batch of rows to the sums WS_c and u_c of algorithm 3, in whole units.
 
     X, offset, inverse, V, units: as in
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    sums: float64 (k, F), added to; integers below 2^53 by the caller's encoding.
     fuzzifier: λ > 1.
-    weights: float64 (k,), added to; Σ μ^λ.
+    sums: float64 (k, F), WS_c; updated in place. Integers below 2^53.
+    weights: float64 (k,), u_c = Σ μ^λ; updated in place.
     """
     for _, block, D in iter_blocks(X, offset, inverse, V):
         smallest = nearest_in_block(D, 0.0)[1]
@@ -73,13 +74,13 @@ def assign(
     memberships: FloatArray,
     distances: FloatArray,
 ) -> None:
-    """Write a batch's labels, memberships and distances to the centroids.
+    """Compute the labels and memberships of a batch, and its distances to the centroids.
 
     X, offset, inverse, V: as in :func:`fuzzy_sums`.
-    exponent: 1/(λ-1); 0 for c-means, where memberships are 0 and 1.
-    labels: int64 (n,), written.
-    memberships: float64 (n, k), written.
-    distances: float64 (n, k), written; squared.
+    exponent: 1/(λ-1), or 0 for hard c-means, where memberships are 0 or 1.
+    labels: int64 (n,); filled with the numbers of the nearest centroids.
+    memberships: float64 (n, k); filled.
+    distances: float64 (n, k); filled with squared distances.
     """
     for rows, _, D in iter_blocks(X, offset, inverse, V):
         labels[rows], smallest = nearest_in_block(D, 0.0)
@@ -100,11 +101,12 @@ def distance_units(
     positions: IntArray,
     words: WordArray,
 ) -> None:
-    """Write squared distances as ring elements, each row at its position.
+    """Write the squared distances of a batch into ``words``, as ring elements.
 
     X, offset, inverse, V: as in :func:`fuzzy_sums`.
-    positions: int64 (n,); position of each row of the batch in the secret order.
-    words: uint64 (n_rows, k), written; 2^63 for larger values and NaN.
+    unit: distances are multiplied by this and rounded.
+    positions: int64 (n,); the position of each row of the batch in the secret order.
+    words: uint64 (n_rows, k); filled at these positions; at most 2^63, also for NaN.
     """
     for rows, _, D in iter_blocks(X, offset, inverse, V):
         units = np.fmin(np.rint(D.T * unit), 2.0**63)

@@ -1,13 +1,13 @@
-"""The equations of the paper, in scaled units, and the closing totals.
+"""The equations of the paper in scaled units, and the figures from the closing totals.
 
-Corcuera Bárcena et al.: eqs 1 and 2 are layouts of split rows and columns; eqs 3 and 4
-:func:`.row_kernels.nearest_sums`; eq. 5 :func:`move`; eq. 6 memberships and their sums
-:func:`.kernels.fuzzy_sums`; eq. 7 :func:`move`; eqs 16 and 17
-:mod:`.columns_party`; eq. 18 :mod:`.columns_analyst`.
+In Corcuera Bárcena et al., equations 1 and 2 are the layouts of split rows and columns.
+:func:`.row_kernels.nearest_sums` computes equations 3 and 4, :func:`move_centroids` 5
+and 7, :func:`.kernels.fuzzy_sums` 6, :mod:`.columns_party` 16 and 17,
+:mod:`.columns_analyst` 18.
 
-The figures describe the final labels (nearest final centroids), and equal those computed
-from these labels and the pooled rows, even if the centroids are not the means of their
-rows yet.
+The figures describe the final labels, that is, the numbers of the nearest final
+centroids. They equal those computed from these labels and the pooled rows, even if the
+centroids are not yet the means of their rows.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ from . import messages
 from .params import LlfSession, LosslessFederated
 
 PERTURBATION = 1e-3
-"""How far the centroid of an empty cluster is moved, in units of ``Scaler.step``."""
+"""The centroid of an empty cluster moves at most this far, in units of ``Scaler.step``."""
 
 _ROUNDING_MARGIN = 1e-9
-"""Largest rounding error of how far centroids moved, relative to the tolerance."""
+"""Largest rounding error of a movement of the centroids, relative to the tolerance."""
 
 
 def build_update_encoding(
     params: LosslessFederated, scale: Scaler, n_rows: int
 ) -> FixedPoint:
-    """Return the encoding of an update over n_rows: sums (k, F), then weights (k,).
+    """Return the fixed-point encoding of an update: sums (k, F), then weights (k,).
 
-    Weights are counts, which are integers, or sums of degrees to the power λ.
+    Weights are numbers of rows, or sums of memberships to the power λ.
+
+    n_rows: the number of rows of all parties.
     """
     k = params.n_clusters
     degrees = FixedPoint.of(np.full(k, float(n_rows)), EXACT_BITS)
@@ -63,36 +65,36 @@ def build_update_encoding(
 def build_labels_encoding(
     params: LosslessFederated, scale: Scaler, n_rows: int
 ) -> FixedPoint:
-    """Return the encoding of sums by final label; each party rounds only its sum."""
+    """Return the encoding of sums by final label, which a party rounds only once."""
     k = params.n_clusters
     sums = FixedPoint.of(np.tile(scale.sum_limit, k))
     return FixedPoint.concatenate(sums, _build_count_encoding(n_rows, k))
 
 
 def _build_count_encoding(n_rows: int, k: int) -> FixedPoint:
-    """Return the encoding of k counts that add up to n_rows."""
+
     return FixedPoint(bound=np.full(k, float(n_rows)), unit=np.ones(k))
 
 
 def join_sums(sums: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the numbers (k·F + k,) of an update."""
+    """Concatenate the sums and weights of an update into one vector (k·F + k,)."""
     return np.append(sums, weights)
 
 
 def split_sums(numbers: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Return the sums (k, F) and weights (k,) of an update's numbers, or their units."""
+    """Split the vector (k·F + k,) of an update into sums (k, F) and weights (k,)."""
     return numbers[:-k].reshape(k, -1), numbers[-k:]
 
 
 def n_words_of_sums(params: LosslessFederated, width: int) -> int:
-    """Return the number of words of sums and weights by cluster, with their tag."""
+    """Return the number of words that an update's sums, weights and tag take."""
     return params.n_clusters * (width + 1) + 1
 
 
 def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> None:
-    """Raise ProtocolFailed for weights (k,) that n_rows rows cannot have.
+    """Raise ProtocolFailed if weights (k,) are impossible for n_rows rows.
 
-    counts: whether weights are counts, not sums of degrees.
+    counts: whether the weights are numbers of rows rather than sums of memberships.
     """
     if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
         raise ProtocolFailed("A total counts more rows than the parties have.")
@@ -104,20 +106,18 @@ def move_centroids(
     V: FloatArray,
     sums: FloatArray,
     weights: FloatArray,
-    nudge: FloatArray,
+    perturbation: FloatArray,
     unit: FloatArray,
     minimum: int = 1,
 ) -> tuple[FloatArray, float]:
-    """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7), and how far it moved.
+    """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7), and ‖V(t) - V(t-1)‖_F.
 
-    It moved by ‖V(t) - V(t-1)‖_F over the clusters that have rows.
+    Coinciding centroids are made equal. A cluster of fewer rows than ``minimum`` keeps
+    its centroid. An empty cluster moves by the perturbation, which the norm does not
+    include.
 
-    Centroids that coincide are made equal. The centroid of an empty cluster moves by the
-    nudge, which does not count as movement; a cluster of fewer rows than ``minimum``
-    keeps its centroid.
-
-    V, sums, nudge: float64 (k, F).
-    weights: float64 (k,).
+    V, sums, perturbation: float64 (k, F).
+    weights: float64 (k,); numbers of rows or sums of memberships.
     unit: float64 (F,); :attr:`Scaler.step`.
     minimum: :attr:`LosslessFederated.least_rows_moved` if rows are split.
     """
@@ -126,31 +126,31 @@ def move_centroids(
     divisor = np.where(filled, weights, 1.0)[:, None]
     centroids = equalise_coordinates(np.where(large[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
-    return np.where(filled[:, None], centroids, centroids + nudge), moved
+    return np.where(filled[:, None], centroids, centroids + perturbation), moved
 
 
 def public_perturbation(session: LlfSession, number: int, scale: Scaler) -> FloatArray:
-    """Return the public nudges (k, m) of an update of split rows."""
+    """Return the perturbations (k, m) for an update of split rows, which are public."""
     stream = session.public_stream("llf", "nudge", 0, number)  # of column group 0
     return draw_perturbation(stream, scale, session.params.n_clusters)
 
 
 def perturbation_label(column: int, number: int) -> str:
-    """Return the label under which a row group draws the secret nudges of an update."""
+    """Return the label under which a row group draws an update's secret perturbations."""
     return f"nudge/{column}/{number}"
 
 
 def draw_perturbation(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
-    """Return nudges (k, m): small uniform numbers from a stream.
+    """Draw perturbations (k, m), which are small uniform numbers, from a stream.
 
-    Uniform numbers have the same bits in any language; the last bit of a normal number
-    would depend on the library.
+    Uniform numbers have the same bits in any language, whereas the last bit of a normal
+    random number depends on the library.
     """
     return PERTURBATION * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
 
 
 def count_rows(session: LlfSession, slots: Sequence[str]) -> int:
-    """Return how many rows these slots hold together."""
+    """Return the total number of rows of these slots."""
     return sum(session.n_rows(slot) for slot in slots)
 
 
@@ -160,9 +160,9 @@ def has_converged(params: LosslessFederated, moved: float | None) -> bool:
 
 
 def may_have_converged(params: LosslessFederated, moved: float | None) -> bool:
-    """Return whether the centroids may have converged for the leader.
+    """Return whether the leader, up to rounding, may find that the centroids converged.
 
-    All parties have the same centroids, but may add up movements in a different order.
+    All parties have the same centroids but may add up their movements in another order.
     """
     return moved is not None and moved <= params.tol * (1.0 + _ROUNDING_MARGIN)
 
@@ -174,11 +174,12 @@ def build_figures_encoding(
     means: FloatArray,
     n_rows: int,
 ) -> FixedPoint:
-    """Return the encoding of the sums for the figures of the final labels.
+    """Return the encoding of the sums from which the final figures are computed.
 
-    These are sizes (k,); sums (2k + 1,) of :func:`.block_sums.of_block` around the means
-    (k, F) of the labels, in scaled units; for fuzzy c-means also Σ_c Σ_i μ_ci² ‖x_i - v_c‖²
-    around the centroids V (k, F), and Σ_c Σ_i μ_ci².
+    These are sizes (k,) and, in scaled units, the sums (2k + 1,) that
+    :func:`.block_sums.sum_around_means` computes around the means (k, F) of the labels.
+    For fuzzy c-means, Σ_c Σ_i μ_ci² ‖x_i - v_c‖² around V (k, F) and Σ_c Σ_i μ_ci²
+    follow.
     """
     k, farthest = params.n_clusters, scale.bound_squared_distances(means)
     bounds = [farthest] * k + [math.sqrt(farthest)] * k + [1.0]
@@ -189,7 +190,7 @@ def build_figures_encoding(
 
 
 def n_words_of_figures(params: LosslessFederated) -> int:
-    """Return the number of words of a share of the sums for figures, with its tag."""
+    """Return the number of words that a party's sums for the figures and the tag take."""
     return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
@@ -200,14 +201,15 @@ def read_sizes_and_figures(
     total: FloatArray,
     n_rows: int,
 ) -> tuple[messages.FinalSizes, Figures]:
-    """Return the sizes and figures of the clusters with these means (k, F).
+    """Compute the sizes and the figures of the final clusters from a total.
 
-    total: numbers of :func:`figures_encoding` over members with n_rows together.
+    means: float64 (k, F); the means of the final labels.
+    total: the sums of :func:`build_figures_encoding` over n_rows rows.
 
-    Raises ProtocolFailed if n_rows rows cannot have these sums.
+    Raises ProtocolFailed if the sums are impossible for n_rows rows.
     """
     k = params.n_clusters
-    negative = (np.delete(total, 3 * k) < 0).any()  # only silhouettes may be
+    negative = (np.delete(total, 3 * k) < 0).any()  # silhouettes may be negative
     if negative or total[:k].sum() != n_rows:
         raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
     sizes, around = total[:k].astype(np.int64), total[k : 3 * k + 1]
@@ -238,12 +240,12 @@ def build_publication(
     final: messages.FinalMeans,
     sizes: IntArray,
 ) -> messages.PublishedResult:
-    """Return the published part of clusters that are large enough, rounded.
+    """Return the rounded centroids and sizes of the clusters that may be published.
 
-    Centroids are the means of the final labels (fuzzy: those of the last update), in
-    round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (or declared
-    ranges, if these are the unit), and sizes in multiples of five: the difference of two
-    sessions then discloses less of a single row than the mean of all rows does.
+    Centroids are the means of the final labels, or for fuzzy c-means the last
+    centroids. For a cluster of n rows they are rounded to steps of at least max(1/20,
+    5/n) standard deviations (or declared ranges, if these are the unit). Sizes are
+    multiples of five. Two sessions then reveal less of a row than a mean does.
     """
     params = session.params
     silent = params.publish == "nothing"
@@ -267,12 +269,12 @@ def build_publication(
 
 
 def cohort_members(session: LlfSession, cohort: ByteArray) -> list[str]:
-    """Return the slots of a cohort, in slot order."""
+    """Return the slots that are marked in a cohort, in slot order."""
     return [slot for slot, mark in zip(session.slots, cohort, strict=True) if mark]
 
 
 def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteArray:
-    """Return the cohort of an update: available slots, as many as a share γ of all."""
+    """Draw the cohort of an update: a share γ of all slots, from the available ones."""
     params, candidates = session.params, np.flatnonzero(available)
     size = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
@@ -285,7 +287,7 @@ def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteA
     return cohort
 
 
-# Split columns: encodings of distances and scatter, and the sample of rows
+# Functions for split columns: encodings of distances and scatter, and the sample
 
 OTHER_INPUTS = (
     "The summed distances are out of range: the parties used different inputs."
@@ -294,14 +296,14 @@ OTHER_INPUTS = (
 MOST_ROWS: Final = 20_000
 MOST_GROUPS: Final = 128
 LEAST_ROWS: Final = 5
-"""Fewest rows of a group, and of a cluster to start from, so that no mean is a row."""
+"""The least rows of a group or of an initial cluster, so that no mean is a single row."""
 _MOST_WORDS: Final = 1 << 21
 
 
 def build_distance_encoding(session: LlfSession) -> FixedPoint:
     """Return the encoding of squared distances over all columns.
 
-    A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
+    A centroid is a mean of rows, at most twice a feature's limit away from any row.
     """
     limits = [
         build_scaler(session, column, None).limit
@@ -311,11 +313,11 @@ def build_distance_encoding(session: LlfSession) -> FixedPoint:
 
 
 def subtract_first_distance(encoding: FixedPoint, total: WordArray) -> WordArray:
-    """Return distances (n, k) less the first one of their row, which removes the shift.
+    """Subtract each row's first distance from its distances (n, k), to remove the shift.
 
-    Read as signed numbers, the differences are exact as long as none exceeds 2^62.
+    The results are signed numbers, which are exact if none exceeds 2^62.
 
-    Raises ProtocolFailed if they are out of range.
+    Raises ProtocolFailed if a difference is out of range.
     """
     words: WordArray = total - total[:, :1]
     if not encoding.fits(words):
@@ -324,31 +326,31 @@ def subtract_first_distance(encoding: FixedPoint, total: WordArray) -> WordArray
 
 
 class Sample(NamedTuple):
-    """Numbers of sampled rows, and of the groups from whose means they are measured."""
+    """The numbers of sampled rows and of groups whose means they are compared with."""
 
     n_rows: int
     n_groups: int
 
     @property
     def groups(self) -> IntArray:
-        """Return the group (n_rows,) of each row, in the secret order."""
+        """The group (n_rows,) of each sampled row, in the secret row order."""
         return np.arange(self.n_rows, dtype=np.int64) % self.n_groups
 
 
 def choose_sample(n_rows: int, n_columns: int) -> Sample:
-    """Return the sample of a table: one group more than columns, if rows suffice."""
+    """Choose the size of the sample, with one more group than columns if rows suffice."""
     rows = min(n_rows, MOST_ROWS)
     groups = max(2, min(n_columns + 1, rows // LEAST_ROWS, MOST_GROUPS))
     return Sample(min(rows, _MOST_WORDS // groups), groups)
 
 
 def fewest_rows_per_start(n_rows: int, k: int) -> int:
-    """Return the fewest rows from whose mean each of k clusters may start."""
+    """Return the least number of rows whose mean may be one of k initial centroids."""
     return max(1, min(LEAST_ROWS, n_rows // k))
 
 
 def hard_labels(task: messages.MeasureDistances) -> IntArray:
-    """Return the labels in an update's task; fuzzy: those of the largest memberships."""
+    """Return the labels in an update's task, or those of its largest memberships."""
     if not len(task.memberships):
         return task.labels
     labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)
@@ -356,12 +358,12 @@ def hard_labels(task: messages.MeasureDistances) -> IntArray:
 
 
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:
-    """Return the encoding of the two sums of scatter, which are at most Σ ‖x‖²."""
+    """Return the encoding of the two scatter sums, neither of which exceeds Σ ‖x‖²."""
     columns = range(session.layout.n_column_groups)
     limits = [build_scaler(session, column, None).square_limit for column in columns]
     return FixedPoint.of(np.concatenate(limits).sum())
 
 
 def choose_session_sample(session: LlfSession) -> Sample:
-    """Return the sample of a session's joint rows."""
+    """Choose the size of the sample for a session with split columns."""
     return choose_sample(session.n_rows(session.slots[0]), sum(session.column_widths))

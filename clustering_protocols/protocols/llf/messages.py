@@ -1,4 +1,4 @@
-"""Records of lossless federated c-means and fuzzy c-means: of starts, rows and columns."""
+"""Messages and stored records of lossless federated c-means and fuzzy c-means."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 
 UPDATES: Final = "updates"
-"""The name of the stage of updates, which is also part of what masks are bound to."""
+"""The name of the stage that makes the updates; masks are bound to it as well."""
 
 
 class Totals(Record):
     """The totals of updates that a party has not seen yet, in order.
 
-    updates: number of the update, round and attempt in which its sum was made.
-    cohorts: who took part, 0 or 1 for each slot.
-    totals: ring elements, k·F of sums, then k of weights.
+    updates: the number of each update, and the round and attempt of its sum.
+    cohorts: the slots that took part in each sum; 0 or 1 for each slot.
+    totals: ring elements; k·F of sums, then k of weights, then the tag.
     """
 
     kind = "totals"
@@ -38,7 +38,7 @@ class Totals(Record):
 
 
 class Update(Totals):
-    """Task: add up your rows around the centroids that follow from the totals."""
+    """Task: add up your rows around the centroids that result from the totals."""
 
     kind = "update"
 
@@ -49,11 +49,11 @@ class Update(Totals):
 class Sums(Record):
     """Contribution to an update: the masked sums of one party.
 
-    round, attempt: select the masks; parties that did not take part need them later.
+    round, attempt: they determine the masks, and parties that did not take part need
+        them later.
     start: always empty.
-    moved: from the leader; how far the centroids moved in the previous update, to two
-        digits.
-    stop: from the leader; whether ``moved`` was within the tolerance.
+    moved: how far the centroids moved before, to two digits; only from the leader.
+    stop: whether ``moved`` was within the tolerance; set only by the leader.
     """
 
     kind = "sums"
@@ -69,7 +69,7 @@ class Sums(Record):
 
 
 class Close(Totals):
-    """Task: label your rows by the final centroids, and add them up by label."""
+    """Task: label your rows by their nearest final centroids, and add them up by label."""
 
     kind = "close"
 
@@ -77,7 +77,7 @@ class Close(Totals):
 
 
 class ClosingShare(Record):
-    """Contribution: sums and counts of rows by label, as ring elements."""
+    """Contribution: masked sums and counts of this party's rows by label."""
 
     kind = "closing"
     reach = "hidden"
@@ -93,9 +93,9 @@ class ClosingShare(Record):
 class LabelTotals(Totals):
     """The totals by final label, and totals of updates that a party has not seen yet.
 
-    closed_in: round and attempt of the sum by label.
-    closed_by: who took part in that sum, 0 or 1 for each slot.
-    closing: the total of the sum by label, as ring elements.
+    closed_in: the round and attempt of the sum by label.
+    closed_by: the slots that took part in that sum; 0 or 1 for each slot.
+    closing: the total of that sum, as ring elements.
     """
 
     kind = "labelled"
@@ -106,7 +106,7 @@ class LabelTotals(Totals):
 
 
 class Gather(LabelTotals):
-    """Task: add up the scatter of your rows around the means of the final labels."""
+    """Task: add up the distances of your rows from the means of the final labels."""
 
     kind = "gather"
 
@@ -114,7 +114,7 @@ class Gather(LabelTotals):
 
 
 class GatheredSizes(ClosingShare):
-    """Contribution: sizes, and sums for the figures of the final labels."""
+    """Contribution: masked cluster sizes, and masked sums for the final figures."""
 
     kind = "gathered"
     reach = "hidden"
@@ -124,7 +124,10 @@ class GatheredSizes(ClosingShare):
 
 
 class FinalTotals(LabelTotals):
-    """The totals of `labelled`, and those of the round `gather`."""
+    """The totals of `labelled`, and the total of the round that `gather` requests.
+
+    gathered_in, gathered_by, gathered: the same three fields for the second total.
+    """
 
     kind = "closed"
 
@@ -134,7 +137,7 @@ class FinalTotals(LabelTotals):
 
 
 class ReportDigest(FinalTotals):
-    """Task: send the digest of the result; the leader also sends the published part."""
+    """Task: send the digest of the result and, as leader, what the terms publish of it."""
 
     kind = "tell"
 
@@ -142,13 +145,13 @@ class ReportDigest(FinalTotals):
 
 
 class PublishedResult(Record):
-    """The part of a result that analyst and coordinator may read.
+    """The part of a result that the analyst and the coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to publish.
-    centroids: their centroids, in the units of the data; empty unless the terms publish
-        them.
-    sizes: their sizes.
-    n_coinciding: how many of all centroids coincide with a lower-numbered one.
+    clusters: the numbers of the clusters that are large enough to be published.
+    centroids: the rounded centroids of these clusters, in the units of the data; empty
+        unless the terms publish them.
+    sizes: the rounded sizes of these clusters.
+    n_coinciding: how many of all centroids coincide with a lower-numbered centroid.
     """
 
     kind = "published"
@@ -161,10 +164,10 @@ class PublishedResult(Record):
 
 
 class DigestReport(PublishedResult):
-    """Contribution: the digest of the result, and the leader's published part.
+    """Contribution: the digest of the result and, from the leader, the published part.
 
-    digest: HMAC-SHA256 under the group's secret; equal at all parties.
-    figures: of the labels, to six digits.
+    digest: HMAC-SHA256 of the result under the group's secret, equal for all parties.
+    figures: the quality figures of the labels, to six digits; only from the leader.
     """
 
     kind = "told"
@@ -177,7 +180,7 @@ class DigestReport(PublishedResult):
 
 
 class FinalSizes(Record):
-    """Memory: rows of all parties in each cluster, once all agree on the result."""
+    """Memory: the size of each final cluster over the rows of all parties."""
 
     kind = "final-sizes"
 
@@ -185,7 +188,7 @@ class FinalSizes(Record):
 
 
 class Summary(PublishedResult):
-    """The coordinator's summary.
+    """The summary that the coordinator receives.
 
     tolerances: how far the centroids moved in each update.
     """
@@ -198,10 +201,10 @@ class Summary(PublishedResult):
 class UpdateState(Record):
     """The analyst's state between rounds of split rows.
 
-    cohort: who is asked, 0 or 1 for each slot.
-    seen: for each slot, the last update whose total it has received.
-    sits_out, misses: for how many rounds a slot that missed deadlines is left out, and
-        how many it missed in a row.
+    cohort: the slots that are asked in this round; 0 or 1 for each slot.
+    seen: for each slot, the number of the last update whose total it has received.
+    sits_out: for each slot, for how many rounds it is left out for missed deadlines.
+    misses: for each slot, the number of deadlines that it has missed in a row.
     updates, cohorts, totals: as in `totals`, from the first update a slot still lacks.
     tolerances: how far the centroids moved in each update.
     known: always empty.
@@ -229,11 +232,12 @@ class UpdateState(Record):
 
 
 class Centroids(Record):
-    """Memory: V after an update, in scaled units, and how far it moved.
+    """Memory: the centroids after an update, in scaled units, and how far they moved.
 
-    asked: the number of the last update to which this party added its share.
-    own: the weights of that share; empty before the first share.
-    members, sums, weights: the total from which V was computed; empty for V(0).
+    asked: the number of the last update to which this party contributed.
+    own: the weights that this party contributed to it; empty before the first one.
+    members, sums, weights: the members and the total from which the centroids were
+        computed; empty for the initial centroids.
     """
 
     kind = "centroids"
@@ -251,7 +255,7 @@ class Centroids(Record):
 
 
 class FinalRows(Record):
-    """Memory: clusters of this party's rows by the final centroids."""
+    """Memory: the labels and memberships of this party's rows by the final centroids."""
 
     kind = "final-rows"
 
@@ -260,7 +264,7 @@ class FinalRows(Record):
 
 
 class FinalMeans(Record):
-    """Memory: number of rows of each final cluster, and their mean in scaled units."""
+    """Memory: the size of each final cluster, and its mean in scaled units."""
 
     kind = "final-means"
 
@@ -269,13 +273,13 @@ class FinalMeans(Record):
 
 
 class MeasureGroups(Record):
-    """Task: compute the distances of the first rows in the secret order to group means."""
+    """Task: compute the distances of the first rows, in secret order, to group means."""
 
     kind = "measure-groups"
 
 
 class GroupDistances(Record):
-    """Contribution: squared distances to the means of the groups, as ring elements."""
+    """Contribution: masked squared distances to the group means, as ring elements."""
 
     kind = "group-distances"
     reach = "hidden"
@@ -287,9 +291,9 @@ class GroupDistances(Record):
 
 
 class StartFrom(Record):
-    """Task: start each cluster from the mean of its rows.
+    """Task: use the mean of each cluster's sampled rows as its initial centroid.
 
-    labels: clusters of the first rows in the secret order.
+    labels: the clusters of the first rows in the secret order.
     """
 
     kind = "start-from"
@@ -300,10 +304,10 @@ class StartFrom(Record):
 class MeasureDistances(Record):
     """Task: compute the distances of all rows to your coordinates of the centroids.
 
-    labels: result of the previous update, in the secret order; empty before the first
-        update and for fuzzy c-means.
-    memberships: result of the previous update, in the secret order; empty before the
-        first update and for hard c-means.
+    labels: the labels after the previous update, in the secret order; empty before the
+        first update and for fuzzy c-means.
+    memberships: the memberships after the previous update, in the secret order; empty
+        before the first update and for hard c-means.
     """
 
     kind = "measure"
@@ -314,7 +318,7 @@ class MeasureDistances(Record):
 
 
 class Distances(Record):
-    """Contribution: squared distances over own columns, as ring elements."""
+    """Contribution: masked squared distances over this party's columns."""
 
     kind = "distances"
     reach = "hidden"
@@ -328,7 +332,7 @@ class Distances(Record):
 class Scatter(Record):
     """Task: send the scatter of your columns within and between the final clusters.
 
-    labels: from the last announced update; a party refuses any others.
+    labels: the last announced labels; a party refuses any others.
     """
 
     kind = "scatter"
@@ -337,7 +341,7 @@ class Scatter(Record):
 
 
 class ScatterShare(Record):
-    """Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded."""
+    """Contribution: masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns."""
 
     kind = "scattered"
     reach = "hidden"
@@ -349,10 +353,10 @@ class ScatterShare(Record):
 class ColumnsState(Record):
     """The analyst's state between rounds of split columns.
 
-    roots: square roots of the squared distances of the previous update (fuzzy c-means).
-    rests, n_coinciding: whether the run has converged, and how many centroids coincide;
-        set after the last update.
-    tolerances: how much each update changed.
+    roots: the distances (not squared) of the previous update; only for fuzzy c-means.
+    rests: whether the run has converged; set after the last update.
+    n_coinciding: how many centroids coincide; set after the last update.
+    tolerances: how much each update changed labels or distances.
     """
 
     kind = "measuring"
@@ -368,7 +372,7 @@ class ColumnsState(Record):
 
 
 class GroupLabels(Record):
-    """Result for the row group, in the order in which rows travelled."""
+    """Result for the parties of the row group, in the order in which rows were sent."""
 
     kind = "grouped"
 
@@ -381,7 +385,7 @@ class GroupLabels(Record):
 
 
 class ColumnsSummary(Record):
-    """The coordinator's summary of split columns."""
+    """The summary that the coordinator receives for split columns."""
 
     kind = "columns-summary"
 
@@ -393,7 +397,7 @@ class ColumnsSummary(Record):
 
 
 class LabelsTold(Record):
-    """Memory of split columns: SHA-256 (hex) of the last announced labels."""
+    """Memory for split columns: SHA-256 (hex) of the last announced labels."""
 
     kind = "labels-told"
 
@@ -401,7 +405,7 @@ class LabelsTold(Record):
 
 
 class OwnCentroids(Record):
-    """Memory of split columns: this party's coordinates of the centroids."""
+    """Memory for split columns: this party's coordinates of the centroids."""
 
     kind = "own-centroids"
 
@@ -410,7 +414,7 @@ class OwnCentroids(Record):
 
 
 class RacingStarts(Record):
-    """Memory: V(0) of each start in the race, until one is chosen."""
+    """Memory: the initial centroids of all competing starts, until one is chosen."""
 
     kind = "racing"
 

@@ -17,18 +17,18 @@ from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 LARGEST_TOL: Final = 0.1
-"""Largest tolerance of new sessions; with a larger one, a run may end after one update."""
+"""The largest tolerance of a new session. With more, a run may end after one update."""
 LEAST_FUZZIFIER: Final = 1.1
-"""Smallest fuzzifier of new sessions over split rows.
+"""The smallest fuzzifier of a new session over split rows.
 
-With a smaller one, degrees are nearly 0 or 1, as in c-means, but sums are not audited.
+With less, memberships are nearly 0 or 1, as in c-means, but sums are not audited.
 """
 
 
 class LosslessFederated(AlignedParams):
-    """Parameters of `llf`; the defaults disclose least.
+    """Parameters of `llf`, whose defaults disclose the least.
 
-    They give the pooled result, if clusters of few rows do not move there either.
+    The defaults give the pooled result, if small clusters do not move there either.
     """
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
@@ -37,40 +37,41 @@ class LosslessFederated(AlignedParams):
     )
     fuzzifier: Annotated[float, Field(gt=1.0, le=100.0)] | Literal["auto"] = Field(
         default="auto",
-        description="λ of fuzzy c-means; for split rows at least 1.1. auto: by the "
-        "numbers of rows and columns (Schwämmle and Jensen, 2010), from 1.1 to 2. "
-        "With 2, clusters coincide in many columns.",
+        description="λ of fuzzy c-means; at least 1.1 for split rows. auto: computed "
+        "from the numbers of rows and columns (Schwämmle and Jensen, 2010), from 1.1 "
+        "to 2. With 2, clusters coincide if there are many columns.",
     )
     scaling: Literal["standard", "minmax", "none"] = Field(
         default="standard",
-        description="standard: by pooled mean and spread of each feature. minmax: by "
-        "minimum and maximum in the data dictionary, to [0, 1]. none: as given, within "
-        "the same limits. A value outside stops its party before anything is sent.",
+        description="standard: by the pooled mean and standard deviation of each "
+        "feature. minmax: to [0, 1], by the minimum and maximum in the data "
+        "dictionary. none: values are used as they are, but must lie within the same "
+        "limits. A value outside them stops its party before anything is sent.",
     )
     init: Start | None = Field(
         default=None,
-        description="Start. careful (default): split rows: the centroids of every "
-        "party's own k-means, merged by the leader; split columns: the best of ten "
-        "starts of k-means on what the analyst sees of up to 20,000 rows. random_party "
-        "(split rows): means of five neighbours of random rows of the leader. bounds: "
-        "uniform between minimum and maximum in the data dictionary. given: "
-        "initial_centroids. random_rows (split columns): k joint rows that only the "
-        "parties know.",
+        description="How the initial centroids are chosen. careful (default): for "
+        "split rows, the leader merges the centroids of every party's own k-means; "
+        "for split columns, the best of ten starts of k-means on what the analyst "
+        "sees of up to 20,000 rows. random_party (split rows): means of five "
+        "neighbours of random rows of the leader. bounds: uniform between minimum and "
+        "maximum in the data dictionary. given: initial_centroids. random_rows (split "
+        "columns): k joint rows that only the parties know.",
         json_schema_extra=STARTS,
     )
     initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
         default=None,
-        description="Start 'given': k rows in the units of the data, the columns in "
-        "the order of the column groups.",
+        description="For init 'given': k rows in the units of the data, with columns "
+        "in the order of the column groups.",
         json_schema_extra=STARTS,
     )
     n_init: int = Field(
         default=1,
         ge=1,
         le=100,
-        description="For split rows: how many starts race. Each makes one update; the "
-        "one of least inertia (fuzzy: of the least sum of μ^λ d²) continues alone (a "
-        "risk, above 1).",
+        description="For split rows: the number of starts that compete. Each makes one "
+        "update, and the one of least inertia (fuzzy: of the least sum of μ^λ d²) "
+        "continues alone. More than one is a risk.",
         json_schema_extra=STARTS,
     )
     max_iter: int = Field(
@@ -84,9 +85,9 @@ class LosslessFederated(AlignedParams):
         default=1e-5,
         ge=0,
         json_schema_extra={**STARTS, "maximum": LARGEST_TOL},
-        description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the "
-        "distances) move by no more, in the scaled units, as a Frobenius norm. 0: once "
-        "nothing moves at all.",
+        description="ε, at most 0.1: stop once the centroids (fuzzy c-means over split "
+        "columns: the distances) change by no more than this, as a Frobenius norm in "
+        "scaled units. 0: stop once nothing changes at all.",
     )
     participation: float = Field(
         default=1.0,
@@ -94,51 +95,52 @@ class LosslessFederated(AlignedParams):
         le=1.0,
         json_schema_extra={"deprecated": True},
         description="γ: the share of parties that are drawn for each update of split "
-        "rows; below 1 the result is not the pooled one.",
+        "rows. If it is below 1, the result is not the pooled one.",
     )
     quorum: int | None = Field(
         default=None,
         ge=1,
-        description="For split rows: how many parties suffice to continue when others "
-        "miss a deadline. Default: all, so that the session ends.",
+        description="For split rows: the number of parties that suffice to continue "
+        "when others miss a deadline. By default all are needed, or the session ends.",
     )
     allow_two_parties: bool = Field(
         default=False,
-        description="Let two parties mask their sums; each can subtract its own share.",
+        description="Allow masked sums of only two parties, although each can subtract "
+        "its own share.",
         json_schema_extra=PUBLISHED,
     )
     min_cluster_rows: int = Field(
         default=10,
         ge=1,
-        description="The analyst and the coordinator get nothing of a cluster with "
-        "fewer rows.",
+        description="The analyst and the coordinator receive nothing about a cluster "
+        "with fewer rows.",
         json_schema_extra=PUBLISHED,
     )
     small_cohorts: Literal["refuse", "allow"] = Field(
         default="refuse",
-        description="Fuzzy c-means over split rows: every party reads the totals of all "
-        "rounds. refuse: no session in which the others' rows are fewer than "
-        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. "
+        description="Fuzzy c-means over split rows: every party reads the totals of "
+        "all rounds, from which it could compute the rows of others if these are "
+        "fewer than 2 (T + n_init + 1) k (1 + 1/F). refuse: no such session is run. "
         "allow: continue (a risk).",
         json_schema_extra=PUBLISHED,
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
-        description="What analyst and coordinator get of the result: final centroids "
-        "and cluster sizes, sizes alone, or only that it exists. Centroids are "
-        "published in round steps of at least max(1/20, 5/n) standard deviations for "
-        "a cluster of n rows, sizes in multiples of five.",
+        description="What the analyst and the coordinator receive of the result: "
+        "final centroids and cluster sizes, sizes alone, or only that it exists. "
+        "Centroids of a cluster of n rows are rounded to steps of at least max(1/20, "
+        "5/n) standard deviations, and sizes to multiples of five.",
         json_schema_extra=PUBLISHED,
     )
     output: Literal["labels", "memberships"] = Field(
         default="labels",
-        description="memberships: each party also gets the memberships of its rows "
+        description="memberships: each party also receives the memberships of its rows "
         "(fuzzy c-means).",
         json_schema_extra=PUBLISHED,
     )
 
     def check_retired(self) -> None:
-        """Refuse updates by randomly drawn parties, which only simulations make."""
+        """Refuse to draw parties at random for updates, which only simulations may do."""
         if self.participation != 1:
             raise InvalidParameters(
                 f"{self.participation} is only for simulations of the paper. Leave it at "
@@ -147,12 +149,12 @@ class LosslessFederated(AlignedParams):
             )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse a scaling that does not suit prepared columns."""
+        """Refuse any scaling but 'standard' for prepared columns."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges if the scaling or the start needs them."""
+        """Refuse fields without ranges if the scaling or the start needs ranges."""
         if self.scaling != "standard":
             check_bounded(dictionary, f"scaling {self.scaling!r}")
         if self.init == "bounds":
@@ -160,23 +162,23 @@ class LosslessFederated(AlignedParams):
 
     @property
     def fewest_published(self) -> int:
-        """Return how many rows a cluster needs to be published."""
+        """The least number of rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property
     def fuzzy(self) -> bool:
-        """Return whether rows have memberships instead of labels."""
+        """Whether the algorithm is fuzzy c-means."""
         return self.algorithm == "fuzzy_cmeans"
 
     @property
     def exponent(self) -> float:
-        """Return λ; call :meth:`resolve_sizes` first."""
+        """The exponent λ; raises ValueError before :meth:`resolve_sizes` has set it."""
         if self.fuzzifier == "auto":
             raise ValueError("call resolve_sizes before exponent")
         return self.fuzzifier
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters with λ computed from the numbers of rows and columns."""
+        """Return the parameters with λ 'auto' replaced by a number for this table size."""
         if not self.fuzzy or self.fuzzifier != "auto":
             return self
         fuzzifier = fuzziness.exponent_by_size(n_rows, n_columns)
@@ -184,25 +186,25 @@ class LosslessFederated(AlignedParams):
 
     @property
     def may_be_left_out(self) -> bool:
-        """Return whether rounds may continue without some of the parties."""
+        """Whether rounds may continue without some of the parties."""
         return self.quorum is not None or self.participation < 1
 
     @property
     def least_rows_moved(self) -> int:
-        """Return the fewest rows of a cluster whose centroid moves, if rows are split.
+        """The least number of rows of a cluster whose centroid moves, if rows are split.
 
-        A fuzzy centroid is a mean of all rows, however few are nearest to it.
+        It is 1 for fuzzy c-means, where every centroid is a weighted mean of all rows.
         """
         return 1 if self.fuzzy else self.min_cluster_rows
 
     @property
     def least_parties(self) -> int:
-        """Return the fewest parties that may add up a sum."""
+        """The least number of parties that may take part in a masked sum."""
         return 2 if self.allow_two_parties else 3
 
     @property
     def start(self) -> Start:
-        """Return the start, with the default filled in."""
+        """How the initial centroids are chosen; 'careful' unless ``init`` is set."""
         return self.init or "careful"
 
 

@@ -1,4 +1,4 @@
-"""Lossless federated c-means and fuzzy c-means: what a session needs, shows and risks."""
+"""What a session of lossless federated (fuzzy) c-means requires, discloses and risks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from clustering_protocols.terms.terms import Layout
 from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 
 FEW_ROWS: Final = 10
-"""Moving the centroid of a cluster with fewer rows is a risk."""
+"""It is a risk if the centroids of clusters with fewer rows may move."""
 
 _OF_ROWS: Final = {
     "analyst": (
@@ -210,20 +210,20 @@ _UPDATE_COPIES = 6  # copies of all distances, from shares to results
 
 
 class LlfSizes(Sizes[LosslessFederated]):
-    """Limits and costs of lossless federated clustering."""
+    """Size limits and costs of sessions with lossless federated clustering."""
 
     def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
-        """Return the bytes of sums, or of distances if columns are split."""
+        """Return the bytes of the sums, or of the distances if columns are split."""
         return WORD * params.max_iter * _count_words(params, extent)
 
     def memory_bytes(self, params: LosslessFederated, extent: Extent) -> int:
-        """Return the bytes of the analyst's totals of an update."""
+        """Return the bytes that the analyst needs to add up an update."""
         return WORD * _UPDATE_COPIES * _count_words(params, extent)
 
     def updates_that_fit(
         self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates of every run the audit of hard clusters allows."""
+        """Return how many updates the audit allows every run, or None without an audit."""
         if params[0].fuzzy or layout.n_column_groups > 1:
             return None
         from . import rows_round
@@ -233,7 +233,7 @@ class LlfSizes(Sizes[LosslessFederated]):
 
 
 def _count_words(params: LosslessFederated, extent: Extent) -> int:
-    """Return how many numbers a party sends in one update."""
+
     if extent.layout.n_column_groups == 1:
         return params.n_clusters * (extent.features + 1)
     return extent.rows * params.n_clusters
@@ -259,7 +259,7 @@ METHODS = (
         "horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"
     ),
     _build_method("vertical", "cmeans", "spherical"),
-    # no memberships in the result: they would disclose the columns of others
+    # memberships in the result would disclose the columns of other parties
     _build_method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
 )
 
@@ -267,7 +267,7 @@ _role = roles_of(__package__)
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
-    """For split rows or split columns: masked sums per round give the pooled result."""
+    """Clusters split rows or split columns by masked sums, with the pooled result."""
 
     title = "Lossless federated c-means and fuzzy c-means"
     summary = (
@@ -289,7 +289,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
-        """Refuse layouts split both ways, and parameters that do not fit the split."""
+        """Refuse layouts that are split both ways, and parameters unfit for the split."""
         from clustering_protocols.shared_stages import starts
 
         if layout.n_row_groups > 1 and layout.n_column_groups > 1:
@@ -311,11 +311,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
     def may_label_new_rows(self, params: LosslessFederated) -> bool:
-        """Return True: parties of split rows have the centroids."""
+        """Return True, because parties can assign new rows to the nearest centroids."""
         return True
 
     def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
-        """Refuse a tolerance that ends a run at once, and a fuzzifier near 1."""
+        """Refuse a tolerance that would end a run at once, and a fuzzifier close to 1."""
         if params.tol > LARGEST_TOL:
             raise InvalidParameters(
                 f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
@@ -348,22 +348,22 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         starts.check_given_start_has_one_run(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
-        """Return the usual figures; for split columns, those that need no whole rows."""
+        """Return the figures that a session computes; few of them for split columns."""
         if not _splits_rows(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()
         return USUAL_FIGURES | {"xie_beni"} | fuzzy
 
     def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
-        """Return the risk of comparing the sums of different runs."""
+        """Return the risk that the sums of different runs are subtracted."""
         return ["runs-single-out-rows"] if _splits_rows(layout) else []
 
     def quorum(self, params: LosslessFederated, layout: Layout) -> int:
-        """Return the quorum of the terms."""
+        """Return the number of parties that each round needs."""
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Refuse a given start whose width differs from the data's, and too few rows."""
+        """Raise if given centroids do not have the width of the data, or for few rows."""
         from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import round_bound
@@ -374,7 +374,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def cautions(
         self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """State how many rows of others the bound on rounds requires."""
+        """Warn how many rows the other parties must hold because of the bound on rounds."""
         from . import round_bound
 
         if not _splits_rows(layout) or not round_bound.applies_to(params):
@@ -390,7 +390,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def cautions_of(
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """State which clusters were too small to move, or to start from."""
+        """Warn if clusters were too small to move or to provide initial centroids."""
         from clustering_protocols.shared_stages import starts
 
         if layout.n_row_groups == 1:
@@ -411,7 +411,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return cautions
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the codes of the risks that these parameters and this layout bring."""
         codes = _row_risks(params) if _splits_rows(layout) else _column_risks(params)
         return [
             *codes,
@@ -422,7 +422,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         ]
 
     def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
-        """Return what each reader learns; it depends on the split and on ``publish``."""
+        """Describe what each reader learns, depending on the split and on ``publish``."""
         published = {
             "centroids": "rounded centroids and sizes",
             "sizes": "sizes",
@@ -454,7 +454,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         }
 
     def summarise(self, params: LosslessFederated, layout: Layout) -> str:
-        """Return the summary for this split."""
+        """Return the summary of the protocol for this split."""
         shares = "sums" if _splits_rows(layout) else "distances"
         return (
             f"In each round the parties' masked {shares} are added up, so that nobody "
@@ -462,7 +462,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def personal_data(self, layout: Layout) -> str:
-        """State whether sums over people are sent, or numbers of each person."""
+        """State whether only sums over people are sent, or values of single people."""
         if _splits_rows(layout):
             return (
                 "Masked sums over several people are sent, and no single row. Labels "
@@ -474,10 +474,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums of split rows to parties, or distances to the analyst.
+        """Return what is disclosed: sums to parties, or distances to the analyst.
 
-        Fuzzy memberships of split columns go to all parties, and determine distances up
-        to a factor for each row.
+        With split columns, all parties also see fuzzy memberships, which determine each
+        row's distances up to a factor.
         """
         disclosures = statistics.disclosures(layout, **_pooled_statistics(params))
         disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
@@ -493,7 +493,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return disclosures
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, pooled moments if needed, a start, the updates."""
+        """Return the stages: secrets, alignment, pooled moments, start and updates."""
         from clustering_protocols.shared_stages import secrets
 
         rows_split = _splits_rows(layout)
@@ -505,11 +505,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
-        """Return whether the terms give the start, and so number the clusters."""
+        """Return whether the terms number the clusters by giving initial centroids."""
         return params.init == "given"
 
     def sizing(self) -> Sizes[LosslessFederated]:
-        """Return the limits and costs of a session."""
+        """Return the size limits and costs of a session."""
         return LlfSizes()
 
 
@@ -537,7 +537,7 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
             each_run=True,
         )
     minimum = 0 if params.may_be_left_out else 1
-    # fields that differ between parties: one that was absent gets more totals
+    # these fields differ between parties, because one that was absent gets more totals
     own = tuple(messages.Totals.model_fields)
     exchange = partial(Exchange, own=own)
     yield Stage(

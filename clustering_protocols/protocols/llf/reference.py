@@ -1,8 +1,9 @@
-"""Examples of `llf`, and the same clustering of pooled rows as a reference.
+"""Examples of `llf`, and the same clustering of the pooled rows as a reference.
 
-Examples are synthetic data: three groups of rows, features of different units. The pooled
-run is plain numpy in float64 on one matrix. It shares the start, the nudges of empty
-clusters and the rule for coinciding centroids with sessions, but not their kernels.
+The examples are synthetic: three groups of rows, and features in different units. The
+pooled run is plain numpy in float64 on a single matrix. It shares the initial
+centroids, the perturbations of empty clusters and the rule for coinciding centroids
+with sessions, but not their kernels.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _Trace = Trace[Llf]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledRun:
-    """The result of a pooled run; centroids in scaled units."""
+    """The result of a run on the pooled rows; its centroids are in scaled units."""
 
     labels: IntArray = field(repr=False)
     centroids: FloatArray = field(repr=False)
@@ -55,12 +56,12 @@ class PooledRun:
 
 
 def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray:
-    """Return labels of the session's algorithm on X, from its start."""
+    """Return the labels of the session's algorithm on X, from the same start."""
     return run_pooled(params, X, trace).labels
 
 
 def run_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
-    """Run the session's algorithm on X (n, m), columns in the order of column groups."""
+    """Run the session's algorithm on X (n, m), with columns ordered by column group."""
     params = params.resolve_sizes(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
@@ -75,7 +76,6 @@ def _session_centroids(
     trace: _Trace,
     kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
 ) -> FloatArray:
-    """Return a session's centroids (k, m), scaled, in the order of column groups."""
     blocks = []
     for group in trace.session.layout.column_groups:
         block = trace.memories[group[0]].get(kind)
@@ -151,7 +151,7 @@ def _has_converged(params: Llf, D: FloatArray, before: FloatArray) -> bool:
 
 
 def _memberships(params: Llf, D: FloatArray) -> FloatArray:
-    """Return degrees (n, k), equation 6; 0 and 1 for c-means."""
+    """Return memberships (n, k) by equation 6; they are 0 or 1 for hard c-means."""
     if not params.fuzzy:
         hard: FloatArray = np.eye(D.shape[1])[D.argmin(axis=1)]
         return hard
@@ -189,9 +189,9 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: _Trace,
 ) -> Objectives:
-    """Return inertias, or Σ μ^λ d² for fuzzy c-means.
+    """Compare the inertia of a session, or Σ μ^λ d² if fuzzy, with that of pooled runs.
 
-    If sessions leave a small cluster in place, ten runs by that rule are compared too.
+    If sessions do not move a small cluster, ten such pooled runs are compared too.
     """
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)
@@ -213,7 +213,7 @@ def objectives(
         return Objectives(own, plain.inertia, agreement)
     inertias = []
     for lane in range(pooled_objectives.N_INIT):
-        # the start 'careful' of a single party that holds all rows
+        # the start that a single party with all rows would choose by 'careful'
         stream = KeyedStream(lane.to_bytes(32, "big"))
         party = clusters.local_centroids(Z, k, stream)
         V = clusters.merge_centroids(
@@ -228,7 +228,7 @@ _WIDTH = 6
 
 
 def examples() -> Sequence[Example[Llf]]:
-    """Return examples of both algorithms and splits, and of each alternative."""
+    """Return examples of both algorithms, both splits and each option."""
     X, centres = _draw_rows(np.random.default_rng(0))
     fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "output": "memberships"}
     bounds: dict[str, Any] = {"scaling": "minmax", "init": "bounds"}
@@ -274,7 +274,6 @@ def _example(
     sections: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Example[Llf]:
-    """Return an example of three clusters, with a dictionary if it needs one."""
     params, layout = Llf(n_clusters=3, **values), Layout.lattice(*cells)
     sections = dict(sections or {})
     if params.scaling != "standard" or params.init == "bounds":
@@ -288,7 +287,6 @@ def _example(
 
 
 def _prepared_example(X: FloatArray) -> Example[Llf]:
-    """Return an example with gaps that are filled, levels and a weight."""
     fields = X[:, :4].copy()
     fields[:, 1] = np.round(fields[:, 1])
     fields[:, 2] = np.searchsorted(np.quantile(X[:, 2], [1 / 3, 2 / 3]), X[:, 2])
@@ -323,7 +321,6 @@ def _prepared_example(X: FloatArray) -> Example[Llf]:
 
 
 def _draw_rows(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return rows and the centres that they were drawn around."""
     units = np.array([1.0, 3.0, 0.1, 1.0, 2.0, 0.5])
     centres = 4.0 * rng.normal(size=(3, _WIDTH))
     rows = centres[rng.integers(3, size=150)] + rng.normal(size=(150, _WIDTH))

@@ -1,13 +1,13 @@
-"""A bound on the rounds of totals that parties of fuzzy c-means over split rows read.
+"""A bound on the rounds of fuzzy c-means over split rows, in which parties read totals.
 
-A party reads k·(F + 1) totals in each of T rounds, around centroids that it knows. Each
-start that loses a race counts as a further round, as does each of two closing sums. With n
-rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown numbers, where k
-counts the clusters of all runs together.
+In each of T rounds, a party reads k·(F + 1) totals around centroids that it knows.
+Every losing start counts as a further round, and so does each of the two closing sums.
+If others have n rows, R rounds give R·k·(F + 1) equations in n·F unknown numbers, where
+k is the number of clusters of all runs together.
 
-If columns repeat their values, as yes and no or scores do, there are few kinds of rows, and
-non-negative least squares finds how many rows of others are of each kind. So each party
-counts the bits of its own columns.
+If columns repeat their values, as scores or yes-or-no answers do, there are few kinds
+of rows, and non-negative least squares reveals how many rows of others are of each
+kind. Therefore each party counts the bits of information in its own columns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from clustering_protocols.secrecy.fixed_point import EXACT_BITS
 from .params import LlfContext, LlfSession, LosslessFederated
 
 _NEARLY_ALL = 0.95
-"""With a larger share of different values, a column counts as real numbers."""
+"""Columns with a larger share of distinct values are treated as real numbers."""
 
 
 def check_enough_rows(session: LlfSession) -> None:
-    """Raise ProtocolFailed, with numbers that fit, if rows are too few for all rounds."""
+    """Raise ProtocolFailed, and suggest values that would work, if rows are too few."""
     params = session.params
     if not applies_to(params) or session.layout.n_column_groups > 1:
         return
@@ -46,9 +46,9 @@ def check_enough_rows(session: LlfSession) -> None:
 
 
 def check_distinct_values(context: LlfContext, data: DataSource) -> None:
-    """Raise GuardRefused if totals would show how many rows are of each kind.
+    """Raise GuardRefused if the totals would reveal how many rows are of each kind.
 
-    The error has the number of updates that would fit.
+    The message suggests a number of updates that would be allowed.
     """
     session, params = context.session, context.session.params
     if not applies_to(params):
@@ -57,7 +57,7 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
     n_rows, width = fewest_rows_of_others(session), len(data.columns)
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     if n_rows * width >= EXACT_BITS * equations:
-        return  # one bit in each cell gives enough unknowns
+        return  # there are enough unknowns even if each cell has a single bit
     distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
     repeats = distinct < _NEARLY_ALL * data.n_rows
     bits = np.where(repeats, np.log2(distinct), EXACT_BITS).sum()
@@ -76,27 +76,27 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
 
 
 def applies_to(params: LosslessFederated) -> bool:
-    """Return whether the bound applies to sessions over split rows."""
+    """Return whether the bound limits sessions over split rows with these parameters."""
     return params.fuzzy and params.small_cohorts == "refuse"
 
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
-    """Return how many rows of others are needed; k counts the clusters of all runs."""
+    """Return how many rows others must have, if all runs together have k clusters."""
     equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
     return math.ceil(equations / width)
 
 
 def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
-    # further sums: those of the starts that lose the race, and two closing sums
+    # further rounds: one for each losing start, and two closing sums
     return RoundBound(
         per_round=k * (width + 1), further=n_init + 1, unknowns=n_rows * width
     )
 
 
 def fewest_rows_of_others(session: LlfSession) -> int:
-    """Return the number of others' rows in the smallest total that a party may read.
+    """Return the number of other parties' rows in the smallest total that may be read.
 
-    The reader is assumed to be the member with most rows.
+    The party that reads it is assumed to be the one with the most rows.
     """
     params, n_parties = session.params, len(session.slots)
     n_members = params.quorum

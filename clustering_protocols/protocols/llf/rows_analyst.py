@@ -1,14 +1,14 @@
-"""The analyst role for split rows: it adds up shares and returns the totals.
+"""The analyst role for split rows: it adds up masked shares and returns the totals.
 
 | task → contribution |
 |---|
 | `update` → `sums`, at most T times |
 | `close` → `closing`: rows added up by final label |
 | `gather` → `gathered`: sizes, and the scatter of rows around the means of these labels |
-| `tell` → `told`: the leader sends what the terms publish, all send the digest |
+| `tell` → `told`: the digest from all parties, and what the terms publish from the leader |
 
-The analyst cannot read totals: the leader announces with its next sums that the centroids
-have converged, and these sums are then discarded.
+The analyst cannot read the totals. So the leader announces with its next sums that the
+centroids have converged, and the analyst discards these sums.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from .params import LlfSession, LosslessFederated
 Contributions = Mapping[str, Record]
 _BY_LABEL: Final = ("closed_in", "closed_by", "closing")
 _FOR_FIGURES: Final = ("gathered_in", "gathered_by", "gathered")
-"""Round, members and total of a closing sum: fields of the state, the tasks, the result."""
+"""The fields of states, tasks and results that describe a closing sum and its total."""
 _TASKS: Final[Mapping[str, tuple[Callable[..., Record], tuple[str, ...]]]] = {
     "update": (messages.Update, ("number",)),
     "close": (messages.Close, ()),
     "gather": (messages.Gather, _BY_LABEL),
     "tell": (messages.ReportDigest, _BY_LABEL + _FOR_FIGURES),
 }
-"""The task of each phase, and the fields of the state that it contains."""
+"""The class of each phase's task, and the fields of the state that the task contains."""
 
 
 class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
-    """Runs updates until the centroids converge, then the closing rounds."""
+    """Runs updates until the centroids converge, and then the closing rounds."""
 
     state = messages.UpdateState
 
     def start(self, session: LlfSession) -> Ask | Finish:
-        """Ask for the first update."""
+        """Ask the parties for the first update."""
         n_slots, width = len(session.slots), session.member(session.slots[0]).n_columns
         zeros = np.zeros(n_slots, dtype=np.int64)
         no_rounds = np.empty(0, dtype=np.int64)
@@ -80,7 +80,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         state: messages.UpdateState,
         contributions: Contributions,
     ) -> Ask | Reopen | Finish:
-        """Return the next round, or repeat this one without absent parties."""
+        """Ask for the next round, or repeat this one without the absent parties."""
         members = cohort_members(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
@@ -131,7 +131,7 @@ def _add_closing_sum(
     shares: Mapping[str, messages.ClosingShare],
     names: tuple[str, str, str],
 ) -> messages.UpdateState:
-    """Return the state with round and attempt, members and total of a closing sum."""
+    """Return the state with the round, attempt, members and total of a closing sum."""
     leader = shares[cohort_members(session, state.cohort)[0]]
     attempt = np.array([leader.round, leader.attempt])
     total = add_tagged_shares(share.words for share in shares.values())
@@ -170,13 +170,11 @@ def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    """Ask all available slots for the round of a closing phase."""
     state = _include_available(session, state)
     return _ask_cohort(session, state.replace(phase=phase))
 
 
 def _ask_cohort(session: LlfSession, state: messages.UpdateState) -> Ask:
-    """Ask the cohort for the round of the state's phase."""
     members = cohort_members(session, state.cohort)
     params = session.params
     task, names = _TASKS[state.phase]
@@ -201,7 +199,7 @@ def _ask_cohort(session: LlfSession, state: messages.UpdateState) -> Ask:
 
 
 def _count_words(session: LlfSession, phase: str) -> int:
-    """Return the number of words of a share, with its tag; 0 if the phase has no shares."""
+    """Return the number of words in a share and its tag, or 0 if a phase has no shares."""
     params, width = session.params, session.member(session.slots[0]).n_columns
     if phase == "gather":
         return maths.n_words_of_figures(params)
@@ -211,10 +209,9 @@ def _count_words(session: LlfSession, phase: str) -> int:
 def _include_available(
     session: LlfSession, state: messages.UpdateState
 ) -> messages.UpdateState:
-    """Return the state with a cohort of all slots that are not to be left out."""
     available = state.sits_out == 0
     if available.sum() < session.params.least_parties:
-        available = np.ones_like(available)  # better than ending the session
+        available = np.ones_like(available)  # rather than end the session
     sits_out = np.maximum(state.sits_out - 1, 0)
     return state.replace(cohort=available.astype(np.uint8), sits_out=sits_out)
 
@@ -222,10 +219,10 @@ def _include_available(
 def _exclude_absent(
     session: LlfSession, state: messages.UpdateState, absent: Sequence[str]
 ) -> messages.UpdateState:
-    """Return the state in which a round is repeated without absent parties.
+    """Return the state for repeating a round without the absent parties.
 
-    A party that misses a deadline is asked again in the next round. A party that misses
-    several in a row is left out for 1, 3, 7 … rounds, so that not every round waits.
+    A party that misses one deadline is asked again in the next round. A party that
+    misses several in a row is left out for 1, 3, 7 … rounds, which then do not wait.
 
     Raises ProtocolFailed if too few parties remain.
     """
@@ -241,7 +238,7 @@ def _exclude_absent(
 
 
 def mark_answered(state: messages.UpdateState) -> messages.UpdateState:
-    """Return the state once the whole cohort has answered: its slots have all totals."""
+    """Return the state after the whole cohort has answered, and so has seen all totals."""
     answered = state.cohort.astype(bool)
     number = state.number - 1 if state.phase == "update" else state.number
     seen = np.where(answered, np.maximum(state.seen, number), state.seen)
@@ -251,7 +248,7 @@ def mark_answered(state: messages.UpdateState) -> messages.UpdateState:
 def select_missing_totals(
     state: messages.UpdateState, slot_index: int
 ) -> dict[str, Any]:
-    """Return the fields of :class:`messages.Totals` for one slot."""
+    """Return the fields of :class:`messages.Totals` with totals that a slot still lacks."""
     missing = state.updates[:, 0] > state.seen[slot_index]
     return {
         "updates": state.updates[missing],

@@ -1,18 +1,19 @@
-"""A party of split rows: a race of starts, updates, then labels, closing sums, result.
+"""The party role for split rows: a race of starts, updates, closing sums and the result.
 
-In the race every start makes one update, whose sums all parties read. They also read the
-sum of squared distances to the start, and so know the inertia after the update,
+In the race, every start (a set of initial centroids, also called a lane) makes one
+update, whose sums all parties read. They also read the sum of squared distances to the
+initial centroids, and so know the inertia after the update,
 
     Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
 
-with c the cluster of a row by the start. For fuzzy c-means the same holds for
-Σ_c Σ_i μ_ci^λ d² with memberships by the start. Each party chooses the start with the least
-objective (the first of equals) and forgets the others. The analyst cannot read these sums.
+where c is the nearest initial centroid of row i. For fuzzy c-means the same holds for
+Σ_c Σ_i μ_ci^λ d² with the memberships before the update. Each party keeps the start
+with the least objective, the first one if several are equal. The analyst reads no sums.
 
 | round of the race | task → contribution: masked share |
 |---|---|
-| 1 | `add-up` → `share`: sums of one update of each start |
-| 2 | `add-up` → `share`, empty: each party reads the total and chooses |
+| 1 | `add-up` → `share`: the sums of one update of each start |
+| 2 | `add-up` → `share`, empty: each party reads the total and chooses a start |
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDige
 
 
 class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals]):
-    """Moves the centroids by the totals, and adds its share of the next sums."""
+    """Moves the centroids according to the totals, and contributes to the next sums."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
-        """Answer an update or a closing sum, or report the digest of the result."""
+        """Contribute to an update or a closing sum, or report the digest of the result."""
         view = RowsRound(context)
         _check_members(view, task)
         if isinstance(task, messages.ReportDigest):
             return _report_digest(view, task)
-        if context.memory.get(messages.Centroids) is None:  # before rows are used
+        if context.memory.get(messages.Centroids) is None:  # no rows have been used yet
             check_ranges(context, data)
             round_bound.check_distinct_values(context, data)
         if isinstance(task, messages.Update):
@@ -102,7 +103,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         return _reply_gather(view, task, data)
 
     def early_outcome(self, context: LlfContext) -> Outcome | None:
-        """Return labels, sizes and centroids once all parties agree on them."""
+        """Return labels, sizes and centroids, or None before all parties agree on them."""
         memory = context.memory
         rows, state = memory.get(messages.FinalRows), memory.get(messages.Centroids)
         sizes, order = memory.get(messages.FinalSizes), memory.get(ClusterOrder)
@@ -118,10 +119,9 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
     def conclude(
         self, context: LlfContext, result: messages.FinalTotals, data: DataSource | None
     ) -> Outcome:
-        """Return labels, sizes, centroids and figures.
+        """Return the outcome with labels, sizes, centroids and figures.
 
-        A party that missed the last rounds gets their totals with the result, and labels
-        its rows now.
+        A party that missed the last rounds labels its rows now, by the result's totals.
         """
         view = RowsRound(context)
         state, rows, sizes, figures = _read_final_state(view, result, data)
@@ -146,10 +146,10 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
 
 
 def _check_members(view: RowsRound, task: _Task) -> None:
-    """Refuse members that follow neither from the terms nor from permitted absences.
+    """Check that the members of a round follow from the terms or from permitted absences.
 
-    Raises GuardRefused if they are too few for a masked sum.
-    Raises ProtocolFailed if the analyst breaks the terms.
+    Raises GuardRefused if there are too few members for a masked sum, and
+        ProtocolFailed if the analyst breaks the terms.
     """
     params, session = view.params, view.context.session
     check_members(view.context, task.members, params.least_parties)
@@ -195,7 +195,7 @@ def local_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Return this party's sums (k, F) and weights (k,), in whole units.
 
-    Raises GuardRefused if the party has too few rows for sums of degrees.
+    Raises GuardRefused if the party has too few rows for sums of fuzzy memberships.
     """
     params, scale = view.params, view.scale
     _check_enough_rows(view, data.n_rows, scale.offset.size)
@@ -222,10 +222,10 @@ def local_sums(
 
 
 def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
-    """Raise GuardRefused if one round gives as many equations as unknown numbers.
+    """Raise GuardRefused if a single round gives as many equations as unknown numbers.
 
-    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k counts
-    clusters of all starts and all runs, whose equally numbered rounds count as one.
+    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. k counts
+    clusters of all starts and runs.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)
@@ -241,7 +241,7 @@ _UPDATE_AFTER_LABELS = "The analyst sends updates after labelling."
 
 
 def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Reply:
-    """Label the rows, and return this party's share of sums and counts by label."""
+    """Label the rows, and send this party's share of sums and counts by label."""
     state = _final_centroids(view, task)
     rows = rows_round.label_rows(view, data, state.centroids)
     history = rows_round.latest_history(view.context, data.n_rows).after(rows.labels)
@@ -265,7 +265,7 @@ def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Rep
 
 
 def _reply_gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
-    """Return this party's share of the sums around the means of the final labels."""
+    """Send this party's share of the sums around the means of the final labels."""
     state = _final_centroids(view, task)
     final, rows = view.final_means(task, state), _labelled_rows(view, state, data)
     own = rows_round.compute_figure_sums(view, data, state, final, rows.labels)
@@ -278,7 +278,7 @@ def _reply_gather(view: RowsRound, task: messages.Gather, data: DataSource) -> R
 
 
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
-    """Return the digest of the result; the leader adds the published part."""
+    """Send the digest of the result and, as leader, the part that is published."""
     state = _final_centroids(view, task)
     sizes, figures = view.sizes_and_figures(task, state)
     centroids = state.number.to_bytes(8, "big") + state.centroids.tobytes()
@@ -303,10 +303,10 @@ def _build_publication(
     state: messages.Centroids,
     sizes: messages.FinalSizes,
 ) -> tuple[messages.PublishedResult, ClusterOrder]:
-    """Return the published part, and the order of the clusters' numbers.
+    """Return the published part of the result, and the order that numbers the clusters.
 
-    The order follows from what is published: numbers by exact size would disclose more
-    than rounded sizes. If nothing is published, only parties see the numbers.
+    The order depends only on published values, because numbers by exact size would
+    disclose more than rounded sizes. If nothing is published, only parties see numbers.
     """
     session, final = view.context.session, view.final_means(task, state)
     scale = view.scale
@@ -326,7 +326,7 @@ def _build_publication(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NearestCentroid:
-    """Labels new rows by the session's centroids; a class, so that it can be pickled."""
+    """Labels new rows by the session's centroids. It is a class because it is pickled."""
 
     scale: Scaler
     centroids: FloatArray
@@ -346,7 +346,7 @@ def _read_final_state(
 ) -> tuple[messages.Centroids, messages.FinalRows, messages.FinalSizes, Figures]:
     recall = view.context.recall
     sizes = view.context.memory.get(messages.FinalSizes)
-    if sizes is not None:  # the transcripts of earlier runs and stages are not kept
+    if sizes is not None:  # transcripts of earlier runs and stages no longer exist
         state = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > state.number:
             raise ProtocolFailed(_UPDATE_AFTER_LABELS)
@@ -360,9 +360,9 @@ def _read_final_state(
 
 
 def _count_unique_rows(context: LlfContext) -> dict[str, object]:
-    """Return how many rows here are alone in their combination of clusters in all runs.
+    """Report how many rows share their clusters in all runs with no other local row.
 
-    Differences of sums of several runs single out such rows first.
+    Such rows are the first to be singled out by differences between sums of runs.
     """
     n_runs = len(context.session.runs)
     if n_runs == 1:
@@ -380,8 +380,8 @@ def _count_unique_rows(context: LlfContext) -> dict[str, object]:
 def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroids:
     """Return the final centroids.
 
-    Raises ProtocolFailed if they have not converged, or moved since this party labelled
-        its rows: it would then send sums by other centroids.
+    Raises ProtocolFailed if they have not converged, or if they moved after this party
+        labelled its rows, whose sums would then belong to other centroids.
     """
     state = _check_unmoved(view, view.apply_totals(task))
     params = view.params
@@ -391,7 +391,7 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
 
 
 def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centroids:
-    """Return the centroids; refuse any but those by which the rows were labelled."""
+    """Refuse centroids that differ from those by which the rows were labelled, if any."""
     memory = view.context.memory
     if memory.get(messages.FinalRows) is None:
         return state
@@ -403,7 +403,7 @@ def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centr
 def _labelled_rows(
     view: RowsRound, state: messages.Centroids, data: DataSource | None
 ) -> messages.FinalRows:
-    """Return this party's labels; a party that was absent labels its rows now."""
+    """Return this party's labelled rows, which are labelled now if it was absent before."""
     if rows := view.context.memory.get(messages.FinalRows):
         return rows
     if data is None:
@@ -414,11 +414,11 @@ def _labelled_rows(
 Updates = list[tuple[FloatArray, FloatArray]]
 
 _DIGITS: Final = 9
-"""Objectives that agree to nine digits are equal, so that rounding does not decide."""
+"""Objectives count as equal if they agree to nine digits: rounding must not decide."""
 
 
 def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
-    """Choose the start with the least objective after one update; forget the others."""
+    """Choose the start with the least objective after one update, and forget the others."""
     view = RowsRound(context)
     starts = context.memory.get(messages.RacingStarts)
     lanes = _initial_centroids_of_lanes(view) if starts is None else starts.centroids
@@ -444,7 +444,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         return encoding.encode_units(np.concatenate(units))
 
     def decode(words: WordArray) -> tuple[Updates, FloatArray]:
-        """Return each start's update, and its objective before."""
+        """Return the update of each start, and its objective before the update."""
         numbers, k = encoding.decode(words), view.params.n_clusters
         updates = numbers[: -len(lanes)].reshape(len(lanes), -1)
         return [split_sums(lane, k) for lane in updates], numbers[-len(lanes) :]
@@ -463,7 +463,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         _objective_after(view, *lane)
         for lane in zip(lanes, updates, before, strict=True)
     ]
-    best = int(np.argmin(after))  # the first of equals
+    best = int(np.argmin(after))  # the first if several are equal
     sums, weights = updates[best]
     first = messages.Centroids(
         number=0,
@@ -478,7 +478,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
 
 
 def _initial_centroids_of_lanes(view: RowsRound) -> FloatArray:
-    """Return V(0) of each start (lanes, k, F)."""
+    """Return the initial centroids (lanes, k, F) of each start."""
     params, context = view.params, view.context
     if params.start in FROM_PARTIES:
         lanes = list(context.recall(LaneStarts).centroids)
@@ -496,18 +496,17 @@ def _objective_after(
     update: tuple[FloatArray, FloatArray],
     before: float,
 ) -> float:
-    """Return the objective of a start after its update, to nine digits."""
     (sums, weights), params = update, view.params
     check_weights(weights, view.n_rows, counts=not params.fuzzy)
-    no_nudge = np.zeros_like(V)
+    none = np.zeros_like(V)
     minimum = params.least_rows_moved
-    after, _ = move_centroids(V, sums, weights, no_nudge, view.scale.step, minimum)
+    after, _ = move_centroids(V, sums, weights, none, view.scale.step, minimum)
     gain = float(weights @ np.square(after - V).sum(axis=1))
     return float(f"{before - gain:.{_DIGITS}g}")
 
 
 def _empty_starts(context: LlfContext) -> list[Record]:
-    """Return empty records, which replace the remembered starts."""
+    """Return empty records that replace the remembered initial centroids."""
     none = context.recall(messages.RacingStarts).centroids[:0]
     records: list[Record] = [messages.RacingStarts(centroids=none)]
     if context.memory.get(LaneStarts) is not None:
@@ -519,7 +518,6 @@ def _empty_starts(context: LlfContext) -> list[Record]:
 
 
 def _check_race_totals(view: RowsRound, updates: Updates, own: Updates) -> None:
-    """Refuse totals of different rows, or of fewer rows than this party has."""
     slots = column_group_members(view.context)
     totals = [
         rows_round.MemberSums(members=slots, sums=sums, counts=weights)
@@ -537,7 +535,6 @@ def _check_race_totals(view: RowsRound, updates: Updates, own: Updates) -> None:
 
 
 def _race_sizes(session: SessionContext[Any], slot: str) -> list[int]:
-    """Return the number of words of the sum: per start, an update and an objective."""
     params, width = session.params, session.member(slot).n_columns
     return [params.n_init * maths.n_words_of_sums(params, width)]
 

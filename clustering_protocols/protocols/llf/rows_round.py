@@ -1,23 +1,24 @@
-"""One party in one round of split rows: the totals that it reads, passes over its rows.
+"""A party's view of one round of split rows: totals that it checks, and sums over its rows.
 
-Every party checks the totals that it reads. Rows do not change in a session, and so in an
-honest session
+Every party checks the totals that it reads. Rows do not change during a session, so in
+an honest session
 
-- a cluster has no fewer rows than this party has in it;
+- a total counts no fewer rows of a cluster than this party has in it;
 - the sums of all clusters add up to the same total in every round;
-- around the new centroids, the inertia is no larger than with the old clusters, because
-  each row goes to the nearest. Both inertias Σ_c Σ_i ‖x_i - v_c‖² contain the same
-  Σ‖x‖², so the check compares Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
+- the inertia around the new centroids is no larger than with the old clusters, because
+  each row joins the nearest centroid. Both inertias Σ_c Σ_i ‖x_i - v_c‖² contain the
+  same Σ‖x‖², so the check compares Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
 
-A share that is not a sum over rows passes all three checks only if its sender foresees the
-sums of others.
+A share that is not a sum over rows passes all three checks only if its sender can
+predict the sums of others.
 
-All other parties together know a party's sums, because they can subtract their own from the
-totals. So a party refuses a sum if more than ``sums_limit`` of its rows would follow from
-all sums that it has answered: of all updates, starts and runs, of the closing, and of
-earlier sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
-:mod:`.round_bound` instead; the sums of their final labels are audited like all others.
-Means of five rows in a start are not counted: the terms name them as a risk.
+All other parties together know a party's sums, because they can subtract their own from
+the totals. So a party refuses to answer if more than the share ``sums_limit`` of its
+rows could be computed from all the sums that it has sent: those of all updates, starts
+and runs, of the closing rounds, and of earlier sessions over the same table. Sums of
+fuzzy memberships are bounded by :mod:`.round_bound` instead, but the sums of their
+final labels are audited like all others. Means of five rows in a start are not counted,
+because the terms name that risk.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slack:
-    """Largest difference by rounding between totals over the same rows.
+    """Bounds on the rounding difference between two totals over the same rows.
 
-    sums: float64 (F,); for the sum of all rows, each rounded to a whole unit.
+    sums: float64 (F,); the largest difference between two sums of all rows.
     squares: an upper bound of Σ‖x‖² over all rows.
     """
 
@@ -74,7 +75,7 @@ class Slack:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MemberSums:
-    """Sums (k, F) and counts (k,) over the rows of some members."""
+    """Sums (k, F) and counts (k,) by cluster over the rows of some members."""
 
     members: Sequence[str]
     sums: FloatArray = field(repr=False)
@@ -82,7 +83,7 @@ class MemberSums:
 
 
 def check_own_share(counts: FloatArray, own: FloatArray) -> None:
-    """Raise ProtocolFailed if a total (k,) is less than this party's share (k,)."""
+    """Raise ProtocolFailed if a total (k,) is less than this party's own share (k,)."""
     if (counts < own).any():
         raise ProtocolFailed(
             "A total counts fewer rows of a cluster than this party has there."
@@ -90,14 +91,14 @@ def check_own_share(counts: FloatArray, own: FloatArray) -> None:
 
 
 def keep_comparable(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
-    """Return the totals of the same members as ``now``: only these are comparable."""
+    """Return the totals over the same members as ``now``, with which it can be compared."""
     return [total for total in totals if list(total.members) == list(now.members)]
 
 
 def check_same_rows(
     before: Iterable[MemberSums], now: MemberSums, slack: Slack
 ) -> None:
-    """Raise ProtocolFailed if the clusters of a total have other rows than before."""
+    """Raise ProtocolFailed if a total is not of the same rows as an earlier one."""
     rows = now.sums.sum(axis=0)
     for total in before:
         if (np.abs(rows - total.sums.sum(axis=0)) > slack.sums).any():
@@ -107,7 +108,7 @@ def check_same_rows(
 def check_no_farther(
     before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
 ) -> None:
-    """Raise ProtocolFailed if a total shows rows that did not join the nearest centroid."""
+    """Raise ProtocolFailed if rows of a total did not join their nearest centroids V."""
     squares = np.square(V).sum(axis=1)
     change = now.sums - before.sums
     rise = float((now.counts - before.counts) @ squares - 2.0 * (change * V).sum())
@@ -121,35 +122,35 @@ def check_no_farther(
 
 @dataclass(frozen=True)
 class RowsRound:
-    """One party in one round."""
+    """One party's view of one round, with its scale, encodings and stored centroids."""
 
     context: LlfContext
 
     @cached_property
     def scale(self) -> Scaler:
-        """Return how rows are scaled."""
+        """The scaler of this party's rows."""
         return scaler_of(self.context)
 
     @cached_property
     def encoding(self) -> FixedPoint:
-        """Return the encoding of an update."""
+        """The fixed-point encoding of an update."""
         return maths.build_update_encoding(self.params, self.scale, self.n_rows)
 
     @property
     def params(self) -> LosslessFederated:
-        """Return the parameters of the session's current run."""
+        """The parameters of the session's current run."""
         return self.context.session.params
 
     @property
     def exponent(self) -> float:
-        """Return 1/(λ-1), the exponent of ratios of distances; 0 for c-means."""
+        """The exponent 1/(λ-1) of ratios of distances; 0 for hard c-means."""
         return 1.0 / (self.params.exponent - 1.0) if self.params.fuzzy else 0.0
 
     def apply_totals(self, totals: messages.Totals) -> messages.Centroids:
-        """Return V after all updates in ``totals`` that follow the V in memory.
+        """Apply all updates in ``totals`` that follow the centroids in memory.
 
-        Raises InvalidArray, ProtocolFailed if the totals have other sizes, are out of
-            order, or cannot be sums over rows.
+        Raises InvalidArray if the totals have other sizes, and ProtocolFailed if they
+            are out of order or cannot be sums over rows.
         """
         n_slots, n_words = len(self.context.session.slots), self.encoding.unit.size + 1
         totals.require({"slots": n_slots, "w": n_words})
@@ -162,7 +163,7 @@ class RowsRound:
         ):
             number, round_, attempt = map(int, update)
             if number <= state.number:
-                continue  # V in memory already includes it: the round is repeated
+                continue  # already included in the centroids in memory
             if number != state.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = cohort_members(self.context.session, cohort)
@@ -173,7 +174,7 @@ class RowsRound:
 
     @property
     def slack(self) -> Slack:
-        """Return the slack of totals over the same rows."""
+        """The largest rounding differences between totals over the same rows."""
         units = split_sums(self.encoding.unit, self.params.n_clusters)[0][0]
         return Slack(
             sums=2.0 * self.n_rows / units,
@@ -183,7 +184,7 @@ class RowsRound:
     def final_means(
         self, task: messages.LabelTotals, state: messages.Centroids
     ) -> messages.FinalMeans:
-        """Return the means of the final labels, from memory or from a task's total.
+        """Return the means of the final labels, from memory or else from a task's total.
 
         The mean of a cluster without rows is its centroid.
         """
@@ -208,7 +209,7 @@ class RowsRound:
     def sizes_and_figures(
         self, task: messages.FinalTotals, state: messages.Centroids
     ) -> tuple[messages.FinalSizes, Figures]:
-        """Return the sizes and figures of the result, from a task's total."""
+        """Compute the cluster sizes and figures of the result from a task's total."""
         session, means = self.context.session, self.final_means(task, state).means
         name, encoding = f"gathered/{state.number}", self.figures_encoding(state, means)
         task.require({"gathered": encoding.unit.size + 1})
@@ -221,7 +222,7 @@ class RowsRound:
 
     @property
     def labels_encoding(self) -> FixedPoint:
-        """Return the encoding of sums by final label."""
+        """The fixed-point encoding of sums by final label."""
         return maths.build_labels_encoding(self.params, self.scale, self.n_rows)
 
     def figures_encoding(
@@ -233,7 +234,7 @@ class RowsRound:
 
     @property
     def n_rows(self) -> int:
-        """Return the number of rows of all parties."""
+        """The number of rows of all parties."""
         return count_rows(self.context.session, self.context.session.slots)
 
     @property
@@ -243,9 +244,9 @@ class RowsRound:
     def mask_share(
         self, words: WordArray, members: list[str], name: str
     ) -> dict[str, Any]:
-        """Return the fields of a share: masked and tagged words, round and attempt.
+        """Mask and tag this party's words; return them with the round and the attempt.
 
-        name: ``update``, ``closing`` or ``gathered`` and the number of the centroids, so
+        name: the kind of sum and the number of the centroids, such as ``update/3``, so
             that no total is accepted for other centroids.
         """
         masked_sum = MaskedSum.from_context(self.context, members, name)
@@ -263,7 +264,7 @@ class RowsRound:
         attempt: Iterable[int],
         encoding: FixedPoint,
     ) -> FloatArray:
-        """Return the numbers of a total from another round and attempt."""
+        """Unmask a total of an earlier round and attempt, check its tag, and decode it."""
         masked_sum = MaskedSum(
             members=tuple(members),
             name=name,
@@ -303,7 +304,7 @@ class RowsRound:
         counts: FloatArray,
         members: list[str],
     ) -> None:
-        """Refuse a total around V that contradicts earlier totals of any run."""
+        """Raise ProtocolFailed if a total contradicts an earlier total of any run."""
         if self.params.fuzzy:
             return
         now = MemberSums(members=members, sums=sums, counts=counts)
@@ -314,7 +315,7 @@ class RowsRound:
             check_no_farther(before, now, state.centroids, self.slack)
 
     def totals_of_other_runs(self) -> list[MemberSums]:
-        """Return the last total of each of the other runs."""
+        """Return the last total of each other run of the session."""
         session, memory = self.context.session, self.context.memory
         states = [
             memory.scope_to_run(number).get(messages.Centroids)
@@ -324,7 +325,7 @@ class RowsRound:
         return [_last_total(state) for state in states if state is not None]
 
     def initial_centroids(self) -> StartCentroids:
-        """Return V(0), which a party has sent or all parties compute alike."""
+        """Return the initial centroids, received from a party or computed by all."""
         if self.params.start in FROM_PARTIES:
             V = self.context.recall(StartCentroids).centroids
         elif start := self.context.memory.get(StartCentroids):
@@ -339,7 +340,7 @@ def _last_total(state: messages.Centroids) -> MemberSums:
 
 
 def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
-    """Return the labels of this party's rows, and memberships if they are an output."""
+    """Label this party's rows, and compute memberships if they are an output."""
     if view.params.output == "memberships":
         labels = np.empty(data.n_rows, dtype=np.int64)
         memberships = np.empty((data.n_rows, len(V)))
@@ -353,7 +354,7 @@ def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.Fin
 
 
 def nearest_centroids(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
-    """Return the number of the nearest centroid (k, F) for each row (n,)."""
+    """Return the number (n,) of the centroid of V (k, F) nearest to each row."""
 
     def label_batch(batch: FloatArray) -> IntArray:
         labels, squares = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
@@ -366,9 +367,9 @@ def nearest_centroids(view: RowsRound, data: DataSource, V: FloatArray) -> IntAr
 def assign_batch(
     scale: Scaler, batch: FloatArray, V: FloatArray, exponent: float
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return labels (n,), memberships and squared distances (n, k) to centroids.
+    """Return the labels (n,), memberships (n, k) and squared distances (n, k) of a batch.
 
-    exponent: 1/(λ-1); 0 for c-means.
+    exponent: 1/(λ-1); 0 for hard c-means.
     """
     labels = np.empty(len(batch), dtype=np.int64)
     U, D = np.empty((len(batch), len(V))), np.empty((len(batch), len(V)))
@@ -383,7 +384,7 @@ def compute_figure_sums(
     final: messages.FinalMeans,
     labels: IntArray,
 ) -> FloatArray:
-    """Return this party's numbers of :func:`.maths.figures_encoding`."""
+    """Return this party's sums, in the order of :func:`.maths.build_figures_encoding`."""
     k = view.params.n_clusters
 
     def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
@@ -405,13 +406,13 @@ def compute_figure_sums(
 def audit_sums(
     view: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
 ) -> list[RowHistory] | list[DegreeSums]:
-    """Return the history of answered sums with the sums of an update added.
+    """Return the history of the sums that this party has sent, with an update added.
 
-    around: centroids (k, F) of the update, or of each start in a race.
-    number: number of the update; 0 for a race.
+    around: the centroids (k, F) of the update, or of each start in a race.
+    number: the number of the update; 0 for a race.
 
-    Raises GuardRefused if too many of its rows could be computed from these sums; the
-        error says how many updates are within the limit.
+    Raises GuardRefused if too many of its rows could be computed from these sums. The
+        message says how many updates are within the limit.
     """
     if view.params.fuzzy:
         session, k = view.context.session, view.params.n_clusters
@@ -427,7 +428,7 @@ def audit_sums(
 
 
 def latest_history(context: PartyContext, n_rows: int) -> RowHistory:
-    """Return the history of rows in answered sums, as the last run left it."""
+    """Return the most recent history of this party's rows in sums, from any run."""
     runs = range(len(context.session.runs))
     histories = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
     return max(
@@ -442,7 +443,7 @@ def check_sums_limit(
 ) -> None:
     """Raise GuardRefused if a history reveals more of the rows than ``sums_limit``.
 
-    n_updates: how many updates of this session would have been within the limit.
+    n_updates: the number of updates of this session that would be within the limit.
     """
     share = context.choices.get(SUMS_LIMIT, SHARE)
     if not isinstance(share, int | float) or not 0 <= share <= 1:
@@ -466,10 +467,10 @@ def check_sums_limit(
 def updates_that_fit(
     n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
 ) -> int:
-    """Return how many updates are within the limit, whatever the clusters are.
+    """Return how many updates stay within the limit, whatever the clusters are.
 
-    Each update, each racing start and the final labels add k - 1 sums that do not follow
-    from the others; the sum of all rows is one more.
+    Each update, each start in a race and the final labels add k - 1 sums that do not
+    follow from the others. The sum of all rows is one more.
     """
     raced = n_init if n_init > 1 else 0
     per_update = max(n_clusters - 1, 1)
@@ -477,7 +478,7 @@ def updates_that_fit(
 
 
 def _labels_for_history(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
-    """Return the cluster of each row; placeholders if rows are too many for a history."""
+    """Return the cluster of each row, or k placeholders if a history has too many rows."""
     if data.n_rows > MOST_ROWS:
         return np.arange(view.params.n_clusters)
     return nearest_centroids(view, data, V)

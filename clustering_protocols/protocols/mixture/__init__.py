@@ -1,4 +1,4 @@
-"""Mixtures of normal distributions and latent classes, by masked sums of split rows."""
+"""Gaussian mixtures and latent classes of split rows, fitted by masked sums."""
 
 from .params import Mixture
 from .protocol import PROTOCOL

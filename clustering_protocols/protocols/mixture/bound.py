@@ -1,8 +1,8 @@
-"""A bound on the updates of a session, so that totals cannot be solved for rows of others.
+"""A bound on the number of updates, so that totals cannot be solved for rows of others.
 
-A party knows the components of every update, so each total is an equation in the rows of
-the others. Half as many equations as unknown numbers are allowed, counted in bits: a total
-has as many bits as a real number. The README derives the bound.
+A party knows the components of every update, so each total is an equation in the rows
+of the others. Only half as many equations as unknown numbers are allowed. Both are
+counted in bits, of which a total has as many as a real number (see the README).
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ from .model import Shape
 from .params import Mixture, MixtureContext, MixtureSession
 
 MARGIN: Final = 2
-"""Least number of unknown numbers per equation."""
+"""The least number of unknown numbers per equation."""
 _CLOSING: Final = 1  # the closing sums count as one update
 _NEARLY_ALL: Final = 0.95
-"""With a larger share of different values, a column counts as real numbers."""
+"""Columns with a larger share of distinct values are treated as real numbers."""
 
 
 def session_columns(session: MixtureSession) -> Columns:
-    """Return which columns of the session are numbers, and which are categories."""
+    """Return which columns of a session are numbers and which are categories."""
     slot = session.slots[0]
     return Columns.from_plan(session.terms.plan(slot), session.member(slot).n_columns)
 
 
 def count_rows_of_others(session: MixtureSession) -> int:
-    """Return the number of all rows but those of the party with most rows."""
+    """Return the number of rows outside the party that has the most rows."""
     rows = sorted(session.n_rows(slot) for slot in session.slots)
     return sum(rows[:-1])
 
 
 def count_unknowns(bits: Sequence[float], n_rows: int) -> float:
-    """Return how many unknown numbers, of ``RING_BITS`` bits each, n_rows rows have.
+    """Return how many unknown numbers of ``RING_BITS`` bits n_rows rows contain.
 
-    bits: bits of a row in each column or category.
+    bits: the bits of information in a row's value of each column or category.
     """
     per_row = sum(bits)
     if max(bits, default=0.0) >= RING_BITS:
         return n_rows * per_row / RING_BITS
-    # how often each of few different rows occurs determines all rows
+    # if few different rows are possible, their frequencies determine all rows
     counts = 2.0 ** min(per_row, 60.0) * math.log2(n_rows + 1)
     return min(n_rows * per_row, counts) / RING_BITS
 
 
 def count_equations(runs: Sequence[Mixture], columns: Columns) -> int:
-    """Return the number of equations of one update of every run."""
+    """Return the number of equations from one update of every run."""
     return sum(Shape.of(run, columns).n_equations for run in runs)
 
 
 def updates_that_fit(
     runs: Sequence[Mixture], columns: Columns, n_rows: int, bits: Sequence[float] = ()
 ) -> int:
-    """Return how many updates of every run are allowed for n_rows rows of others.
+    """Return how many updates of every run are allowed if others have n_rows rows.
 
-    bits: bits of a row in each column or category; by default from the dictionary.
+    bits: as for :func:`count_unknowns`; by default those that the dictionary implies.
     """
     unknowns = count_unknowns(bits or bits_from_dictionary(columns), n_rows)
     rounds = unknowns / (MARGIN * count_equations(runs, columns))
@@ -74,13 +74,13 @@ def updates_that_fit(
 
 
 def bits_from_dictionary(columns: Columns) -> list[float]:
-    """Return the bits of a row in each number and category according to the dictionary."""
+    """Return the bits of each number and each category that the dictionary implies."""
     numbers = [float(RING_BITS)] * len(columns.numbers)
     return numbers + [math.log2(count) for count in columns.level_counts]
 
 
 def limit_updates(session: MixtureSession) -> int:
-    """Return the largest number of updates of a run, which all parties compute alike."""
+    """Return the maximum number of updates of a run, which is the same for all parties."""
     fit = updates_that_fit(
         session.runs, session_columns(session), count_rows_of_others(session)
     )
@@ -88,11 +88,11 @@ def limit_updates(session: MixtureSession) -> int:
 
 
 def audit_sums(context: MixtureContext, data: DataSource) -> DegreeSums:
-    """Return the equations of this run's answered sums, including the next one.
+    """Return the equations per unknown number in all sums of this run and in the next one.
 
-    Unknown numbers are counted from this party's columns. Over all runs, there may be
-    at most twice ``sums_limit`` equations per unknown number: one half by default.
-    A ``sums_limit`` of 1 sets no limit.
+    Unknown numbers are estimated from this party's columns. Over all runs, at most
+    twice ``sums_limit`` equations per unknown number are allowed, which is one half by
+    default. A ``sums_limit`` of 1 allows any number.
 
     Raises GuardRefused if there would be more equations.
     """

@@ -1,4 +1,4 @@
-"""Records of mixtures."""
+"""Messages and stored records of mixtures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, Word
 from clustering_protocols.records.record import Record
 
 UPDATES: Final = "updates"
-"""The name of the stage of updates."""
+"""The name of the stage that makes the updates."""
 
 
 class Update(Record):
-    """Task: add up your rows by membership, around the means that follow from the total.
+    """Task: add up your rows by membership, around the means that result from the total.
 
-    number: number of the sum, from 1.
-    total: total of the previous sum, as ring elements.
+    number: the number of the requested sum, from 1.
+    total: the total of the previous sum, as ring elements.
     """
 
     kind = "update"
@@ -30,8 +30,8 @@ class Update(Record):
 class Sums(Record):
     """Contribution: the masked sums of one party.
 
-    last: whether these are the closing sums, after convergence or the last update; equal
-        at all parties.
+    last: whether these are the closing sums, after convergence or the last update;
+        equal for all parties.
     """
 
     kind = "sums"
@@ -43,9 +43,9 @@ class Sums(Record):
 
 
 class ReportDigest(Record):
-    """Task: send the digest of the result; the leader also sends the published part.
+    """Task: send the digest of the result and, as leader, what the terms publish of it.
 
-    total: of the closing sums.
+    total: the total of the closing sums, as ring elements.
     """
 
     kind = "tell"
@@ -54,12 +54,12 @@ class ReportDigest(Record):
 
 
 class PublishedResult(Record):
-    """The part of a result that analyst and coordinator may read.
+    """The part of a result that the analyst and the coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to publish.
-    centroids: their means, in the units of the columns; empty unless the terms publish
-        them.
-    sizes: their sizes, in multiples of five.
+    clusters: the numbers of the clusters that are large enough to be published.
+    centroids: the rounded means of these clusters, in the units of the columns; empty
+        unless the terms publish them.
+    sizes: the sizes of these clusters, in multiples of five.
     """
 
     kind = "published"
@@ -71,10 +71,10 @@ class PublishedResult(Record):
 
 
 class DigestReport(PublishedResult):
-    """Contribution: the digest of the result, and the leader's published part.
+    """Contribution: the digest of the result and, from the leader, the published part.
 
-    digest: HMAC-SHA256 under the group's secret; equal at all parties.
-    figures: of the run, to six digits.
+    digest: HMAC-SHA256 of the result under the group's secret, equal for all parties.
+    figures: the quality figures of the run, to six digits; only from the leader.
     """
 
     kind = "told"
@@ -85,19 +85,19 @@ class DigestReport(PublishedResult):
 
 
 class Agreed(Record):
-    """Result, empty: parties have computed the same components, and their own labels."""
+    """Result: empty, because every party computes the components and its own labels."""
 
     kind = "agreed"
 
 
 class Summary(PublishedResult):
-    """The coordinator's summary."""
+    """The summary that the coordinator receives."""
 
     kind = "summary"
 
 
 class UpdatingState(Record):
-    """The analyst's state between rounds, with the number of the last requested sum."""
+    """The analyst's state between rounds; ``number`` is that of the last requested sum."""
 
     kind = "updating"
 
@@ -108,16 +108,18 @@ class UpdatingState(Record):
 class Components(Record):
     """Memory: the components after an update, in scaled units, and the party's last share.
 
-    number, transcript: of the sum to which that share was added; transcript in hex.
-    closing: whether the share is of the closing sums.
+    number: the number of the sum to which the share was added.
+    transcript: the transcript of that round, in hex.
+    closing: whether the share belongs to the closing sums.
     converged: whether the likelihood has converged.
-    lower_bound: mean log likelihood of a row under the previous components; None at start.
-    weights: π.
-    means: means of the numbers.
-    covariances: lower triangles, row by row (full, tied), variances (diag) or one
-        variance (spherical); a single row if tied.
-    shares: shares of the levels, categories side by side.
-    own: ring elements of the share, before masking.
+    lower_bound: mean log likelihood of a row under the previous components; None at
+        first.
+    weights: the weights π of the components.
+    means: the means of the numbers.
+    covariances: lower triangles, row by row (full, tied), variances (diag) or a single
+        variance (spherical) per component; a single row if tied.
+    shares: the shares of the levels, categories side by side.
+    own: the ring elements of the share, before masking.
     """
 
     kind = "components"
@@ -135,7 +137,7 @@ class Components(Record):
 
 
 class FinalRows(Record):
-    """Memory: memberships of this party's rows under the final components."""
+    """Memory: the labels and memberships of this party's rows by the final components."""
 
     kind = "final-rows"
 
@@ -144,7 +146,7 @@ class FinalRows(Record):
 
 
 class FinalSizes(Record):
-    """Memory: rows of all parties in each cluster, once all agree on the result."""
+    """Memory: the size of each final cluster over the rows of all parties."""
 
     kind = "final-sizes"
 

@@ -1,16 +1,16 @@
-"""Expectation and maximisation: components, sums over rows, and the next components.
+"""Expectation-maximisation: sums over rows, and the components that follow from them.
 
-The density of a row is Σ_c π_c N(z; μ_c, Σ_c) Π_j θ_cj(x_j) over its numbers z and levels
-x_j, which are independent within a component (A. Dempster, N. Laird, D. Rubin, "Maximum
-likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld, N. Henry,
-"Latent structure analysis", 1968). With memberships r_ic under the previous components,
+The density of a row is Σ_c π_c N(z; μ_c, Σ_c) Π_j θ_cj(x_j), where the numbers z and
+the levels x_j are independent within a component (A. Dempster, N. Laird, D. Rubin,
+"Maximum likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld,
+N. Henry, "Latent structure analysis", 1968). With memberships r_ic by these components,
 
     N_c = Σ_i r_ic,  S_c = Σ_i r_ic (z_i - μ_c),  Q_c = Σ_i r_ic (z_i - μ_c)(z_i - μ_c)ᵀ,
     μ_c' = μ_c + d_c,  d_c = S_c / N_c,  Σ_c' = Q_c / N_c - d_c d_cᵀ + reg_covar I.
 
-This is scikit-learn's update with sums around the previous means, so that no digits are
-lost if a component is far from 0. What all parties must compute alike is computed element
-by element in a fixed order, so that all have the same components, bit for bit.
+This is scikit-learn's update, except that sums are taken around the previous means, so
+that no digits are lost if a component is far from 0. Values that all parties compute
+are computed element by element in a fixed order, so that all bits agree.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .messages import Components
 from .params import Covariance, Mixture
 
 LARGEST_LOG: Final = 2.0**20
-"""Log densities beyond this are clipped, so that the encoding keeps digits for others."""
+"""Log densities are clipped at ± this, so that the encoding has digits left for others."""
 _LEAST_SHARE: Final = 1e-15
 _SMOOTHING: Final = 0.1
-"""Weight of equal shares in the shares of levels at the start: updates never change a 0."""
+"""The weight of equal shares in the initial shares, because updates never change a 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
 _ITEMS: Final = 1 << 17
 
 
 def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
-    """Return the shape of packed covariances, which the sums Q share."""
+    """Return the shape of packed covariances, which is also that of the sums Q."""
     triangle = width * (width + 1) // 2
     shapes = {
         "full": (k, triangle),
@@ -54,7 +54,7 @@ def covariance_shape(kind: Covariance, k: int, width: int) -> tuple[int, int]:
 
 
 def _pack_covariance(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray:
-    """Return packed covariances that equal a matrix (F, F); spherical: its trace."""
+    """Pack a matrix (F, F), or for spherical covariances its trace, for each component."""
     n_rows, n_entries = covariance_shape(kind, k, len(matrix))
     row = matrix.diagonal()
     if kind in {"full", "tied"}:
@@ -66,13 +66,13 @@ def _pack_covariance(kind: Covariance, k: int, matrix: FloatArray) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Sums over rows by membership.
+    """Sums over rows, weighted by their memberships.
 
     weights: float64 (k,); N_c.
     first: float64 (k, F); S_c.
-    second: float64, of the shape :func:`covariance_shape`; Q_c.
-    levels: float64 (k, L); memberships of rows with each level.
-    log_density: sum of the log densities of rows.
+    second: float64, with the shape that :func:`covariance_shape` returns; Q_c.
+    levels: float64 (k, L); the sum of memberships over the rows that have each level.
+    log_density: the sum of the rows' log densities.
     """
 
     weights: FloatArray = field(repr=False)
@@ -83,14 +83,14 @@ class Sums:
 
     @property
     def vector(self) -> FloatArray:
-        """Return all sums in one vector (n_words,)."""
+        """All sums in a single vector (n_words,)."""
         parts = (self.weights, self.first, self.second, self.levels)
         return np.concatenate([*map(np.ravel, parts), [self.log_density]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The shape of a model, which follows from the parameters and the columns."""
+    """The shape of a model, which the parameters and the columns determine."""
 
     kind: Covariance
     k: int
@@ -98,12 +98,12 @@ class Shape:
 
     @classmethod
     def of(cls, params: Mixture, columns: Columns) -> Shape:
-        """Return the shape of a run's model."""
+        """Return the shape of the model with these parameters and columns."""
         return cls(params.covariance_type, params.n_clusters, columns)
 
     @property
     def width(self) -> int:
-        """Return how many columns are numbers."""
+        """The number F of columns that are numbers."""
         return len(self.columns.numbers)
 
     @property
@@ -113,12 +113,12 @@ class Shape:
 
     @property
     def n_words(self) -> int:
-        """Return how many numbers an update adds up."""
+        """The number of sums in an update."""
         return sum(map(math.prod, self._shapes))
 
     @property
     def n_parameters(self) -> int:
-        """Return the number of free parameters of a model."""
+        """The number of free parameters of the model."""
         k, columns = self.k, self.columns
         free_levels = columns.n_levels - len(columns.categories)
         entries = math.prod(covariance_shape(self.kind, k, self.width))
@@ -126,23 +126,23 @@ class Shape:
 
     @property
     def n_equations(self) -> int:
-        """Return the number of independent equations in the sums of an update.
+        """The number of independent equations in the sums of an update.
 
-        Weights add up to the number of rows, and levels of a category to the weight.
+        Weights add up to the number of rows, and the levels of a category to the weights.
         """
         return self.n_parameters + 1
 
     def split_sums(self, vector: FloatArray) -> Sums:
-        """Return the sums of a vector (n_words,)."""
+        """Split a vector (n_words,) into sums."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])[:-1]
         parts = zip(np.split(vector, ends), self._shapes, strict=True)
         weights, first, second, levels, log = (p.reshape(shape) for p, shape in parts)
         return Sums(weights, first, second, levels, float(log[0]))
 
     def encoding(self, model: Components, scale: Scaler, n_rows: int) -> FixedPoint:
-        """Return the encoding of the sums of an update.
+        """Return the fixed-point encoding of the sums of an update.
 
-        By Minkowski's inequality no sum of squares around μ exceeds (√Σz² + √n |μ|)².
+        By Minkowski's inequality, no sum of squares around μ exceeds (√Σz² + √n |μ|)².
         """
         numbers = self.columns.numbers
         farthest = np.abs(model.means).max(axis=0, initial=0.0)
@@ -160,12 +160,12 @@ class Shape:
 def initial_components(
     shape: Shape, V: FloatArray, scale: Scaler, weights: FloatArray
 ) -> Components:
-    """Return components around given centroids.
+    """Return initial components around given centroids.
 
-    Weights are equal; variances are the pooled ones less those between the centroids.
+    Weights are equal. Variances are the pooled ones minus those between the centroids.
 
-    V: float64 (k, m); in scaled units.
-    weights: float64 (m,); weights of the columns in the preparation.
+    V: float64 (k, m); the centroids, in scaled units.
+    weights: float64 (m,); the weights of the columns in the preparation.
     """
     columns, k = shape.columns, shape.k
     means = V[:, columns.numbers]
@@ -198,10 +198,8 @@ def initial_components(
     )
 
 
-def unpack_covariances(
-    kind: Covariance, covariances: FloatArray, width: int
-) -> FloatArray:
-    """Unpack covariances into matrices (rows, F, F)."""
+def as_matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArray:
+    """Unpack covariances into matrices (k, F, F), or (1, F, F) if they are tied."""
     if kind in {"diag", "spherical"}:
         variances = np.broadcast_to(covariances, (len(covariances), width))
         diagonal: FloatArray = variances[:, :, None] * np.eye(width)
@@ -216,10 +214,11 @@ def unpack_covariances(
 class Densities:
     """The densities of components, prepared for passes over rows.
 
-    roots: float64 (k, F, F), P with Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag,
-        spherical).
-    constants: float64 (k,); log π_c and the row-independent terms of the log density.
-    log_shares: float64 (L, k).
+    means: float64 (k, F).
+    roots: for full and tied covariances float64 (k, F, F), P with Σ⁻¹ = P Pᵀ; for
+        others float64 (k, F), 1/σ².
+    constants: float64 (k,); log π_c plus the constant terms of the log density.
+    log_shares: float64 (L, k); the logarithms of the shares of levels.
     """
 
     shape: Shape
@@ -230,13 +229,13 @@ class Densities:
 
     @classmethod
     def of(cls, shape: Shape, model: Components) -> Densities:
-        """Return the densities of components.
+        """Prepare the densities of a model's components.
 
         Raises ProtocolFailed if a covariance is not positive definite.
         """
         width, k = shape.width, shape.k
         if shape.kind in {"full", "tied"}:
-            spread = unpack_covariances(shape.kind, model.covariances, width)
+            spread = as_matrices(shape.kind, model.covariances, width)
             try:
                 lower = np.linalg.cholesky(spread)
             except np.linalg.LinAlgError:
@@ -262,15 +261,15 @@ class Densities:
         )
 
     def log_densities(self, Z: FloatArray, H: FloatArray) -> FloatArray:
-        """Return the log densities (k, n), weights included, of numbers and levels."""
+        """Return log π_c plus the log density (k, n) of each row in each component."""
         return self._evaluate(Z, H)[0]
 
     def _evaluate(
         self, Z: FloatArray, H: FloatArray
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
-        """Return log densities, and for each mean the differences (n, F) of rows from it.
+        """Return log densities, and the differences (n, F) of the rows from each mean.
 
-        The last list has their squares for diag and spherical, and is empty otherwise.
+        The last list has their squares (diag, spherical) or is empty (full, tied).
         """
         logs = np.empty((self.shape.k, len(Z)))
         differences, squares = [], []
@@ -291,7 +290,7 @@ class Densities:
         return logs, differences, squares
 
     def compute_sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
-        """Return the sums (n_words,) of numbers (n, F) and levels (n, L) of rows."""
+        """Return the sums (n_words,) over numbers Z (n, F) and levels H (n, L) of rows."""
         shape, total = self.shape, np.zeros(self.shape.n_words)
         step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
         triangle = np.tril_indices(shape.width)
@@ -319,7 +318,7 @@ class Densities:
 
 
 def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return memberships (k, n) and log densities (n,) from the logs (k, n)."""
+    """Return memberships (k, n) and log densities (n,) from weighted ones (k, n)."""
     highest = logs.max(axis=0)
     R = np.exp(logs - highest)
     total = R.sum(axis=0)
@@ -330,10 +329,10 @@ def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
 def update_components(
     params: Mixture, shape: Shape, model: Components, sums: Sums, n_rows: int
 ) -> Components:
-    """Return the components that follow from the sums of an update.
+    """Return the components that follow from the sums of an update over n_rows rows.
 
-    A component of less weight than ``min_cluster_rows`` keeps mean, covariance and
-    shares, because these would show its few rows.
+    A component with a weight below ``min_cluster_rows`` keeps its mean, its shares and,
+    unless tied, its covariance, because new ones would reveal its few rows.
     """
     moved = sums.weights >= params.min_cluster_rows
     N = np.where(moved, sums.weights, 1.0)[:, None]
@@ -376,13 +375,14 @@ def check_total(
     pooled: tuple[FloatArray, FloatArray],
     n_rows: int,
 ) -> None:
-    """Raise ProtocolFailed for sums that are not of the rows whose moments were pooled.
+    """Raise ProtocolFailed if sums are not over the rows whose moments were pooled.
 
-    For any memberships, the sums of all components together are those of all rows, and
-    no sum of squares or weights is smaller than a party's own.
+    Whatever the memberships are, the sums of all components add up to those of all
+    rows, and no sum of squares or of weights is smaller than a party's own.
 
-    pooled: float64 (F,), variance of each number over all rows, in scaled units in which
-        the mean is 0; float64 (L,), share of each level.
+    own: this party's own part of the sums.
+    pooled: float64 (F,), the variance of each number over all rows, in scaled units in
+        which the mean is 0; and float64 (L,), the share of each level.
     """
     slack = _SAME_ROWS * n_rows
     variances, shares = pooled
@@ -414,7 +414,7 @@ def check_total(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closing:
-    """The closing sums: sizes (k,), Σ log p and Σ -r log r under the last components."""
+    """The closing sums: sizes (k,), Σ log p and Σ -r log r by the final components."""
 
     sizes: FloatArray = field(repr=False)
     log_likelihood: float
@@ -422,17 +422,15 @@ class Closing:
 
     @staticmethod
     def encoding(shape: Shape, n_rows: int) -> FixedPoint:
-        """Return the encoding of the closing sums, as long as the sums of an update."""
+        """Return the encoding of the closing sums, padded to the length of an update."""
         bounds = np.ones(shape.n_words)
         bounds[: shape.k] = n_rows
         bounds[shape.k : shape.k + 2] = n_rows * np.array([LARGEST_LOG, shape.k])
         return FixedPoint.of(bounds)
 
     @classmethod
-    def decode(
-        cls, shape: Shape, code: FixedPoint, words: WordArray, n: int
-    ) -> Closing:
-        """Return the closing sums over n rows.
+    def parse(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
+        """Decode the ring elements of the closing sums over n rows.
 
         Raises ProtocolFailed if the sizes do not add up to n.
         """

@@ -1,4 +1,4 @@
-"""Parameters of mixtures of normal distributions and latent classes."""
+"""Parameters of Gaussian mixtures and latent classes."""
 
 from __future__ import annotations
 
@@ -15,87 +15,91 @@ Covariance = Literal["full", "tied", "diag", "spherical"]
 
 
 class Mixture(Params):
-    """Parameters of `mixture`: those of scikit-learn's ``GaussianMixture``.
+    """Parameters of `mixture`, similar to those of scikit-learn's ``GaussianMixture``.
 
-    Columns and covariances are in units of the pooled standard deviations.
+    Covariances are in units of the pooled standard deviations of the columns.
     """
 
-    n_clusters: int = Field(ge=1, le=1000, description="k, the components.")
+    n_clusters: int = Field(ge=1, le=1000, description="k, the number of components.")
     covariance_type: Covariance = Field(
         default="full",
-        description="Of the numbers. full: each component has a covariance matrix of "
-        "its own; tied: all have the same; diag: variances alone; spherical: one "
-        "variance.",
+        description="The covariances of numbers. full: each component has its own "
+        "covariance matrix; tied: all components share one; diag: each has variances "
+        "only; spherical: each has a single variance.",
     )
     reg_covar: float = Field(
         default=1e-6,
         ge=1e-9,
         le=1.0,
-        description="Added to each variance, in units of the pooled one.",
+        description="Added to each variance, as a fraction of the pooled variance.",
     )
     init: Literal["careful", "given"] = Field(
         default="careful",
-        description="Start of the means. careful: the centroids of every party's own "
-        "k-means, merged by the leader, as in llf. given: initial_centroids.",
+        description="How the initial means are chosen. careful: the leader merges the "
+        "centroids of every party's own k-means, as in llf. given: initial_centroids.",
         json_schema_extra=STARTS,
     )
     initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
         default=None,
-        description="Start 'given': k rows in the units of the columns.",
+        description="For init 'given': k rows in the units of the columns.",
         json_schema_extra=STARTS,
     )
     max_iter: int = Field(
         default=100,
         ge=1,
         le=1000,
-        description="Maximum updates. A session makes fewer if its rows are so few that "
-        "parties could solve the totals of all these updates for rows.",
+        description="The maximum number of updates. A session makes fewer if it has "
+        "so few rows that parties could compute rows from the totals of all these "
+        "updates.",
         json_schema_extra=STARTS,
     )
     tol: float = Field(
         default=1e-3,
         ge=0,
         le=0.1,
-        description="Stop once the mean log likelihood of a row changes by less.",
+        description="Stop once the mean log likelihood of a row changes by less than "
+        "this.",
         json_schema_extra=STARTS,
     )
     min_cluster_rows: int = Field(
         default=10,
         ge=10,
         le=1_000_000,
-        description="A component of less weight in rows keeps its mean and covariance; "
-        "analyst and coordinator get nothing of a cluster with fewer rows.",
+        description="A component with a smaller weight, in rows, keeps its mean and "
+        "covariance. The analyst and the coordinator receive nothing about a cluster "
+        "with fewer rows.",
         json_schema_extra=PUBLISHED,
     )
     publish: Literal["centroids", "sizes"] = Field(
         default="centroids",
-        description="What analyst and coordinator get: means and sizes of clusters, or "
-        "sizes alone. Means are published in round steps of at least max(1/20, 5/n) "
-        "standard deviations for a cluster of n rows, sizes in multiples of five.",
+        description="What the analyst and the coordinator receive: means and sizes of "
+        "clusters, or sizes alone. Means of a cluster of n rows are rounded to steps "
+        "of at least max(1/20, 5/n) standard deviations, and sizes to multiples of "
+        "five.",
         json_schema_extra=PUBLISHED,
     )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Accept every preparation: categories are counted by level."""
+        """Accept every preparation, because categories are counted by level."""
 
     @property
     def fewest_published(self) -> int:
-        """Return how many rows a cluster needs to be published."""
+        """The least number of rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property
     def start(self) -> str:
-        """Return how to start; see :mod:`clustering_protocols.shared_stages.starts`."""
+        """How the means start; see :mod:`clustering_protocols.shared_stages.starts`."""
         return self.init
 
     @property
     def n_init(self) -> int:
-        """Return how many starts there are: one."""
+        """The number of starts, which is always 1."""
         return 1
 
     @property
     def scaling(self) -> str:
-        """Return how columns are scaled: by pooled mean and standard deviation."""
+        """How columns are scaled: always by the pooled mean and standard deviation."""
         return "standard"
 
 

@@ -1,4 +1,4 @@
-"""Mixtures over split rows: what a session needs, shows and risks."""
+"""What a session of mixtures over split rows requires, discloses and risks."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ _COPIES = 3
 
 
 class MixtureSizes(Sizes[Mixture]):
-    """Limits and costs of mixtures."""
+    """Size limits and costs of sessions with mixtures."""
 
     def upload_bytes(self, params: Mixture, extent: Extent) -> int:
-        """Return the bytes of all updates if all columns are numbers."""
+        """Return the bytes of all updates, as if all columns were numbers."""
         return WORD * (params.max_iter + 1) * _count_words(params, extent.features)
 
     def memory_bytes(self, params: Mixture, extent: Extent) -> int:
-        """Return the bytes of a total and of the shares that are added up."""
+        """Return the bytes that the analyst needs to add up the shares of all parties."""
         return WORD * _COPIES * extent.parties * _count_words(params, extent.features)
 
 
@@ -91,7 +91,7 @@ def _build_method(name: str, data: Data) -> Method:
 
 
 class MixtureProtocol(ClusteringProtocol[Mixture]):
-    """For split rows: masked sums per update give the pooled result of the same start."""
+    """Fits mixtures to split rows by masked sums, with the result of the pooled rows."""
 
     title = "Gaussian mixtures and latent classes"
     summary = (
@@ -114,7 +114,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     apart: ClassVar = "Ask for fewer clusters."
 
     def check(self, params: Mixture, layout: Layout) -> None:
-        """Refuse split columns, two parties, and a start that does not fit."""
+        """Refuse split columns, fewer than three parties, and unfit initial centroids."""
         if layout.n_column_groups > 1:
             raise InvalidParameters("mixture takes split rows.")
         if len(layout.slots) < MINIMUM_MEMBERS:
@@ -127,14 +127,14 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_initial_centroids(params)
 
     def check_runs(self, runs: Sequence[Mixture], layout: Layout) -> None:
-        """Refuse several runs from one given start."""
+        """Refuse several runs from the same given centroids."""
         from clustering_protocols.shared_stages import starts
 
         super().check_runs(runs, layout)
         starts.check_given_start_has_one_run(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Refuse a start whose width differs from the data's, and too few rows."""
+        """Raise if given centroids do not have the width of the data, or for few rows."""
         from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import bound
@@ -148,21 +148,21 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             )
 
     def may_label_new_rows(self, params: Mixture) -> bool:
-        """Return True: parties have the components."""
+        """Return True, because every party knows the components."""
         return True
 
     def figures(self, params: Mixture, layout: Layout) -> frozenset[str]:
-        """Return the figures that follow from likelihoods."""
+        """Return the figures that are computed from likelihoods."""
         return frozenset({"aic", "bic", "icl", "entropy"})
 
     def numbers_clusters(self, params: Mixture) -> bool:
-        """Return whether the terms give the start, and so number the clusters."""
+        """Return whether the terms number the clusters by giving initial centroids."""
         return params.init == "given"
 
     def cautions(
         self, params: Mixture, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """State how many rows of others each update needs if all columns are numbers."""
+        """Warn how many rows of others each update needs, if all columns are numbers."""
         from . import bound
         from .columns import Columns
         from .model import Shape
@@ -180,7 +180,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     def cautions_of(
         self, params: Mixture, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """State which clusters are too small for components of their own."""
+        """Warn if clusters are too small to have components of their own."""
         from clustering_protocols.shared_stages import starts
 
         cautions = []
@@ -196,7 +196,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return cautions
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:
-        """Return the risks, which every session has."""
+        """Return the codes of the risks, which are the same for every session."""
         return ("by-design", session_risks.BY_DESIGN)
 
     def personal_data(self, layout: Layout) -> str:
@@ -207,14 +207,14 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         )
 
     def shows(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums, means and labels to parties; published means to others."""
+        """Return what is disclosed to parties and, if means are published, to others."""
         disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
         if params.publish == "centroids":
             disclosures |= to(Reader.OUTSIDE, Kind.MEANS)
         return disclosures
 
     def stages(self, params: Mixture, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, pooled moments, a start, the updates."""
+        """Return the stages: secrets, pooled moments, start and updates."""
         from clustering_protocols.shared_stages import secrets, starts, statistics
 
         from . import messages
@@ -243,7 +243,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         )
 
     def sizing(self) -> Sizes[Mixture]:
-        """Return the limits and costs of a session."""
+        """Return the size limits and costs of a session."""
         return MixtureSizes()
 
 

@@ -1,7 +1,7 @@
-"""Examples of `mixture`, and the same updates of pooled rows as a reference.
+"""Examples of `mixture`, and the same updates of the pooled rows as a reference.
 
-The pooled run is plain numpy on one matrix. It shares the start with the session, but none
-of the code for sums.
+The pooled run is plain numpy on a single matrix. It shares the initial centroids with
+the session, but none of the code for sums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Trace = Trace[Mixture]
 
 
 def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntArray:
-    """Return labels of X after the session's updates, computed from its start."""
+    """Return the labels of X after the session's updates, from the same start."""
     if trace is None:
         columns, n_updates = Columns(X.shape[1], ()), params.max_iter
         high = np.ones(X.shape[1])
@@ -70,7 +70,6 @@ def _log_densities_at_start(
     trace: _Trace | None,
     rows: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return log densities (n, k) under the components from which the session starts."""
     numbers, k = columns.numbers, params.n_clusters
     start = None
     if trace is not None:
@@ -114,7 +113,6 @@ def _log_densities(
 def _log_densities_after_update(
     params: Mixture, Z: FloatArray, H: FloatArray, R: FloatArray
 ) -> FloatArray:
-    """Return log densities (n, k) under the components that follow from memberships."""
     N = R.sum(axis=0)
     means = R.T @ Z / N[:, None]
     spreads = [
@@ -136,7 +134,7 @@ def _log_densities_after_update(
 def objectives(
     params: Mixture, X: FloatArray, clustered: object, trace: object
 ) -> None:
-    """Return None: ratios of likelihoods do not compare different starts."""
+    """Return None, because likelihood ratios do not compare different starts."""
 
 
 _PEOPLE = Schema(
@@ -160,7 +158,7 @@ _ITEMS = Schema(
 
 
 def examples() -> Sequence[Example[Mixture]]:
-    """Return examples: each covariance, several runs, categories alone and with numbers."""
+    """Return examples of each covariance type, of several runs and of categories."""
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=600)
     centres = np.array([[0.0, 0.0, 0.0], [6.0, 2.0, -3.0], [1.0, 7.0, 3.0]])
@@ -178,7 +176,7 @@ def examples() -> Sequence[Example[Mixture]]:
     answers = np.where(
         rng.random((600, 8)) < 0.6, (y[:, None] + np.arange(8)) % 4, rng.integers(4)
     ).astype(float)
-    answers[:, 7] = 1 + answers[:, 7] % 3  # no row is all zeros
+    answers[:, 7] = 1 + answers[:, 7] % 3  # so that no row is all zeros
     prepared = {"preparation": [Preparation()]}
     people = prepared | {
         "dictionary": [_PEOPLE],

@@ -1,10 +1,10 @@
-"""Both roles of the updates: parties move components by the totals, the analyst adds up.
+"""Both roles of the updates: parties move the components, and the analyst adds up shares.
 
 | round | task → contribution |
 |---|---|
-| 1 to t | `update` → `sums`: of an update |
-| t + 1 | `update` → `sums`: closing sums, after convergence or the last update |
-| t + 2 | `tell` → `told`: the leader sends what the terms publish, all send the digest |
+| 1 to t | `update` → `sums`: the sums of an update |
+| t + 1 | `update` → `sums`: the closing sums, after convergence or the last update |
+| t + 2 | `tell` → `told`: the digest from all, and what the terms publish from the leader |
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _Task = messages.Update | messages.ReportDigest
 
 
 class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
-    """Adds up shares that it cannot read, and returns each total with the next task."""
+    """Adds up masked shares, which it cannot read, and sends totals with the next task."""
 
     state = messages.UpdatingState
 
     def start(self, session: MixtureSession) -> Ask:
-        """Ask for the first sums."""
+        """Ask the parties for the first sums."""
         return _ask_for_sums(session, 1, np.empty(0, dtype=np.uint64))
 
     def step(
@@ -71,7 +71,7 @@ class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
         state: messages.UpdatingState,
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
-        """Return the total with the next task, until the parties send the closing sums."""
+        """Send the total with the next task, until the parties send the closing sums."""
         if state.phase == "tell":
             return _build_finish(session, all_of(messages.DigestReport, contributions))
         shares = all_of(messages.Sums, contributions)
@@ -121,38 +121,38 @@ def _build_finish(
 
 @dataclass(frozen=True)
 class RoundView:
-    """One party in one round: its context, its scale and the shape of the model."""
+    """A party's view of one round: its context, its scale and the shape of the model."""
 
     context: MixtureContext
 
     @cached_property
     def columns(self) -> Columns:
-        """Return which columns are numbers."""
+        """The columns that are numbers, and those that encode categories."""
         return bound.session_columns(self.context.session)
 
     @cached_property
     def shape(self) -> Shape:
-        """Return the shape of the model."""
+        """The shape of the model."""
         return Shape.of(self.context.session.params, self.columns)
 
     @cached_property
     def scale(self) -> Scaler:
-        """Return how numbers are scaled."""
+        """The scaler of the numbers."""
         return scaler_of(self.context)
 
     @cached_property
     def n_rows(self) -> int:
-        """Return the number of rows of all parties."""
+        """The number of rows of all parties."""
         return n_group_rows(self.context)
 
     @cached_property
     def high(self) -> FloatArray:
-        """Return the value (m,) of each column of levels in rows that have the level."""
+        """The value (m,) that each column of levels has in rows with the level."""
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
     def pooled_moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return the variances (F,), scaled, and the shares (L,) of levels of all rows."""
+        """The scaled variances (F,) and the shares (L,) of levels over all rows."""
         moments = self.context.recall(PooledMoments)
         variances = np.square(moments.spread * self.scale.inverse)
         shares = self.columns.to_levels((moments.mean / self.high)[None])[0]
@@ -173,7 +173,7 @@ class RoundView:
     def read_total(
         self, before: messages.Components, total: WordArray, encoding: FixedPoint
     ) -> WordArray:
-        """Return the ring elements of the total of the last sums.
+        """Unmask a total of the last sums and return its ring elements.
 
         Raises ProtocolFailed if it is not the sum of the members' shares.
         """
@@ -194,7 +194,7 @@ class RoundView:
         return em.update_components(params, self.shape, before, sums, self.n_rows)
 
     def sum_rows(self, components: messages.Components, data: DataSource) -> WordArray:
-        """Return this party's ring elements (n_words,) of an update."""
+        """Add up this party's rows for an update and return ring elements (n_words,)."""
         densities = Densities.of(self.shape, components)
 
         def sum_batch(block: tuple[slice, FloatArray]) -> FloatArray:
@@ -210,7 +210,7 @@ class RoundView:
     def encode_closing_sums(
         self, components: messages.Components, data: DataSource
     ) -> tuple[WordArray, messages.FinalRows]:
-        """Return this party's ring elements of the closing sums, and its memberships."""
+        """Return this party's closing sums as ring elements, and its memberships."""
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
         for rows, batch in batches(data, self.shape.k):
@@ -238,10 +238,10 @@ def _masked_sum(context: MixtureContext, components: messages.Components) -> Mas
 
 
 class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
-    """Moves components by the totals, and adds its share of the next ones."""
+    """Moves the components according to the totals, and contributes to the next sums."""
 
     def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
-        """Answer an update, or report the digest of the result."""
+        """Contribute to an update, or report the digest of the result."""
         view = RoundView(context)
         before = context.memory.get(messages.Components)
         if isinstance(task, messages.ReportDigest):
@@ -279,7 +279,7 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
         )
 
     def early_outcome(self, context: MixtureContext) -> Outcome | None:
-        """Return the outcome once all parties agree on it."""
+        """Return the outcome, or None before all parties agree on it."""
         if context.memory.get(messages.FinalSizes) is None:
             return None
         return _build_outcome(RoundView(context))
@@ -287,12 +287,12 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
     def conclude(
         self, context: MixtureContext, result: messages.Agreed, data: DataSource | None
     ) -> Outcome:
-        """Return labels, memberships, sizes, means and figures."""
+        """Return the outcome with labels, memberships, sizes, means and figures."""
         return _build_outcome(RoundView(context))
 
 
 def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
-    """Return the digest of the result; the leader adds the published part."""
+    """Send the digest of the result and, as leader, the part that is published."""
     context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
@@ -302,7 +302,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     task.require({"w": shape.n_words + 1})
     encoding = Closing.encoding(shape, view.n_rows)
     words = view.read_total(components, task.total, encoding)
-    closing = Closing.decode(shape, encoding, words, view.n_rows)
+    closing = Closing.parse(shape, encoding, words, view.n_rows)
     own = encoding.decode(components.own)[: shape.k]
     if (closing.sizes < own).any():
         raise ProtocolFailed(
@@ -316,7 +316,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
         published.clusters,
         published.sizes,
         published.centroids,
-        common=_unscaled_means(view, components),
+        common=_raw_means(view, components),
     )
     leads = context.slot.name == context.session.slots[0]
     if not leads:
@@ -343,11 +343,10 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
 def _compute_figures(
     shape: Shape, components: messages.Components, closing: Closing, n: int
 ) -> Figures:
-    """Return the figures of a run.
+    """Compute the figures of a run with log likelihood L and p free parameters.
 
-    With L the log likelihood and p free parameters AIC = 2p - 2L (Akaike, 1974),
-    BIC = p log n - 2L (Schwarz, 1978), ICL = BIC + 2 Σ -r log r (Biernacki, Celeux and
-    Govaert, 2000).
+    AIC = 2p - 2L (Akaike, 1974), BIC = p log n - 2L (Schwarz, 1978), and
+    ICL = BIC + 2 Σ -r log r (Biernacki, Celeux and Govaert, 2000).
     """
     log, p = closing.log_likelihood, shape.n_parameters
     bic = p * float(np.log(n)) - 2 * log
@@ -363,8 +362,7 @@ def _compute_figures(
     )
 
 
-def _unscaled_means(view: RoundView, components: messages.Components) -> FloatArray:
-    """Return the means (k, m) in the units of the columns."""
+def _raw_means(view: RoundView, components: messages.Components) -> FloatArray:
     return view.columns.join_means(
         components.means, components.shares, view.scale, view.high
     )
@@ -373,7 +371,6 @@ def _unscaled_means(view: RoundView, components: messages.Components) -> FloatAr
 def _build_publication(
     view: RoundView, components: messages.Components, closing: Closing
 ) -> messages.PublishedResult:
-    """Return the published part of clusters that are large enough, rounded."""
     params, scale = view.context.session.params, view.scale
     large = np.flatnonzero(closing.sizes >= params.min_cluster_rows).astype(np.int64)
     with_centroid = large if params.publish == "centroids" else large[:0]
@@ -383,8 +380,7 @@ def _build_publication(
     grid = steps_of(sizes[with_centroid], weights / scale.inverse)
     return messages.PublishedResult(
         clusters=large,
-        centroids=np.rint(_unscaled_means(view, components)[with_centroid] / grid)
-        * grid,
+        centroids=np.rint(_raw_means(view, components)[with_centroid] / grid) * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=components.number - 1,
     )
@@ -396,17 +392,15 @@ def _build_outcome(view: RoundView) -> Outcome:
     numbers, width = view.columns.numbers, view.columns.width
     order, weights = recall(ClusterOrder).order, components.weights
     if view.context.session.params.init != "given":
-        weights = weights[order]  # the engine applies it to all but the report
+        weights = weights[order]  # the engine reorders everything but the report
     inverse = view.scale.inverse[numbers]
-    spread = em.unpack_covariances(
-        view.shape.kind, components.covariances, len(numbers)
-    )
+    spread = em.as_matrices(view.shape.kind, components.covariances, len(numbers))
     covariances = np.zeros((view.shape.k, width, width))
     covariances[:, numbers[:, None], numbers] = spread / np.outer(inverse, inverse)
     return Outcome(
         labels=rows.labels,
         cluster_sizes=recall(messages.FinalSizes).sizes,
-        centroids=_unscaled_means(view, components),
+        centroids=_raw_means(view, components),
         covariances=covariances,
         memberships=rows.memberships,
         predict=_DensestComponent(view.shape, components, view.scale),
@@ -422,7 +416,7 @@ def _build_outcome(view: RoundView) -> Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DensestComponent:
-    """Gives new rows memberships; a class, so that it can be pickled."""
+    """Assigns memberships to new rows. It is a class because it is pickled."""
 
     shape: Shape
     components: messages.Components

@@ -101,7 +101,7 @@ def test_components_are_those_of_scikit_learn(name: str, kind: Any) -> None:
     for own, theirs in (
         (found.weights, expected.weights_),
         (found.means, expected.means_),
-        (em.unpack_covariances(kind, found.covariances, width), spread),
+        (em.as_matrices(kind, found.covariances, width), spread),
     ):
         np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9)
     figures = session.run.figures[0]
