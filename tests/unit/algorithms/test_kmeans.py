@@ -125,7 +125,7 @@ def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
     X = rng(3).normal(loc=5.0, size=(5000, 2))
     X[17, 0] = far
     rows = lloyd.ScaledRows.scale(ArrayRows(X), ONE_THREAD, 1)
-    sums, counts, inertia = rows.sums(np.zeros((1, 2)))
+    sums, counts, inertia = rows.sum_by_nearest(np.zeros((1, 2)))
     assert counts.tolist() == [5000]
     for f in range(2):
         terms = [Fraction(x) - Fraction(rows.units.offset[f]) for x in X[:, f].tolist()]
