@@ -92,7 +92,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task of round 1.",
+      description: "Task of round 1: send a random word to the next party.",
       title: "Greet",
       type: "object",
       properties: {},
@@ -107,7 +107,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution of round 1.",
+      description: "Contribution of round 1: the confirmation that a word was sent.",
       title: "Greeted",
       type: "object",
       properties: {},
@@ -123,7 +123,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope of rounds 1 and 2: a random word for the next slot, and its echo.",
+        "Envelope of rounds 1 and 2: a random word for the next slot, then its echo.",
       title: "Word",
       type: "object",
       properties: {},
@@ -138,7 +138,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task of round 2.",
+      description: "Task of round 2: send the indices of your rows.",
       title: "Count",
       type: "object",
       properties: {},
@@ -153,7 +153,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "positions", dtype: "int64", shape: ["n"], bounds: [0, null] }],
     values: {
       additionalProperties: false,
-      description: "Contribution of round 2: the row numbers of a party.",
+      description: "Contribution of round 2: the indices of a party's rows.",
       title: "Counted",
       type: "object",
       properties: {},
@@ -168,7 +168,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task of round 3.",
+      description: "Task of round 3: confirm the total number of rows.",
       title: "Confirm",
       type: "object",
       properties: { total: { title: "Total", type: "integer" } },
@@ -183,7 +183,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution of round 3.",
+      description:
+        "Contribution of round 3: the total number of rows as this party read it.",
       title: "Confirmed",
       type: "object",
       properties: { total: { title: "Total", type: "integer" } },
@@ -199,7 +200,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope of rounds 1 and 2: a random word for the next slot, and its echo.",
+        "Envelope of rounds 1 and 2: a random word for the next slot, then its echo.",
       title: "Word",
       type: "object",
       properties: {},
@@ -214,7 +215,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "labels", dtype: "int64", shape: ["n"], bounds: [0, null] }],
     values: {
       additionalProperties: false,
-      description: "Result of a slot.",
+      description: "Result of a slot: the labels of its rows.",
       title: "Labels",
       type: "object",
       properties: {},
@@ -229,7 +230,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Summary for the coordinator.",
+      description:
+        "The summary that the coordinator receives: the total number of rows.",
       title: "Total",
       type: "object",
       properties: { total: { title: "Total", type: "integer" } },
@@ -246,7 +248,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "labels", dtype: "int64", shape: ["n"], bounds: [0, null] }],
     values: {
       additionalProperties: false,
-      description: "Result of a slot.",
+      description: "Result of a slot: the labels of its rows.",
       title: "Labels",
       type: "object",
       properties: {},
@@ -261,7 +263,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Summary for the coordinator.",
+      description:
+        "The summary that the coordinator receives: the total number of rows.",
       title: "Total",
       type: "object",
       properties: { total: { title: "Total", type: "integer" } },

@@ -328,7 +328,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task: seal candidates to the leader.",
+      description:
+        "Task: compute the centroids of your own clusters, and seal them to the leader.",
       title: "Propose",
       type: "object",
       properties: {},
@@ -343,7 +344,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution.",
+      description:
+        "Contribution: confirms that the candidates were sealed to the leader.",
       title: "StartProposal",
       type: "object",
       properties: {},
@@ -358,7 +360,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Task: the leader seals the start to all.",
+      description:
+        "Task: if you are the leader, determine the start and seal it to all parties.",
       title: "Settle",
       type: "object",
       properties: {},
@@ -373,7 +376,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution.",
+      description:
+        "Contribution: confirms the task; the leader has then sent the start.",
       title: "StartSettled",
       type: "object",
       properties: {},
@@ -389,7 +393,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: store the start; parties that skip the first update need it too.",
+        "Task: store the start, which parties need even if they skip the first update.",
       title: "KeepStart",
       type: "object",
       properties: {},
@@ -404,7 +408,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [],
     values: {
       additionalProperties: false,
-      description: "Contribution.",
+      description: "Contribution: confirms that the party has stored the start.",
       title: "StartKept",
       type: "object",
       properties: {},
@@ -423,7 +427,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope: centroids and sizes of a party's own clusters, stacked start by start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where there is no cluster.",
+        "Envelope: centroids and sizes of a party's own clusters, concatenated over starts.\n\ncentroids: rounded, in scaled units.\nsizes: the rows of each cluster, rounded to a multiple of five; 0 without a cluster.",
       title: "Candidates",
       type: "object",
       properties: {},
@@ -440,7 +444,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "Envelope and memory: V(0), in scaled units.",
+      description: "Envelope and memory: the initial centroids V(0), in scaled units.",
       title: "StartCentroids",
       type: "object",
       properties: {},
@@ -460,7 +464,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: add up your rows around the centroids that follow from the totals.",
+        "Task: add up your rows around the centroids that result from the totals.",
       title: "Update",
       type: "object",
       properties: {
@@ -482,7 +486,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the masked sums of one party.\n\nround, attempt: select the masks; parties that did not take part need them later.\nstart: always empty.\nmoved: from the leader; how far the centroids moved in the previous update, to two\n    digits.\nstop: from the leader; whether ``moved`` was within the tolerance.",
+        "Contribution to an update: the masked sums of one party.\n\nround, attempt: they determine the masks, and parties that did not take part need\n    them later.\nstart: always empty.\nmoved: how far the centroids moved before, to two digits; only from the leader.\nstop: whether ``moved`` was within the tolerance; set only by the leader.",
       title: "Sums",
       type: "object",
       properties: {
@@ -511,7 +515,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: label your rows by the final centroids, and add them up by label.",
+        "Task: label your rows by their nearest final centroids, and add them up by label.",
       title: "Close",
       type: "object",
       properties: {
@@ -528,7 +532,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Contribution: sums and counts of rows by label, as ring elements.",
+      description:
+        "Contribution: masked sums and counts of this party's rows by label.",
       title: "ClosingShare",
       type: "object",
       properties: {
@@ -554,7 +559,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: add up the scatter of your rows around the means of the final labels.",
+        "Task: add up the distances of your rows from the means of the final labels.",
       title: "Gather",
       type: "object",
       properties: {
@@ -571,7 +576,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Contribution: sizes, and sums for the figures of the final labels.",
+      description:
+        "Contribution: masked cluster sizes, and masked sums for the final figures.",
       title: "GatheredSizes",
       type: "object",
       properties: {
@@ -600,7 +606,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: send the digest of the result; the leader also sends the published part.",
+        "Task: send the digest of the result and, as leader, what the terms publish of it.",
       title: "ReportDigest",
       type: "object",
       properties: {
@@ -628,7 +634,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       $defs: { Figures: FIGURES },
       additionalProperties: false,
       description:
-        "Contribution: the digest of the result, and the leader's published part.\n\ndigest: HMAC-SHA256 under the group's secret; equal at all parties.\nfigures: of the labels, to six digits.",
+        "Contribution: the digest of the result and, from the leader, the published part.\n\ndigest: HMAC-SHA256 of the result under the group's secret, equal for all parties.\nfigures: the quality figures of the labels, to six digits; only from the leader.",
       title: "DigestReport",
       type: "object",
       properties: {
@@ -665,7 +671,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals of `labelled`, and those of the round `gather`.",
+      description:
+        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: the same three fields for the second total.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -691,7 +698,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\ntolerances: how far the centroids moved in each update.",
+        "The summary that the coordinator receives.\n\ntolerances: how far the centroids moved in each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -725,7 +732,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The totals of `labelled`, and those of the round `gather`.",
+      description:
+        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: the same three fields for the second total.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -751,7 +759,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The coordinator's summary.\n\ntolerances: how far the centroids moved in each update.",
+        "The summary that the coordinator receives.\n\ntolerances: how far the centroids moved in each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -780,7 +788,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: compute the distances of the first rows in the secret order to group means.",
+        "Task: compute the distances of the first rows, in secret order, to group means.",
       title: "MeasureGroups",
       type: "object",
       properties: {},
@@ -798,7 +806,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: squared distances to the means of the groups, as ring elements.",
+        "Contribution: masked squared distances to the group means, as ring elements.",
       title: "GroupDistances",
       type: "object",
       properties: {},
@@ -816,7 +824,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: start each cluster from the mean of its rows.\n\nlabels: clusters of the first rows in the secret order.",
+        "Task: use the mean of each cluster's sampled rows as its initial centroid.\n\nlabels: the clusters of the first rows in the secret order.",
       title: "StartFrom",
       type: "object",
       properties: {},
@@ -840,7 +848,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: compute the distances of all rows to your coordinates of the centroids.\n\nlabels: result of the previous update, in the secret order; empty before the first\n    update and for fuzzy c-means.\nmemberships: result of the previous update, in the secret order; empty before the\n    first update and for hard c-means.",
+        "Task: compute the distances of all rows to your coordinates of the centroids.\n\nlabels: the labels after the previous update, in the secret order; empty before the\n    first update and for fuzzy c-means.\nmemberships: the memberships after the previous update, in the secret order; empty\n    before the first update and for hard c-means.",
       title: "MeasureDistances",
       type: "object",
       properties: { number: { minimum: 1, title: "Number", type: "integer" } },
@@ -857,8 +865,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description:
-        "Contribution: squared distances over own columns, as ring elements.",
+      description: "Contribution: masked squared distances over this party's columns.",
       title: "Distances",
       type: "object",
       properties: {},
@@ -876,7 +883,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: from the last announced update; a party refuses any others.",
+        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: the last announced labels; a party refuses any others.",
       title: "Scatter",
       type: "object",
       properties: {},
@@ -892,7 +899,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded.",
+        "Contribution: masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns.",
       title: "ScatterShare",
       type: "object",
       properties: {},
@@ -917,7 +924,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       $defs: { Figures: FIGURES },
       additionalProperties: false,
-      description: "Result for the row group, in the order in which rows travelled.",
+      description:
+        "Result for the parties of the row group, in the order in which rows were sent.",
       title: "GroupLabels",
       type: "object",
       properties: {
@@ -940,7 +948,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The coordinator's summary of split columns.",
+      description: "The summary that the coordinator receives for split columns.",
       title: "ColumnsSummary",
       type: "object",
       properties: {
@@ -972,7 +980,8 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       $defs: { Figures: FIGURES },
       additionalProperties: false,
-      description: "Result for the row group, in the order in which rows travelled.",
+      description:
+        "Result for the parties of the row group, in the order in which rows were sent.",
       title: "GroupLabels",
       type: "object",
       properties: {
@@ -995,7 +1004,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "The coordinator's summary of split columns.",
+      description: "The summary that the coordinator receives for split columns.",
       title: "ColumnsSummary",
       type: "object",
       properties: {
@@ -1025,7 +1034,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope, and memory until a start is chosen: V(0) per lane, in scaled units.",
+        "Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units.",
       title: "LaneStarts",
       type: "object",
       properties: {},
@@ -1043,7 +1052,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: the number of the sum, from 1, and the total of the previous one.",
+        "Task: send your share of a sum.\n\nphase: the number of the sum, from 1.\ntotal: the total of the previous sum; empty with the first.",
       title: "AddUp",
       type: "object",
       properties: {
@@ -1062,7 +1071,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "Contribution: this party's masked share of a sum.",
+      description: "Contribution: the party's masked share of a sum.",
       title: "Share",
       type: "object",
       properties: {},

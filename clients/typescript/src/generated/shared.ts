@@ -446,7 +446,7 @@ export const FILLING_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the previous one.",
+      "Task: send your share of a sum.\n\nphase: the number of the sum, from 1.\ntotal: the total of the previous sum; empty with the first.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -462,7 +462,7 @@ export const FILLING_SHARE_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: this party's masked share of a sum.",
+    description: "Contribution: the party's masked share of a sum.",
     title: "Share",
     type: "object",
     properties: {},
@@ -479,7 +479,7 @@ export const SITE_EFFECTS_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the previous one.",
+      "Task: send your share of a sum.\n\nphase: the number of the sum, from 1.\ntotal: the total of the previous sum; empty with the first.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -495,7 +495,7 @@ export const SITE_EFFECTS_SHARE_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: this party's masked share of a sum.",
+    description: "Contribution: the party's masked share of a sum.",
     title: "Share",
     type: "object",
     properties: {},
@@ -513,7 +513,7 @@ export const PROFILES_TAKE_LABELS_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task: store the labels of the chosen run, which follow from the result.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result.",
+      "Task: compute the labels of the chosen run from the result, and store them.\n\nfigures, chosen: as in the task of the protocol's last round.\nresult: the slot's result, encoded.",
     title: "TakeLabels",
     type: "object",
     properties: {
@@ -532,8 +532,7 @@ export const PROFILES_LABELS_TAKEN_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description:
-      "Contribution: the number of clusters that this party knows of, by its labels.",
+    description: "Contribution: the number of clusters, as far as this party can tell.",
     title: "LabelsTaken",
     type: "object",
     properties: {
@@ -552,7 +551,7 @@ export const PROFILES_ADD_PROFILE_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: add to a sum; the total of the previous one comes with it.\n\nn_clusters: over all parties.",
+      "Task: send a share of the next sum.\n\nn_clusters: the number of clusters over all parties.\ntotal: the total of the previous sum; empty with the first.",
     title: "AddProfile",
     type: "object",
     properties: {
@@ -572,7 +571,7 @@ export const PROFILES_PROFILE_SHARE_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: this party's masked share of the sum; empty if it is alone.",
+      "Contribution: the party's masked share of a sum; empty if its group is too small.",
     title: "ProfileShare",
     type: "object",
     properties: {},
@@ -588,7 +587,7 @@ export const PROFILES_TELL_PROFILE_TASK: MessageSpec = {
   arrays: [{ name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Task: make the profile from the total of the last sum.",
+    description: "Task: compute the profile, given the total of the last sum.",
     title: "TellProfile",
     type: "object",
     properties: {},
@@ -626,7 +625,7 @@ export const PROFILES_READ_PROFILES_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task, and memory: the rounded profiles of all column groups, as JSON.",
+      "Task and memory: the rounded profiles of all column groups that add up, as JSON.",
     title: "ReadProfiles",
     type: "object",
     properties: {},
@@ -643,7 +642,7 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: confirms that the profile of this column group fits its totals.",
+      "Contribution: confirms that the published profile agrees with the group's totals.",
     title: "ProfilesRead",
     type: "object",
     properties: {},
@@ -680,7 +679,7 @@ export const SECRETS_SHARE_SECRETS_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task.",
+    description: "Task: draw and send the secrets of the groups that you lead.",
     title: "ShareSecrets",
     type: "object",
     properties: {},
@@ -696,7 +695,8 @@ export const SECRETS_SECRETS_SHARED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution.",
+    description:
+      "Contribution: confirms that the party has sent its secrets, if it leads a group.",
     title: "SecretsShared",
     type: "object",
     properties: {},
@@ -712,7 +712,8 @@ export const SECRETS_GROUP_SECRET_ENVELOPE: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Envelope: the secret (32 bytes, hex) of one group of the receiver.",
+    description:
+      "Envelope: the secret (32 bytes, hex) of a group to which the receiver belongs.",
     title: "GroupSecret",
     type: "object",
     properties: {
@@ -731,7 +732,7 @@ export const ALIGNMENT_COMPARE_DIGESTS_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task.",
+    description: "Task: send the digests of your row ids and column names.",
     title: "CompareDigests",
     type: "object",
     properties: {},
@@ -748,7 +749,7 @@ export const ALIGNMENT_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -768,7 +769,7 @@ export const ALIGNMENT_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -788,7 +789,7 @@ export const MOMENTS_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the previous one.",
+      "Task: send your share of a sum.\n\nphase: the number of the sum, from 1.\ntotal: the total of the previous sum; empty with the first.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -804,7 +805,7 @@ export const MOMENTS_SHARE_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: this party's masked share of a sum.",
+    description: "Contribution: the party's masked share of a sum.",
     title: "Share",
     type: "object",
     properties: {},
@@ -820,7 +821,8 @@ export const STATISTICS_MEASURE_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task of round 1.",
+    description:
+      "Task of round 1: compute the moments or ranges, and seal them to the leader.",
     title: "Measure",
     type: "object",
     properties: {},
@@ -836,7 +838,7 @@ export const STATISTICS_MEASURED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution of round 1.",
+    description: "Contribution of round 1: confirms the task.",
     title: "MeasuredColumns",
     type: "object",
     properties: {},
@@ -852,7 +854,8 @@ export const STATISTICS_POOL_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task of round 2.",
+    description:
+      "Task of round 2: if you are the leader, seal the pooled values to the members.",
     title: "Pool",
     type: "object",
     properties: {},
@@ -868,7 +871,7 @@ export const STATISTICS_POOLED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution of round 2.",
+    description: "Contribution of round 2: confirms the task.",
     title: "PooledColumns",
     type: "object",
     properties: {},
@@ -890,7 +893,7 @@ export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty, so that no party discloses more.",
+      "Envelope: number of rows, and the moments or the range of each feature.\n\ndeviations: the sums of squared deviations from the mean.\n\nArrays that the terms do not need are empty, so that no party discloses them.",
     title: "Moments",
     type: "object",
     properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
@@ -911,7 +914,8 @@ export const STATISTICS_POOLED_MOMENTS_ENVELOPE: MessageSpec = {
   ],
   values: {
     additionalProperties: false,
-    description: "Envelope and memory: moments over all rows of the column group.",
+    description:
+      "Envelope and memory: moments or ranges over all rows of the column group.",
     title: "PooledMoments",
     type: "object",
     properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
@@ -927,7 +931,8 @@ export const INTERSECTION_BLIND_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: send your number of ids, and the blinded ids to your leader.",
+    description:
+      "Task: send the number of your ids, and seal the blinded ids to your leader.",
     title: "Blind",
     type: "object",
     properties: {},
@@ -943,7 +948,8 @@ export const INTERSECTION_COUNTED_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: a party's number of ids, and a leader's own tokens.",
+    description:
+      "Contribution: the number of a party's ids and, from leaders only, their tokens.",
     title: "IdCount",
     type: "object",
     properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
@@ -975,7 +981,8 @@ export const INTERSECTION_EVALUATED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution, and memory of having evaluated, which happens once.",
+    description:
+      "Contribution, and memory of the leader: it has evaluated ids, and must not again.",
     title: "EvaluatedTokens",
     type: "object",
     properties: {},
@@ -991,7 +998,7 @@ export const INTERSECTION_UNBLIND_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task for members that do not lead: send your tokens.",
+    description: "Task for members other than the leader: send your tokens.",
     title: "Unblind",
     type: "object",
     properties: {},
@@ -1007,7 +1014,7 @@ export const INTERSECTION_SHOWN_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: a party's tokens, sorted.",
+    description: "Contribution: the sorted tokens of a party.",
     title: "PartyTokens",
     type: "object",
     properties: {},
@@ -1024,7 +1031,7 @@ export const INTERSECTION_SELECT_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: which of your tokens are common, and how many rows of each slot take part.\n\ncommon: empty for a slot that is alone in its row group: all its ids take part.",
+      "Task: select the rows with common tokens.\n\ncommon: 1 for each of the slot's tokens that is common, else 0. The array is empty\n    for a slot that is alone in its row group, since all of its rows take part.\nn_rows: the number of participating rows of each slot.",
     title: "Select",
     type: "object",
     properties: {
@@ -1047,7 +1054,7 @@ export const INTERSECTION_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1068,7 +1075,7 @@ export const INTERSECTION_BLINDED_IDS_ENVELOPE: MessageSpec = {
   ],
   values: {
     additionalProperties: false,
-    description: "Envelope to the leader.",
+    description: "Envelope to the leader: the sender's blinded ids.",
     title: "BlindedIds",
     type: "object",
     properties: {},
@@ -1086,7 +1093,8 @@ export const INTERSECTION_ANSWERS_ENVELOPE: MessageSpec = {
   ],
   values: {
     additionalProperties: false,
-    description: "Envelope to a member, and its memory: its blinded ids, evaluated.",
+    description:
+      "Envelope to a member, and its memory: evaluations of the member's blinded ids.",
     title: "EvaluatedIds",
     type: "object",
     properties: {},
@@ -1103,7 +1111,7 @@ export const INTERSECTION_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1138,7 +1146,8 @@ export const LINKAGE_KEYS_MASKED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution.",
+    description:
+      "Contribution: confirms that the masked values were sent to the next party.",
     title: "KeysMasked",
     type: "object",
     properties: {},
@@ -1154,7 +1163,8 @@ export const LINKAGE_PASS_KEYS_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: mask the values that you hold, and pass them on.",
+    description:
+      "Task: mask the list that you received, and pass it on to the next party.",
     title: "PassKeys",
     type: "object",
     properties: {},
@@ -1170,7 +1180,8 @@ export const LINKAGE_KEYS_PASSED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution.",
+    description:
+      "Contribution: confirms that the list was passed on, or had gone round.",
     title: "KeysPassed",
     type: "object",
     properties: {},
@@ -1186,7 +1197,7 @@ export const LINKAGE_SHOW_TOKENS_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: mask the values that you hold, and send their tokens.",
+    description: "Task: mask the list that you received, and send its tokens.",
     title: "ShowTokens",
     type: "object",
     properties: {},
@@ -1204,7 +1215,8 @@ export const LINKAGE_KEY_TOKENS_CONTRIBUTION: MessageSpec = {
   ],
   values: {
     additionalProperties: false,
-    description: "Contribution: tokens of the next party's rows, key by key.",
+    description:
+      "Contribution: the tokens (k, t, 32) of the next party's rows, for each key.",
     title: "KeyTokens",
     type: "object",
     properties: {},
@@ -1221,7 +1233,7 @@ export const LINKAGE_SELECT_LINKED_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the positions of your list that take part, and the rows of each slot.\n\nrows: in the common order of the row group; empty for a slot that is alone in its row\n    group: all its rows take part.",
+      "Task: select the linked rows.\n\nrows: their positions in the slot's list, in the common order of the row group. The\n    array is empty for a slot that is alone in its row group, since all of its rows\n    take part.\nn_rows: the number of participating rows of each slot.",
     title: "SelectLinked",
     type: "object",
     properties: {
@@ -1244,7 +1256,7 @@ export const LINKAGE_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1266,7 +1278,7 @@ export const LINKAGE_MASKED_KEYS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: the number of parties that have masked them.",
+      "Envelope and memory: a party's list of masked match key values.\n\npoints: uint8 (k, t, 32); the masked value of each key and row.\nn_masks: the number of parties that have masked the list.",
     title: "MaskedKeys",
     type: "object",
     properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
@@ -1283,7 +1295,7 @@ export const LINKAGE_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nFor rows without ids, the digest covers their number; for rows that no other party\nholds, it covers an empty list.",
+      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
     title: "Digests",
     type: "object",
     properties: {
