@@ -1,7 +1,7 @@
-"""The catalogue: every folder under ``protocols/``, and those of named packages.
+"""The catalogue of protocols: the folders under ``protocols/`` and installed packages.
 
-Nothing is registered by hand: a new protocol is one new folder, or a package of its own
-(:mod:`~clustering_protocols.protocol_packages`).
+Protocols need no registration. A new protocol is a new folder, or a distribution of its
+own (:mod:`~clustering_protocols.protocol_packages`).
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def _import_protocols(
 
 
 def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
-    """Return all protocols by name, in alphabetical order."""
+    """Return a mapping of all protocols by name, in alphabetical order."""
     return _import_protocols(tuple(protocol_packages.find_modules().items()))
 
 
 def protocol(name: str) -> ClusteringProtocol[Any]:
-    """Return a protocol; :class:`InvalidParameters` lists the names of all.
+    """Return the protocol of this name without importing any other protocol.
 
-    Other protocols are not imported: a party's process needs only this one.
+    Raises InvalidParameters for an unknown name; the message lists all valid names.
     """
     module = protocol_packages.find_module(name)
     if module is None:
@@ -77,7 +77,7 @@ def protocol(name: str) -> ClusteringProtocol[Any]:
 
 
 def name_of(params: Params) -> str:
-    """Return the name of the protocol whose parameters these are."""
+    """Return the name of the protocol to which these parameters belong."""
     kind = type(params)
     for modules in (protocol_packages.own_modules, protocol_packages.find_modules):
         for name, module in modules().items():
@@ -89,18 +89,18 @@ def name_of(params: Params) -> str:
 
 
 def protocol_of(params: Params) -> ClusteringProtocol[Any]:
-    """Return the protocol whose parameters these are."""
+    """Return the protocol to which these parameters belong."""
     return protocol(name_of(params))
 
 
 def known_risks(name: str) -> dict[str, Risk]:
-    """Return a protocol's closed list of risks by their codes, worst first."""
+    """Return every risk that a protocol can have, by code and with the worst first."""
     risks = protocol(name).risks
     return worst_first(_with_codes(name, risks, risks))
 
 
 def house_risks() -> dict[str, Risk]:
-    """Return the risks that a session of any protocol may have, by their codes."""
+    """Return the risks that are not specific to any protocol, by their codes."""
     return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
 
 
@@ -111,7 +111,7 @@ def _with_codes(
 
 
 def find_risk(code: str) -> Risk:
-    """Return a risk by its code; raise :class:`VersionMismatch` for an unknown code."""
+    """Return the risk with this code; raise :class:`VersionMismatch` if unknown."""
     name, _, suffix = code.partition(".")
     risks: Mapping[str, Risk] = {}
     if name == session_risks.PREFIX:
@@ -134,7 +134,7 @@ def risks_of(
     *,
     several: bool = False,
 ) -> dict[str, Risk]:
-    """Return every risk of a session by its code, those of the protocol first."""
+    """Return every risk of a session by its code, with the protocol's own first."""
     name = name_of(params)
     own_protocol, house = protocol(name), session_risks
     codes = [*own_protocol.risks_of(params, layout)]
@@ -148,15 +148,16 @@ def risks_of(
 
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:
-    """Return checked parameters; :class:`InvalidParameters` names the field."""
+    """Validate a protocol's parameters; raise :class:`InvalidParameters` if invalid."""
     params: Params = validate_values(protocol(name).params, values)
     return params
 
 
 def defaults(params: type[Params]) -> dict[str, Any]:
-    """Return the defaults of a protocol's parameters as JSON values.
+    """Return the default values of a protocol's parameters as JSON values.
 
-    Terms do not hold them: a default changes only with a new version of the protocol.
+    Terms do not contain them, so a default may only change together with the protocol's
+    version.
     """
     return {
         name: to_jsonable_python(field.get_default(call_default_factory=True))
@@ -168,7 +169,7 @@ def defaults(params: type[Params]) -> dict[str, Any]:
 def find_changed_params(params: Params) -> dict[str, Any]:
     """Return the parameters that differ from their defaults, as JSON values.
 
-    A parameter with several parts is written with all parts or left out.
+    A nested parameter is included as a whole if any part of it differs.
     """
     usual = defaults(type(params))
     return {
@@ -179,7 +180,7 @@ def find_changed_params(params: Params) -> dict[str, Any]:
 
 
 def check_choices(name: str, choices: Iterable[str]) -> None:
-    """Refuse unknown names of choices: a misspelt choice would have no effect."""
+    """Raise :class:`InvalidParameters` if the protocol lacks one of these choices."""
     names = {**protocol(name).choices, **session_risks.CHOICES}
     for choice in choices:
         if choice not in names:
@@ -189,7 +190,7 @@ def check_choices(name: str, choices: Iterable[str]) -> None:
 
 
 def limits_of(name: str) -> frozenset[str]:
-    """Return a protocol's choices that decide only whether an answer may be sent."""
+    """Return the choices that only decide whether a contribution may be sent."""
     return protocol(name).limits | session_risks.LIMITS
 
 

@@ -1,6 +1,7 @@
-"""Where protocols are: folders of this package, and distributions that an operator names.
+"""Protocol locations: the folders of this package, and distributions that are enabled.
 
-A distribution that is installed but not named is ignored: its metadata is not read.
+An installed distribution that the operator has not named is ignored, and its metadata
+is not read.
 """
 
 from __future__ import annotations
@@ -16,48 +17,48 @@ from clustering_protocols import protocols
 from clustering_protocols.common.errors import InvalidParameters
 
 GROUP: Final = "coterie.protocols"
-"""The entry points of a distribution that name its protocols and their packages."""
+"""The entry point group in which a distribution lists its protocols."""
 
 _OWN: Final = f"{protocols.__name__}."
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 Source = Callable[[], Iterable[str]]
-"""Returns the names of distributions; called when one of their protocols may be used."""
+"""A function that returns the names of distributions; it is called on first use."""
 
 _sources: list[Source] = []
 
 
 def use_packages(source: Source) -> None:
-    """Use the protocols of the distributions that a source names."""
+    """Use only the protocols of the distributions that this source names."""
     _sources[:] = [source]
     find_modules.cache_clear()
 
 
 def offer_packages(source: Source) -> None:
-    """Use a source of distributions unless this process has one already."""
+    """Use a source of distributions unless this process already has one."""
     if not _sources:
         use_packages(source)
 
 
 def named_packages() -> tuple[str, ...]:
-    """Return the distributions that are named, in alphabetical order."""
+    """Return the names of the enabled distributions, in alphabetical order."""
     return tuple(sorted({name for source in _sources for name in source()}))
 
 
 @cache
 def own_modules() -> Mapping[str, str]:
-    """Return the module of each protocol that Coterie brings, by the protocol's name."""
+    """Return the modules of the built-in protocols, by protocol name."""
     names = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
     return MappingProxyType({name: _OWN + name for name in names})
 
 
 @cache
 def find_modules() -> Mapping[str, str]:
-    """Return each protocol's module, also of named distributions, without importing it.
+    """Return the modules of all protocols by name, without importing any of them.
 
-    Raises InvalidParameters if a named distribution is not installed, has no protocol, or
-        has one with an invalid name.
+    Raises InvalidParameters if a named distribution is not installed, has no protocol,
+        or has one with an invalid name.
     """
     modules = dict(own_modules())
     for package in named_packages():
@@ -68,12 +69,12 @@ def find_modules() -> Mapping[str, str]:
 
 
 def find_module(name: str) -> str | None:
-    """Return the module of a protocol; None for an unknown name."""
+    """Return the module of a protocol, or None if there is no protocol of this name."""
     return own_modules().get(name) or find_modules().get(name)
 
 
 def _entries(package: str) -> Iterator[tuple[str, str]]:
-    from importlib import metadata  # imported late: most processes name no package
+    from importlib import metadata  # slow to import, and most processes use no packages
 
     try:
         entries = metadata.distribution(package).entry_points.select(group=GROUP)
@@ -95,7 +96,9 @@ def _entries(package: str) -> Iterator[tuple[str, str]]:
 def _check_entry(
     package: str, name: str, module: str, modules: Mapping[str, str]
 ) -> None:
-    from clustering_protocols.terms import session_risks  # needed for packages only
+    from clustering_protocols.terms import (
+        session_risks,
+    )  # a late import: only packages need it
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
         problem = "use at most 32 small letters, digits and '_', and not 'house'"

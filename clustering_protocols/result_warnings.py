@@ -1,8 +1,9 @@
-"""Warnings about results and terms, as sentences for people who rely on them.
+"""Warnings about results and terms, in sentences for the people who rely on them.
 
-Some fields show in rows up to a motion: rounded numbers lie on a lattice, two values and
-levels on parallel planes, and rows with the same imputed value in one plane. A motion
-keeps all of these, so a reader of such rows may find the axes of these fields
+Some fields can be recognised in rows that were rotated, reflected and shifted: rounded
+numbers lie on a lattice, fields with few values lie on parallel planes, and rows with
+the same imputed value lie in one plane. These properties survive any such motion, so a
+reader of the rows may find the axes of these fields
 (``tests/protocols/omnifc/test_rounded.py``).
 """
 
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Layout, Terms
 
 _OUTLIERS = 2
-"""Clusters of at most this many rows are reported as outliers."""
+"""Clusters with at most this many rows are reported as possible outliers."""
 
 
 def of_terms(terms: Terms) -> list[str]:
-    """Return warnings about terms; without a dictionary there are none."""
+    """Return warnings about a session's terms; empty if they have no dictionary."""
     if terms.dictionary is None:
         return []
     plans = terms.plans
@@ -41,7 +42,10 @@ def of_terms(terms: Terms) -> list[str]:
 
 
 def of_session(params: Params, layout: Layout, widths: Sequence[int]) -> list[str]:
-    """Return warnings about parameters and the widths of column groups."""
+    """Return the protocol's warnings about these parameters.
+
+    widths: the number of columns of each column group.
+    """
     protocol = catalogue.protocol_of(params)
     return list(protocol.cautions(params, layout, widths))
 
@@ -52,7 +56,9 @@ def of_fields(
     dictionary: Sequence[Schema],
     plans: Sequence[ColumnPlan] = (),
 ) -> list[str]:
-    """Return warnings about fields that the analyst may find in rows up to a motion.
+    """Return warnings about fields that the analyst may recognise in disguised rows.
+
+    It returns an empty list unless the analyst gets rows up to rotation and shift.
 
     dictionary: the schema of each column group.
     plans: the plan of each column group; empty if the terms have no preparation.
@@ -70,11 +76,11 @@ def of_fields(
 
 
 def _all_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
-    """Return whether one cluster has all rows, or all clusters have equal memberships."""
+    """Return whether there is one cluster, or all memberships are equal."""
     if figures is None or figures.n_clusters == 1:
         return figures is not None
     if figures.inertia is None and figures.criterion is None:
-        return False  # figures that were held back
+        return False  # the figures were withheld
     return "partition_coefficient" in computed and figures.partition_coefficient is None
 
 
@@ -87,15 +93,15 @@ def of_result(
     sizes: Sequence[int] | None,
     runs: Sequence[Figures] = (),
 ) -> list[str]:
-    """Return warnings about a result.
+    """Return warnings about the result of a session.
 
     params: the parameters of the selected run.
     report: the protocol's report to the operator.
-    figures: the figures of that run.
-    sizes: rows of each cluster, over all parties.
-    runs: the figures of all runs, where there are several.
+    figures: the quality figures of the selected run, if there are any.
+    sizes: the number of rows in each cluster, over all parties; None if not published.
+    runs: the figures of all runs, if the session compares several.
     """
-    from clustering_protocols.quality.runs import favours_one_cluster  # loads numpy
+    from clustering_protocols.quality.runs import favours_one_cluster  # imports numpy
 
     protocol = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)
@@ -191,7 +197,7 @@ def _imputed_warning(plans: Sequence[ColumnPlan]) -> str:
 
 
 def _list_names(names: Iterable[str], conjunction: str = "and") -> str:
-    """Return the first five names, and how many more there are."""
+    """Return a phrase with the first five names and the number of the others."""
     quoted = [repr(name) for name in names]
     first_names, more = quoted[:_MOST_NAMES], len(quoted) - _MOST_NAMES
     if more > 0:

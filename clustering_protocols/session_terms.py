@@ -1,7 +1,7 @@
-"""Drawing up the terms of a request, and checking received terms against this release.
+"""Functions that draw up the terms of a session and validate terms that were received.
 
-The :mod:`~clustering_protocols.catalogue` says which protocols there are, in which
-version, and which risks they have.
+The :mod:`~clustering_protocols.catalogue` defines which protocols exist, their
+versions, and their risks.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ P = TypeVar("P", bound=Params)
 
 
 def build_request(params: Params, layout: Layout, **sections: Any) -> SessionRequest:
-    """Return the request with these parameters.
+    """Return a session request with these parameters and this layout.
 
-    **sections: other sections of a :class:`SessionRequest`, by name; None is the default.
+    **sections: other sections of a :class:`SessionRequest`, by name. A section that is
+        None gets its default.
 
-    Raises InvalidParameters, which names what does not fit.
+    Raises InvalidParameters, which names the first invalid field.
     """
     sections = {name: v for name, v in sections.items() if v is not None}
     choice = {
@@ -54,9 +55,9 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
 
 
 def check_chosen(params: Params) -> None:
-    """Refuse parameters that lack a value which the coordinator has to choose.
+    """Raise if a parameter is missing that the coordinator has to choose explicitly.
 
-    Raises InvalidParameters; the message says what each possible value costs.
+    Raises InvalidParameters; the message explains the cost of each possible value.
     """
     for name, costs in required_choices(type(params)).items():
         if name not in params.model_fields_set:
@@ -64,13 +65,13 @@ def check_chosen(params: Params) -> None:
 
 
 def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:
-    """Return the terms of a session as canonical bytes, with the risks that they bring.
+    """Return the terms of a session as canonical JSON, including their list of risks.
 
-    simulated: whether one machine plays all parties: the terms may then have values that
-        the terms of a new session may not.
+    simulated: whether one machine plays all parties. Simulations may use parameter
+        values that new sessions may not.
 
-    Raises InvalidParameters if the protocol is unknown or parameters and layout do not
-        fit.
+    Raises InvalidParameters if the protocol is unknown, or if its parameters do not fit
+        the layout.
     """
     name = request.protocol.name
     params = catalogue.parse_params(name, to_jsonable_python(request.protocol.params))
@@ -91,7 +92,6 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
 
 
 def _sections_of_description(params: Params, request: SessionRequest) -> dict[str, Any]:
-    """Return the sections of terms whose defaults differ for a description."""
     if not params.describes:
         return {}
     is_default = {*(request.preparation or ())} <= {Preparation()}
@@ -129,7 +129,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
 
 
 def _check_described(params: Params, terms: Terms) -> None:
-    """Refuse gaps where rows are clustered, and filled gaps in a description."""
+    """Raise if rows with gaps would be clustered, or a description would fill gaps."""
     leaves = [len(plan.fields_by_missing("leave")) for plan in terms.plans]
     if not params.describes:
         if any(leaves):
@@ -149,9 +149,9 @@ def _check_described(params: Params, terms: Terms) -> None:
 
 
 def check_opening(terms: Terms) -> None:
-    """Refuse terms that simulations may have, but no new session.
+    """Raise if no new session may be opened with these terms, even if they are valid.
 
-    Raises what :func:`check_terms` raises.
+    Raises InvalidParameters, or whatever :func:`check_terms` raises.
     """
     params = check_terms(terms)
     _check_opening(params, terms)
@@ -164,7 +164,7 @@ def _check_opening(params: Params, terms: Terms) -> None:
 
 
 def disclosures_under(terms: Terms) -> frozenset[Disclosure]:
-    """Return the disclosures about rows under checked terms, with their readers."""
+    """Validate terms, and return what they disclose about rows and to which readers."""
     return _find_disclosures(check_terms(terms), terms)
 
 
@@ -194,8 +194,8 @@ def _check_release(params: Params, terms: Terms) -> None:
 def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
     """Return the parameters of each run of a session.
 
-    Raises InvalidParameters if the protocol has no number of clusters, or it is not the
-        largest number to compare.
+    Raises InvalidParameters if several numbers of clusters are compared and the
+        parameter ``n_clusters`` does not exist or is not the largest of them.
     """
     if evaluation is None:
         return (params,)
@@ -221,14 +221,15 @@ def _risks(params: Params, terms: Terms) -> dict[str, Risk]:
 
 
 def check_terms(terms: Terms) -> Params:
-    """Return the parameters of received terms, checked against our own catalogue.
+    """Validate received terms against our own catalogue, and return their parameters.
 
-    A party calls this before it joins: it compares the versions and risks that the analyst
-    reports with those that its own release computes.
+    A party calls this before it joins: it compares the versions and risks that the
+    analyst reports with those that its own release computes.
 
-    Raises VersionMismatch if this release does not know the protocol's version or a risk.
-    Raises InvalidParameters if parameters, layout or the list of risks are not what
-        this release computes.
+    Raises VersionMismatch if this release does not know the protocol's version or a
+        risk.
+    Raises InvalidParameters if parameters and layout do not fit, or if this release
+        computes a different list of risks.
     """
     choice = terms.protocol
     check_version(terms)
@@ -246,7 +247,7 @@ def check_terms(terms: Terms) -> Params:
 
 
 def check_version(terms: Terms) -> None:
-    """Raise :class:`VersionMismatch` for a session of another version of its protocol."""
+    """Raise :class:`VersionMismatch` unless this release has the protocol's version."""
     choice = terms.protocol
     version = catalogue.protocol(choice.name).version
     if version != choice.version:
@@ -258,7 +259,7 @@ def check_version(terms: Terms) -> None:
 
 
 def risks_in(terms: Terms) -> dict[str, Risk]:
-    """Return the risks that terms list, by code, worst first.
+    """Return the risks that the terms list, keyed by code and with the worst first.
 
     Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """
@@ -266,7 +267,7 @@ def risks_in(terms: Terms) -> dict[str, Risk]:
 
 
 def session_context(agreement: bytes) -> SessionContext:
-    """Return the context of a session, given the exact bytes of its agreement."""
+    """Return the session context that the exact bytes of an agreement define."""
     document, terms = read_agreement(agreement)
     params = check_terms(terms).resolve_sizes(*_size(document, terms.layout))
     return SessionContext(

@@ -1,1 +1,1 @@
-"""Shared by all folders: errors, the catalogue of problems, limits, values."""
+"""Errors, limits and base classes that every other package of this library uses."""

@@ -1,8 +1,9 @@
-"""The closed list of what can go wrong, shared by service and SDK.
+"""The closed list of problems that the service and the SDK can report.
 
-The service answers with the problem document (RFC 9457) of a problem, the SDK raises
-the exception of the same name (:mod:`clustering_protocols.common.errors`). A problem
-says in general what to do; the detail beside it says what was expected and received.
+The service answers with an RFC 9457 problem document, and the SDK raises the exception
+of the same name (:mod:`clustering_protocols.common.errors`). The problem's remedy says
+in general what to do; the detail that accompanies it says what was expected and
+received.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ URN = "urn:coterie:problem:"
 
 
 class Facts(NamedTuple):
-    """HTTP status, title and remedy of a problem."""
+    """The HTTP status, title and remedy of a problem."""
 
     status: int
     title: str
@@ -22,12 +23,12 @@ class Facts(NamedTuple):
 
 
 class Problem(Enum):
-    """Every problem for which service or SDK refuses something."""
+    """Every reason for which the service or the SDK refuses or abandons something."""
 
     def __init__(self, status: int, title: str, remedy: str) -> None:
         self.status, self.title, self.remedy = status, title, remedy
 
-    # What the caller sent
+    # Invalid requests
     MALFORMED = Facts(
         400,
         "The input cannot be read",
@@ -76,7 +77,7 @@ class Problem(Enum):
         "The body is larger than this service accepts",
         "Send less, or ask the administrator to raise the limit.",
     )
-    # Who the caller is
+    # Authentication, permissions and quotas
     UNAUTHENTICATED = Facts(
         401,
         "The request has no valid credential",
@@ -103,7 +104,7 @@ class Problem(Enum):
         "There is nothing here for this caller",
         "Check id, slot and address, and that the key belongs to the session's coordinator ('coterie session list').",
     )
-    # Where the session stands
+    # Conflicts with the current state of a session
     SESSION_EXISTS = Facts(
         409,
         "A session with this id exists with other terms",
@@ -152,7 +153,7 @@ class Problem(Enum):
         "The session is over",
         "Read the reason; open a new session to try again.",
     )
-    # Why a session ends early
+    # Reasons for which a session ends early
     ROWS_NOT_ALIGNED = Facts(
         409,
         "Parties of one row group do not hold the same rows",
@@ -191,7 +192,7 @@ class Problem(Enum):
         "The coordinator cancelled the session",
         "Ask the coordinator why; open a new session to try again.",
     )
-    # What a party refuses at home, before anything is sent
+    # Checks on the party's own machine
     RISK_NOT_ACCEPTED = Facts(
         403,
         "The session has a risk that this party's policy does not accept",
@@ -245,7 +246,7 @@ class Problem(Enum):
         "The table cannot be used",
         "Correct the named column or row in the input.",
     )
-    # The service itself
+    # Failures and limits of the service
     TIMEOUT = Facts(
         408,
         "The request was too slow",
@@ -285,12 +286,12 @@ class Problem(Enum):
 
     @property
     def urn(self) -> str:
-        """Return the ``type`` of the problem document (RFC 9457)."""
+        """Return the value of ``type`` in the problem document (RFC 9457)."""
         return URN + self.slug
 
     @classmethod
     def of_slug(cls, slug: str) -> Problem:
-        """Return the problem of a slug or URN; raise :class:`KeyError` if there is none."""
+        """Return the problem with a slug or URN; raise :class:`KeyError` for others."""
         return _BY_SLUG[slug.removeprefix(URN)]
 
 

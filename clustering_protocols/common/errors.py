@@ -1,10 +1,10 @@
-"""One exception per problem of the closed list.
+"""The exceptions of Coterie: one class for each problem of the closed list.
 
-A peer's bad message raises a :class:`CoterieError`: it names the rule and ends up as a
-problem document or as a line for the operator. Wrong use by our own code raises
-:class:`ValueError` or :class:`TypeError` and is a defect.
+An invalid message from a peer raises a :class:`CoterieError`. It names the violated
+rule and is shown as a problem document or as a line for the operator. Incorrect calls
+by our own code raise :class:`ValueError` or :class:`TypeError`, which indicate a bug.
 
-The text of an error never holds a row, an id, a token or a secret.
+The text of an error never contains values of a row, an id, a token or a secret.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from clustering_protocols.common.error_catalogue import Problem
 
 
 class CoterieError(Exception):
-    """Base of all errors that a person can mend; carries its problem and a detail.
+    """Base class of all errors that a user can resolve.
 
-    message: what is wrong.
-    field: the wrong parameter or field, with which ``detail`` begins.
-    remedy: for this cause; by default the problem's own remedy.
-    cells: the detail with values of cells, a line each: only the operator's own
+    message: a description of what is wrong.
+    field: the invalid parameter or field; ``detail`` begins with it.
+    remedy: what to do about this cause; by default the remedy of the problem.
+    cells: lines that repeat the detail with values of cells. Only the operator's own
         terminal and desk show them.
     """
 
@@ -46,103 +46,104 @@ class CoterieError(Exception):
     def __init_subclass__(cls, *, problem: Problem) -> None:
         super().__init_subclass__()
         cls.problem = problem
-        CoterieError._classes.setdefault(problem, cls)  # keeps an earlier base class
+        # A subclass that shares its base's problem must not replace the base.
+        CoterieError._classes.setdefault(problem, cls)
 
     def __str__(self) -> str:
         return f"{self.problem.title}: {self.detail} {self.remedy}"
 
     @staticmethod
     def of(problem: Problem, detail: str) -> CoterieError:
-        """Return the exception that belongs to a problem."""
+        """Return an exception of the class that belongs to a problem."""
         return CoterieError._classes[problem](detail)
 
 
 class Malformed(CoterieError, problem=Problem.MALFORMED):
-    """Bytes that do not parse."""
+    """The input could not be parsed."""
 
 
 class InvalidParameters(CoterieError, problem=Problem.INVALID_PARAMETERS):
-    """Parameters, layout or terms that do not fit together."""
+    """The parameters, layout or terms are invalid or do not fit together."""
 
 
 class InvalidArray(CoterieError, problem=Problem.INVALID_ARRAY):
-    """An array with a wrong name, dtype, shape or value."""
+    """An array has a wrong name, dtype, shape or value."""
 
 
 class AgreementMismatch(CoterieError, problem=Problem.AGREEMENT_MISMATCH):
-    """A message of another agreement, session or slot."""
+    """A message belongs to another agreement, session or slot."""
 
 
 class VersionMismatch(CoterieError, problem=Problem.VERSION_MISMATCH):
-    """Two releases that do not understand each other."""
+    """The two sides use releases that are not compatible."""
 
 
 class DigestMismatch(CoterieError, problem=Problem.DIGEST_MISMATCH):
-    """A body that does not have the announced digest."""
+    """A body does not have the digest that its header announced."""
 
 
 class UnsupportedMedia(CoterieError, problem=Problem.UNSUPPORTED_MEDIA):
-    """A media type or encoding that is not accepted."""
+    """The media type or encoding of a body is not accepted."""
 
 
 class LengthRequired(CoterieError, problem=Problem.LENGTH_REQUIRED):
-    """A body of unknown length."""
+    """The request does not announce the length of its body."""
 
 
 class TooLarge(CoterieError, problem=Problem.TOO_LARGE):
-    """A body over the limit."""
+    """The body exceeds the size limit."""
 
 
 class Unauthenticated(CoterieError, problem=Problem.UNAUTHENTICATED):
-    """A missing, unknown, expired or revoked credential."""
+    """The credential is missing, unknown, expired or revoked."""
 
 
 class Forbidden(CoterieError, problem=Problem.FORBIDDEN):
-    """A credential of another role."""
+    """The credential is valid but belongs to a different role."""
 
 
 class NotOffered(CoterieError, problem=Problem.NOT_OFFERED):
-    """A feature that the administrator of this analyst has not turned on."""
+    """The administrator of this analyst has not enabled the feature."""
 
 
 class NotFound(CoterieError, problem=Problem.NOT_FOUND):
-    """Nothing here, or nothing for this caller."""
+    """The resource does not exist, or the caller may not see it."""
 
 
 class SessionExists(CoterieError, problem=Problem.SESSION_EXISTS):
-    """The same session id with other terms."""
+    """A session with this id exists and has different terms."""
 
 
 class InvitationUsed(CoterieError, problem=Problem.INVITATION_USED):
-    """A one-time code that somebody else has used."""
+    """Another set of keys has already used this invitation."""
 
 
 class InvitationUnreadable(InvalidParameters, problem=Problem.INVITATION_UNREADABLE):
-    """A text that is no invitation, or one that its coordinator did not sign."""
+    """The text is not an invitation, or its coordinator did not sign it."""
 
 
 class InvitationExpired(CoterieError, problem=Problem.INVITATION_EXPIRED):
-    """A one-time code past its time."""
+    """The invitation has expired."""
 
 
 class ShapeConflict(CoterieError, problem=Problem.SHAPE_CONFLICT):
-    """Rows or columns that differ within a group."""
+    """The number of rows or columns differs within a group."""
 
 
 class RoundClosed(CoterieError, problem=Problem.ROUND_CLOSED):
-    """A contribution to a round or attempt that is not open."""
+    """A contribution was sent for a round or attempt that is not open."""
 
 
 class ContributionDiffers(CoterieError, problem=Problem.CONTRIBUTION_DIFFERS):
-    """A second, different answer to one attempt of a round."""
+    """A different contribution was already stored for the same attempt of a round."""
 
 
 class NotReady(CoterieError, problem=Problem.NOT_READY):
-    """A request that the current state of the session does not allow yet."""
+    """The current state of the session does not allow the request."""
 
 
 class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
-    """A session that has ended: its state, and the problem that ended it, if any."""
+    """The session has ended; ``state`` and ``reason`` say how."""
 
     def __init__(self, detail: str, state: str = "", reason: str | None = None) -> None:
         super().__init__(detail)
@@ -151,96 +152,96 @@ class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
 
 
 class RowsNotAligned(CoterieError, problem=Problem.ROWS_NOT_ALIGNED):
-    """Row digests of a row group that differ."""
+    """The parties of a row group reported different digests of their rows."""
 
 
 class OverlapTooSmall(CoterieError, problem=Problem.OVERLAP_TOO_SMALL):
-    """Fewer common rows in a row group than the terms ask for."""
+    """A row group has fewer rows in common than the terms require."""
 
 
 class ColumnsNotAligned(CoterieError, problem=Problem.COLUMNS_NOT_ALIGNED):
-    """Column digests of a column group that differ."""
+    """The parties of a column group reported different digests of their columns."""
 
 
 class ProtocolFailed(CoterieError, problem=Problem.PROTOCOL_FAILED):
-    """A protocol that cannot continue with its data."""
+    """The protocol cannot continue with the parties' data."""
 
 
 class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):
-    """A round, or the recruiting, that ran out of time."""
+    """The deadline of a round, or for joining, has passed."""
 
 
 class PartyStopped(CoterieError, problem=Problem.PARTY_STOPPED):
-    """A party stopped for good: it sends nothing more, or its stop ended the session."""
+    """A party stopped permanently and will send nothing more in this session."""
 
 
 class Cancelled(CoterieError, problem=Problem.CANCELLED):
-    """A session that its coordinator stopped."""
+    """The coordinator cancelled the session."""
 
 
 class RiskNotAccepted(CoterieError, problem=Problem.RISK_NOT_ACCEPTED):
-    """A risk code that the party's policy does not list."""
+    """The session has a risk that the party's policy does not accept."""
 
 
 class GuardRefused(CoterieError, problem=Problem.GUARD_REFUSED):
-    """A local guard that stops the run."""
+    """One of the party's own safety limits does not allow the action."""
 
 
 class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
-    """A key, mark or signature that does not belong to the named institution."""
+    """A key, mark or signature does not belong to the named institution."""
 
 
 class SignatureRefused(CoterieError, problem=Problem.SIGNATURE_REFUSED):
-    """A signature at the opening or closing that is not of the current transcript."""
+    """A party's signature is not a valid signature of the current transcript."""
 
 
 class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
-    """An analyst whose TLS certificate is not valid: nothing was sent to it."""
+    """The analyst's TLS certificate is not valid, so nothing was sent."""
 
 
 class EnvelopeRefused(CoterieError, problem=Problem.ENVELOPE_REFUSED):
-    """An envelope that fails to open."""
+    """An encrypted message from another party could not be opened."""
 
 
 class Equivocation(CoterieError, problem=Problem.EQUIVOCATION):
-    """Two different tasks under one round and attempt."""
+    """The analyst sent two different tasks for the same round and attempt."""
 
 
 class TaskRefused(CoterieError, problem=Problem.TASK_REFUSED):
-    """A task that may not follow what the party has answered."""
+    """The protocol does not allow this task after the party's previous answers."""
 
 
 class AuditBroken(CoterieError, problem=Problem.AUDIT_BROKEN):
-    """A hash-chained log that was changed, or lacks an entry that a receipt names."""
+    """A hash-chained log was altered, or lacks an entry that a receipt names."""
 
 
 class InvalidData(CoterieError, problem=Problem.INVALID_DATA):
-    """A table that cannot be clustered as it is."""
+    """The table cannot be clustered in its present form."""
 
 
 class Timeout(CoterieError, problem=Problem.TIMEOUT):
-    """A request that came too slowly."""
+    """The request arrived too slowly."""
 
 
 class HeaderTooLarge(CoterieError, problem=Problem.HEADER_TOO_LARGE):
-    """Headers over the limit."""
+    """The headers of the request exceed the size limit."""
 
 
 class TooManyRequests(CoterieError, problem=Problem.TOO_MANY_REQUESTS):
-    """More requests at once than a caller, or the service, may have."""
+    """The caller, or all callers together, sent too many requests at once."""
 
 
 class Internal(CoterieError, problem=Problem.INTERNAL):
-    """An unexpected error in the analyst service."""
+    """An unexpected error occurred in the analyst service."""
 
 
 class QuotaReached(CoterieError, problem=Problem.QUOTA_REACHED):
-    """More storage or sessions than the coordinator's quota allows."""
+    """The coordinator's quota of storage or sessions is used up."""
 
 
 class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):
-    """No room for the bytes."""
+    """There is not enough disk space to store the bytes."""
 
 
 class Unavailable(CoterieError, problem=Problem.UNAVAILABLE):
-    """A service that cannot answer now."""
+    """The service cannot answer at the moment."""

@@ -1,4 +1,4 @@
-"""Optional libraries: an error names the extra that installs them."""
+"""Checks for optional libraries, with errors that name the extra to install."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from clustering_protocols.common.errors import InvalidParameters
 def require_extra(extra: str, why: str, *packages: str) -> None:
     """Raise :class:`InvalidParameters` unless the libraries of an extra are installed.
 
-    extra: as ``pip install 'coterie[extra]'`` names it.
-    why: which feature needs which library, as a sentence without its full stop.
-    packages: the names by which they are imported.
+    extra: the name of the extra, as in ``pip install 'coterie[extra]'``.
+    why: the feature and the library that it needs, as a sentence without its full stop.
+    packages: the names under which the libraries are imported.
     """
     if any(find_spec(package) is None for package in packages):
         raise InvalidParameters(
@@ -22,5 +22,5 @@ def require_extra(extra: str, why: str, *packages: str) -> None:
 
 
 def require_service(why: str) -> None:
-    """Raise :class:`InvalidParameters` unless the analyst is installed."""
+    """Raise :class:`InvalidParameters` unless the analyst service is installed."""
     require_extra("analyst", why, "sqlalchemy", "fastapi")

@@ -1,7 +1,7 @@
-"""The suitability of a protocol, as facts that help to choose one.
+"""Facts about protocols that help a coordinator choose one.
 
-Each protocol lists its *ways*: an algorithm, the splits of data for it, and parameters
-to begin with. :mod:`party_sdk.advice` prints them as a table.
+Each protocol lists its methods: an algorithm, the ways in which the data may be split,
+and initial parameters. :mod:`party_sdk.advice` prints them as a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Shape: TypeAlias = Literal[
 
 
 class Exposure(IntEnum):
-    """The knowledge about rows that an observer can gain beyond the result."""
+    """What an observer can learn about rows beyond the result of the session."""
 
     NOTHING = 0
     TOTALS = 1
@@ -28,17 +28,17 @@ class Exposure(IntEnum):
 
     @property
     def word(self) -> str:
-        """Return the exposure as a cell of a table."""
+        """Return a one-word label for use in a table."""
         return _WORDS[self]
 
     @property
     def sentence(self) -> str:
-        """Return what it means."""
+        """Return a phrase that explains the level of exposure."""
         return _EXPOSURE_SENTENCES[self]
 
 
 class RoundBudget(IntEnum):
-    """How often all parties have to answer."""
+    """The number of rounds that a protocol needs, in three classes."""
 
     ONE = 0
     FEW = 1
@@ -46,12 +46,12 @@ class RoundBudget(IntEnum):
 
     @property
     def word(self) -> str:
-        """Return the name in small letters."""
+        """Return a one-word label for use in a table."""
         return self.name.lower()
 
     @property
     def sentence(self) -> str:
-        """Return what it means."""
+        """Return a phrase that explains the number of rounds."""
         return _ROUNDS[self]
 
 
@@ -76,16 +76,16 @@ _ROUNDS: Mapping[RoundBudget, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One way to use a protocol.
+    """One recommended way to use a protocol.
 
     name: the name of the algorithm; unique for a protocol and a partitioning.
-    partitionings: the possible splits of data.
-    shapes: the shapes of clusters that it finds.
-    data: the kind of data that it is for.
-    params: the parameters to begin with, except the number of clusters.
+    partitionings: the ways in which the data may be split between parties.
+    shapes: the shapes of the clusters that the algorithm finds.
+    data: the kind of data for which the algorithm is intended.
+    params: the recommended initial parameters, without the number of clusters.
     agreement: how well the labels agree with a clustering of the pooled rows, by split:
-        the mean adjusted Rand index of the worst and of the best public data set of
-        docs/evidence.md. Empty if not measured.
+        the mean adjusted Rand index on the worst and on the best public data set of
+        docs/evidence.md. Empty if it was not measured.
     counted: whether the number of clusters is a parameter, ``n_clusters``.
     """
 
@@ -99,6 +99,6 @@ class Method:
     counted: bool = True
 
     def parameters(self, n_clusters: int) -> dict[str, Any]:
-        """Return the parameters for ``n_clusters`` clusters."""
+        """Return the recommended parameters for ``n_clusters`` clusters."""
         count = {"n_clusters": n_clusters} if self.counted else {}
         return {**count, **self.params}

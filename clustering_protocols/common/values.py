@@ -1,4 +1,4 @@
-"""Frozen JSON values, of which terms are made, and error sentences for invalid ones."""
+"""Base classes of immutable JSON values, and readable messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RULES: Final = {
     "string_too_short": "give at least {min_length} characters",
     "string_too_long": "give at most {max_length} characters",
 }
-"""Clauses for pydantic's error types; other types keep pydantic's own message."""
+"""Clauses for pydantic's error types. Other types keep pydantic's own message."""
 _PATTERNS: Final = {
     NAME_PATTERN: "use a-z, 0-9 and . _ - beginning with a letter or digit, at most 63 "
     "characters",
@@ -54,19 +54,19 @@ _UNKNOWN: Final = "extra_forbidden"
 
 
 def explain(error: ValidationError) -> str:
-    """Return the first finding of a validation as a sentence, without the input."""
+    """Return the first validation error as a sentence that omits the input."""
     return invalid_parameters(error).detail
 
 
 def invalid_parameters(
     error: ValidationError, names: Iterable[str] = ()
 ) -> InvalidParameters:
-    """Return the first finding of a validation as a refusal that names its field.
+    """Convert the first error of a pydantic validation to :class:`InvalidParameters`.
 
-    names: valid names, from which a misspelt one gets a suggestion.
+    names: valid names, one of which is suggested for a misspelt name.
     """
     findings = error.errors(include_input=False, include_url=False)
-    # An unknown name comes first: it may be a misspelling of one that is missing.
+    # Report an unknown name first: it may be a misspelling of a missing one.
     finding = min(findings, key=lambda candidate: candidate["type"] != _UNKNOWN)
     field, text = _field_path(finding["loc"]), in_words(finding)
     hint = ""
@@ -78,7 +78,7 @@ def invalid_parameters(
 
 
 def in_words(finding: Mapping[str, Any]) -> str:
-    """Return one of pydantic's findings as a clause, without a full stop."""
+    """Return one of pydantic's error entries as a clause without a full stop."""
     kind, context = finding["type"], finding.get("ctx") or {}
     if kind == "string_pattern_mismatch":
         return _PATTERNS.get(
@@ -91,19 +91,19 @@ def in_words(finding: Mapping[str, Any]) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `` Did you mean 'x'?``, or an empty text if no name is similar."""
+    """Return `` Did you mean 'x'?``, or an empty string if no name is similar."""
     folded = {candidate.casefold(): candidate for candidate in names}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return f" Did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def _field_path(parts: Iterable[int | str]) -> str:
-    """Return the path of a field; items of lists count from 1."""
+    """Return the path of a field, in which the items of lists are counted from 1."""
     path = ""
     for part in parts:
         if isinstance(part, int):
             path += f" number {part + 1},"
-        # pydantic also names members of a union here, such as literal['a','b']
+        # Skip the union members that pydantic adds to the path, e.g. literal['a','b'].
         elif "[" not in part:
             path += f"{' ' if path.endswith(',') else '.' * bool(path)}{part}"
     return path.removesuffix(",").strip()
@@ -113,15 +113,16 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class Value(BaseModel):
-    """Base of the frozen JSON values; unknown fields are refused."""
+    """Base class of immutable JSON values, which reject unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Section(Value):
-    """A value that is serialised without None, empty texts and empty mappings.
+    """A value that is serialised without None, empty strings and empty mappings.
 
-    A field that a later release adds therefore changes no terms that do not use it.
+    When a later release adds an optional field, terms that do not use it stay
+    identical.
     """
 
     @model_serializer(mode="wrap")
@@ -133,7 +134,7 @@ class Section(Value):
 
 
 def validate_values(model: type[_M], values: Mapping[str, Any]) -> _M:
-    """Return a model of these values; :class:`InvalidParameters` names what is wrong."""
+    """Return a validated model; raise :class:`InvalidParameters` for invalid values."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

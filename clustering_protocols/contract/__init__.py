@@ -1,15 +1,17 @@
-"""The contract between protocols and the engine.
+"""The contract between protocols and the engine that runs them.
 
 A session is a chain of *stages*. A stage has rounds: the analyst role asks every party
 for one record (the task), the party role replies with one record (the contribution) and
 may send records to other parties in envelopes, which the analyst relays with the next
 task. The analyst's state between rounds and the party's memory are records too.
 
-A protocol is one folder under ``protocols/`` with a ``PROTOCOL``, a ``ClusteringProtocol``.
-Roles are pure: all that they need, randomness included, comes in as arguments.
+A protocol is one folder under ``protocols/`` with a ``PROTOCOL``, a
+``ClusteringProtocol``. Roles are pure: everything they need, including randomness, is
+passed in as an argument.
 
-A task is named by what it asks (``measure``), a contribution by what was done
-(``measured``) or sent (``sums``), the analyst's state by what continues (``measuring``).
+Tasks are named after the request (``measure``), contributions after the completed
+action (``measured``) or their content (``sums``), and states of the analyst after the
+activity that continues (``measuring``).
 """
 
 from clustering_protocols.contract.published import PrivacySpending

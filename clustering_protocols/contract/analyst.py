@@ -1,4 +1,4 @@
-"""The analyst's side of a stage."""
+"""The base class of the analyst's side of a stage, and the moves that it can make."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ State = TypeVar("State", bound=Record, default=Record)
 
 
 class NoState(Record):
-    """The state of an analyst that remembers nothing between its rounds."""
+    """The state of an analyst role that remembers nothing between rounds."""
 
     kind = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One more round.
+    """A move that opens one more round.
 
-    tasks: one task per slot that takes part, all of one kind.
-    state: for the next step of the analyst role; by default nothing.
-    dims: sizes that a slot's contribution must have, by slot and symbol of its arrays.
-    quorum: how many contributions suffice after the deadline; None for all.
-    progress: JSON values on the progress of a protocol of many rounds. Empty:
-        unchanged.
+    tasks: one task for each slot that takes part, all of the same kind.
+    state: the state that the analyst role receives in its next step; empty by default.
+    dims: sizes that a slot's contribution must have, by slot and by the symbol in the
+        declaration of its arrays.
+    quorum: how many contributions suffice after the deadline; None requires all of
+        them.
+    progress: JSON values that report the progress of a protocol of many rounds. If
+        empty, the previous report stays.
     profiles: cluster profiles that the coordinator may read from this round on.
     """
 
@@ -49,15 +51,15 @@ class Ask:
 
     @classmethod
     def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
-        """Return a round with one task for every slot; ``more``: other attributes."""
+        """Return a round with one task for all slots; ``more``: other attributes."""
         return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reopen:
-    """The round is void: open it again under a new attempt.
+    """A move that declares the round void and opens it again under a new attempt.
 
-    reason: stands in the error if the round is void too often.
+    reason: the explanation in the error that is raised if the round is void too often.
     ask: new tasks, for example for fewer slots, with their own state; None repeats the
         tasks. The envelopes of the void attempt's tasks are delivered again.
     """
@@ -69,12 +71,12 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The results of a run.
+    """The results of one run of the clustering.
 
     results: the result for each slot; labels go to the slots of their row group only.
     summary: the summary for the coordinator.
-    figures: the figures of the run, which everybody may read.
-    labelled_at_home: whether parties find the labels, and number the clusters,
+    figures: the quality figures of the run, which everybody may read.
+    labelled_at_home: whether parties compute the labels, and number the clusters,
         themselves.
     """
 
@@ -86,11 +88,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The end of the stage.
+    """A move that ends the stage.
 
-    runs: for a stage with results: one run if the stage belongs to one, else all runs of
-        the session.
-    n_rows: the new number of rows of each slot where this stage selected some; its
+    runs: for a stage with results, its single run if the stage belongs to one run,
+        otherwise all runs of the session.
+    n_rows: the new number of rows of each slot, if this stage selected some rows; its
         parties remember a :class:`~.published.Selection`.
     """
 
@@ -99,24 +101,24 @@ class Finish:
 
     @classmethod
     def with_results(cls, results: Mapping[str, Record], **more: Any) -> Self:
-        """Return the end with one run's results; ``more``: attributes of :class:`Run`."""
+        """Return the end of a stage with one run; ``more``: its further attributes."""
         return cls(runs=(Run(results=results, **more),))
 
 
 class AnalystRole(ABC, Generic[P, Answer, State]):
-    """The analyst's side of a stage: pure, deterministic.
+    """The analyst's side of a stage, whose methods are pure and deterministic.
 
-    Generic in the protocol's parameters, the answers to its tasks (a union, where a
-    stage asks for several kinds), and the state.
+    The class is generic in the protocol's parameters, the answers to its tasks (a union
+    if a stage asks for several kinds), and the state.
 
-    state: the kind of ``Ask.state`` that the role returns; by default nothing.
+    state: the record type of the ``Ask.state`` that the role returns.
     """
 
     state: ClassVar[type[Record]] = NoState
 
     @abstractmethod
     def start(self, session: SessionContext[P]) -> Ask | Finish:
-        """Return the first round, or Finish if there is nothing to ask."""
+        """Return the first round, or Finish if the stage needs no round."""
 
     @abstractmethod
     def step(
@@ -125,26 +127,28 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         state: State,
         contributions: Mapping[str, Answer],
     ) -> Ask | Reopen | Finish:
-        """Return the next move after a round's contributions, which are in slot order.
+        """Return the next move after a round.
+
+        contributions: the answers to the round's tasks, in the order of the slots.
 
         Raises :class:`~clustering_protocols.common.errors.CoterieError` if the session
-        cannot continue; its problem becomes the reason of the session's end.
+            cannot continue; its problem becomes the reason of the session's end.
         """
 
 
 def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return contributions as records of one kind; raise Malformed for others."""
+    """Return contributions as records of one kind; raise Malformed for any other."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 
 @dataclass(frozen=True)
 class Relay(AnalystRole[Params, Record]):
-    """Gives everybody one task, once; the answers' envelopes go out with the next stage."""
+    """An analyst role that gives every party the same task, in a single round."""
 
     task: Record
 
     def start(self, session: SessionContext) -> Ask:
-        """Ask everybody."""
+        """Send the task to every party."""
         return Ask.everybody(session, self.task)
 
     def step(
@@ -153,5 +157,5 @@ class Relay(AnalystRole[Params, Record]):
         state: Record,
         contributions: Mapping[str, Record],
     ) -> Finish:
-        """Finish."""
+        """Finish the stage."""
         return Finish()

@@ -1,8 +1,9 @@
-"""Disclosures of a session, by kind and by reader, and clashes between them.
+"""What a session discloses to whom, and which disclosures may not be combined.
 
-No reader gets two kinds about the same rows that together determine the rows. Terms
-that give both are refused when a session is opened or joined. A party that gave one
-kind asks its operator before it gives the other.
+No reader may get two kinds of disclosure about the same rows that together determine
+the rows. Terms that would allow it are refused when a session is opened or joined. A
+party that has disclosed one kind in an earlier session asks its operator before it
+discloses the other.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from clustering_protocols.terms.terms import Layout
 
 
 class Kind(StrEnum):
-    """Kinds of disclosures about rows by a message, a result or a release.
+    """The kinds of information about rows that a message, result or release discloses.
 
     geometry: rows up to a rotation, a reflection and a shift.
-    means: numbers in the units of the variables: means, spreads, covariances, principal
-    axes, regression coefficients, parameters of components.
+    means: numbers in the units of the variables: means, standard deviations,
+        covariances, principal axes, regression coefficients, parameters of components.
     values: single variables of rows, exactly, up to sign and shift, or up to a cell.
         Rows up to a motion also reveal fields whose values come in coarse steps.
-    sums: exact linear sums of chosen rows, with their number.
-    places: where a party's own rows lie in a space that several parties share.
+    sums: exact linear sums over chosen rows, with the number of rows.
+    places: the positions of a party's own rows in a space that several parties share.
     labels: the cluster of each row.
-    sizes: how many rows each cluster of each run has, rounded to fives.
+    sizes: the number of rows in each cluster of each run, rounded to multiples of five.
     """
 
     GEOMETRY = "geometry"
@@ -44,9 +45,10 @@ class Kind(StrEnum):
 class Reader(StrEnum):
     """The reader of a disclosure.
 
-    outside: analyst and coordinator, together.
-    group: parties that hold the same variables; the disclosure is of these variables.
-    all: every party, also of variables that it does not hold.
+    outside: the analyst and the coordinator, taken together.
+    group: the parties that hold the same variables; the disclosure concerns these
+        variables.
+    all: every party, including those that do not hold the variables.
     """
 
     OUTSIDE = "outside"
@@ -55,7 +57,7 @@ class Reader(StrEnum):
 
 
 class Disclosure(NamedTuple):
-    """A kind of disclosure, and the reader who gets it."""
+    """A kind of disclosure and the reader who receives it."""
 
     reader: Reader
     kind: Kind
@@ -70,7 +72,7 @@ SENTENCES: Final = {
     Kind.LABELS: "the cluster of each row",
     Kind.SIZES: "rows in each cluster of each run, rounded to fives",
 }
-"""What each kind is, for people."""
+"""Descriptions of the kinds, for display."""
 
 _REFUSALS: Final = {
     frozenset({Kind.GEOMETRY, Kind.MEANS}): (
@@ -85,23 +87,23 @@ _REFUSALS: Final = {
     ),
 }
 REFUSED: Final = tuple(_REFUSALS)
-"""Kinds that no reader may have together: means turn rows without axes back into rows."""
+"""Kinds that no reader may combine: means turn rows without axes back into rows."""
 
 
 class Clash(NamedTuple):
-    """Two kinds that one reader would have together, but must not."""
+    """Two kinds that one reader would receive, and that must not be combined."""
 
     reader: Reader
     kinds: frozenset[Kind]
 
 
 def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
-    """Return the disclosures of these kinds to one reader."""
+    """Return disclosures of these kinds to one reader."""
     return frozenset(Disclosure(reader, kind) for kind in kinds)
 
 
 def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]:
-    """Return the disclosures of a release; none if no column group pools sums."""
+    """Return the disclosures of a release; empty if no column group pools its sums."""
     if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
         return frozenset()
     disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
@@ -118,7 +120,7 @@ def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
 def of_preparation(
     plans: Sequence[ColumnPlan], layout: Layout
 ) -> frozenset[Disclosure]:
-    """Return what pooled fill values and effects of covariates show to parties."""
+    """Return what pooled fill values and covariate effects disclose to parties."""
     pooled = any(
         (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)
@@ -127,31 +129,31 @@ def of_preparation(
 
 
 def check_disclosures(disclosures: Collection[Disclosure]) -> None:
-    """Raise :class:`InvalidParameters`, with what to change, if kinds clash."""
+    """Raise :class:`InvalidParameters`, with a remedy, if two kinds clash."""
     for clash in clashes(disclosures):
         raise InvalidParameters(_REFUSALS[clash.kinds])
 
 
 def clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
-    """Yield the pairs of kinds that a reader would get but may not have together."""
+    """Yield the pairs of kinds that a reader would receive but may not combine."""
     for reader in Reader:
         kinds = kinds_of(disclosures, reader)
         yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)
 
 
 def kinds_of(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
-    """Return the kinds that a reader gets."""
+    """Return the kinds of disclosure that a reader receives."""
     return frozenset(d.kind for d in disclosures if d.reader is reader)
 
 
 def opens_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
-    """Return whether one of these readers gets others' rows, exactly or up to a motion."""
+    """Return whether a reader gets others' rows, exactly or up to a motion."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
     return any(d.reader in readers and d.kind in rows for d in disclosures)
 
 
 def exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
-    """Return what the analyst can infer besides the result: alone, and with a party."""
+    """Return what the analyst alone, and with a party, can infer besides the result."""
     if opens_rows(disclosures, Reader.OUTSIDE):
         return Exposure.GEOMETRY, Exposure.ROWS
     if opens_rows(disclosures, Reader.GROUP, Reader.ALL):

@@ -1,4 +1,4 @@
-"""Topics by which forms group parameters, and parameters that protocols share.
+"""Topics that group parameters in forms, and parameter types that protocols share.
 
 A parameter without a topic belongs to the method itself.
 """
@@ -11,17 +11,16 @@ from pydantic import BaseModel, Field
 from pydantic.config import JsonDict
 
 KEYWORD: Final = "x-group"
-"""The key of the topic in the JSON schema of a parameter."""
+"""The key of a parameter's topic in its JSON schema."""
 GROUPS: Final = (
     "Starts and stopping",
     "The method",
     "What is published",
     "Linking rows",
 )
-"""All topics, in the order of forms."""
+"""All topics, in the order in which forms show them."""
 ASKED: Final = "x-asked"
-"""The schema key of a text that says what each value costs: a coordinator has to choose,
-because no default suits everybody."""
+"""The schema key of a text on what each value costs, for parameters to be chosen."""
 STARTS: Final[JsonDict] = {KEYWORD: "Starts and stopping"}
 PUBLISHED: Final[JsonDict] = {KEYWORD: "What is published"}
 LINKING: Final[JsonDict] = {KEYWORD: "Linking rows"}
@@ -29,7 +28,7 @@ USUAL: Final = "The method"
 
 
 def required_choices(params: type[BaseModel]) -> dict[str, Any]:
-    """Return, by name, the text on costs of each parameter that has to be chosen."""
+    """Return the text on costs of each parameter that has to be chosen, by name."""
     fields = params.model_fields.items()
     extras = {name: field.json_schema_extra for name, field in fields}
     return {

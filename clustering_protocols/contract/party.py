@@ -1,4 +1,4 @@
-"""The party's side of a stage."""
+"""The base class of the party's side of a stage, and the values that it exchanges."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ Result = TypeVar("Result", bound=Record, default=Record)
 
 
 class Memory:
-    """A party's memory between rounds: encoded records by kind.
+    """A party's memory between rounds, which holds one encoded record of each kind.
 
     A record that is remembered within a run belongs to that run. A run reads its own
-    record of a kind, or else the one from outside of all runs.
+    record of a kind if there is one, otherwise the record that was remembered outside
+    all runs.
     """
 
     def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
@@ -44,14 +45,14 @@ class Memory:
         self._decoded: dict[str, Record] = {}
 
     def scope_to_run(self, run: int | None) -> Memory:
-        """Return the memory as roles of a run see it; None is outside of all runs."""
+        """Return the memory as seen by roles of a run; None means outside all runs."""
         scoped = Memory(self.entries)
         scoped._run = "" if run is None else f".{run}"
         scoped._decoded = self._decoded
         return scoped
 
     def remember(self, records: Sequence[Record]) -> Memory:
-        """Return a memory with these records, which replace older ones of their kinds."""
+        """Return a memory in which these records replace older ones of their kinds."""
         new_entries = {record.kind + self._run: record.encode() for record in records}
         after = Memory(self.entries | new_entries)
         after._run = self._run
@@ -61,16 +62,16 @@ class Memory:
         return after
 
     def get(self, kind: type[R]) -> R | None:
-        """Return the record of a kind, or None."""
+        """Return the remembered record of a kind, or None if there is none."""
         name = kind.kind + self._run
         if name not in self.entries:
             name = kind.kind
         encoded = self.entries.get(name)
         if encoded is None:
             return None
-        if name not in self._decoded:  # a role reads the same record several times
+        if name not in self._decoded:  # decode once: roles read a record repeatedly
             self._decoded[name] = kind.decode(encoded)
-        return kind.narrow(self._decoded[name])  # the dict holds records of all kinds
+        return kind.narrow(self._decoded[name])  # the dict is not typed by kind
 
     def __repr__(self) -> str:
         return f"<Memory {sorted(self.entries)}>"
@@ -80,10 +81,11 @@ class Memory:
 class PartyContext(Generic[P_co]):
     """The position of a party in a session, and its sources of randomness.
 
-    ``choices`` are what this party decides alone, for example a limit above which it
-    refuses; no other role learns them. ``announced_rounds`` counts the rounds of this
-    stage by kind of task, also those in which this party was not asked. ``transcripts``
-    are those of the last rounds, by round and attempt.
+    choices: settings that this party makes alone, for example a limit above which it
+        refuses; no other role sees them.
+    announced_rounds: the number of rounds of this stage by kind of task, including
+        those in which this party was not asked.
+    transcripts: the transcripts of the most recent rounds, by round and attempt.
     """
 
     session: SessionContext[P_co]
@@ -98,23 +100,23 @@ class PartyContext(Generic[P_co]):
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     def of_run(self, run: int | None) -> PartyContext[P_co]:
-        """Return the context of a run; None is outside of all runs."""
+        """Return the context within a run; None means outside all runs."""
         return replace(
             self, session=self.session.of_run(run), memory=self.memory.scope_to_run(run)
         )
 
     @property
     def engine(self) -> Engine:
-        """Return the engine for kernels over blocks of rows."""
+        """Return the engine that runs kernels over blocks of rows."""
         return self.session.engine
 
     @property
     def transcript(self) -> str:
-        """Return the transcript up to the current attempt."""
+        """Return the transcript (hex) up to the current attempt."""
         return self.transcript_of(self.round, self.attempt)
 
     def transcript_of(self, round_: int, attempt: int) -> str:
-        """Return the transcript (hex) up to an attempt of the last rounds.
+        """Return the transcript (hex) up to an attempt of one of the last rounds.
 
         Raises :class:`ProtocolFailed` for an attempt that the analyst did not announce.
         """
@@ -137,11 +139,11 @@ class PartyContext(Generic[P_co]):
     ) -> Iterator[tuple[int, KeyedStream]]:
         """Yield, for each other member, a sign and a stream that only the two can draw.
 
-        Both derive the stream from their keys and the transcript. The sign is 1 for
-        members after this party and -1 for those before it, so that streams cancel in a
-        sum.
+        Both members derive the stream from their keys and the transcript. The sign is 1
+        for members after this party and -1 for those before it, so that the streams
+        cancel in a sum over all members.
 
-        members: slots in their order, including this party.
+        members: the slots in their order, including this party.
         """
         own, salt = self.slot.name, bytes.fromhex(self.transcript)
         keys = party_keys(self.entropy, self.session.terms.session, own)
@@ -156,13 +158,14 @@ class PartyContext(Generic[P_co]):
             yield sign, KeyedStream(key)
 
     def stream(self, purpose: str) -> KeyedStream:
-        """Return the party's own random stream for one purpose of this attempt."""
+        """Return the party's own random stream for one purpose in this attempt."""
         return self._stream("coterie/draw/2", self.transcript, purpose)
 
     def lasting_stream(self, purpose: str) -> KeyedStream:
-        """Return the party's own random stream for one purpose, the same in every attempt.
+        """Return the party's own random stream for one purpose, equal in all attempts.
 
-        For draws that must not be repeated, because a second one would disclose more.
+        Use it for values that must not be drawn anew, because a second draw would
+        disclose more.
         """
         return self._stream("coterie/lasting-draw/1", purpose)
 
@@ -173,9 +176,9 @@ class PartyContext(Generic[P_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerMessage(Generic[Content_co]):
-    """A record from one party to another, which the engine seals in an envelope and opens.
+    """A record from one party to another, which the engine encrypts and decrypts.
 
-    ``peer`` is the receiver of a sent message, and the sender of a received one.
+    peer: the receiver of an outgoing message, or the sender of an incoming one.
     """
 
     peer: str
@@ -186,11 +189,11 @@ class PeerMessage(Generic[Content_co]):
 class Reply:
     """A contribution, envelopes to other parties, and records to remember.
 
-    ``awaits`` names the slots whose envelopes have to come with the next task: an
-    analyst that withholds one gets no answer. ``notes`` are shown to the operator before
-    the contribution is sent; ``asks`` says why the operator has to agree to it, and by
-    which choice. ``doubts`` does the same for rows that look wrong; a simulation stops
-    only for doubts.
+    awaits: the slots whose envelopes have to come with the next task. If the analyst
+        withholds one of them, the party does not answer.
+    notes: JSON values that are shown to the operator before the contribution is sent.
+    asks: why the operator has to agree to the contribution, and by which choice.
+    doubts: the same for rows that look wrong. A simulation stops only for doubts.
     """
 
     contribution: Record
@@ -207,9 +210,10 @@ class Placement:
     """New rows, assigned to the clusters of a session.
 
     labels: int64 (n_rows,); -1 for rows that would not have taken part.
-    distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in
-        the space of the clustering; NaN for rows without a label. None without centres.
-    memberships: float64 (n_rows, n_clusters) or None; of a mixture.
+    distances: float64 (n_rows, n_clusters) or None; the distance of each row to each
+        centre, in the space of the clustering. NaN for rows without a label; None if
+        there are no centres.
+    memberships: float64 (n_rows, n_clusters) or None; the memberships in a mixture.
     """
 
     labels: IntArray = field(repr=False)
@@ -218,7 +222,7 @@ class Placement:
 
     @property
     def own_distances(self) -> FloatArray | None:
-        """Return the distance of each row to the centre of its cluster (n_rows,)."""
+        """Return the distance of each row to its own centre (n_rows,), or None."""
         if self.distances is None:
             return None
         distances = np.full(len(self.labels), np.nan)
@@ -230,9 +234,12 @@ class Placement:
     def uncertainty(self) -> FloatArray | None:
         """Return the uncertainty of each row's cluster (n_rows,), from 0 to 1.
 
-        For a mixture 1 minus the largest membership, at most 1 - 1/k; otherwise the
-        ratio of the distances to the nearest and the second nearest centre. NaN for
-        rows without a label; None if neither is known, or there is one centre.
+        For a mixture it is 1 minus the largest membership, at most 1 - 1/k. Otherwise
+        it is the ratio of the distances to the nearest and the second nearest centre.
+        It is NaN for rows without a label.
+
+        Returns None if there are neither memberships nor distances to at least two
+            centres.
         """
         if self.memberships is not None:
             remainder: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -249,24 +256,24 @@ class Placement:
 class Outcome:
     """The result of a party, in the order of its rows.
 
-    labels: int64 (n_rows,); -1 for rows of no cluster, or that did not take part.
+    labels: int64 (n_rows,); -1 for rows that belong to no cluster or did not take part.
     cluster_sizes: int64 (n_clusters,); rows per cluster over all parties.
     centroids: float64 array.
-    covariances: float64 (n_clusters, n_columns, n_columns); of a mixture, around the
-        centroids; 0 for columns of levels.
+    covariances: float64 (n_clusters, n_columns, n_columns); the covariances of a
+        mixture around the centroids; 0 for categorical columns.
     coordinates: float64 (n_rows, dimensions); the rows in the space of the centroids.
     memberships: float64 (n_rows, n_clusters).
-    item_memberships: float64 (n_clusters, n_columns); how much each column belongs to
-        each cluster.
-    predict: places new rows at home, where protocol and terms allow it.
+    item_memberships: float64 (n_clusters, n_columns); the degree to which each column
+        belongs to each cluster.
+    predict: a function that places new rows at home, if protocol and terms allow it.
     figures: the figures of all runs, if the protocol computes them.
-    chosen: the number of the run that this is the outcome of.
-    profiles: cluster profiles, if released: first exact ones over the party's own
+    chosen: the number of the run to which this outcome belongs.
+    profiles: released cluster profiles: first the exact ones over the party's own
         fields, then the rounded ones for everybody.
-    n_took_part: how many of the party's rows took part, where some were selected.
-    order: int64 (n_clusters,); for the engine to renumber clusters: ``order[i]`` is the
-        number here of the cluster that becomes number i.
-    report: JSON values worth showing to the operator.
+    n_took_part: how many of the party's rows took part, if some were selected.
+    order: int64 (n_clusters,); how the engine renumbers the clusters. Cluster
+        ``order[i]`` of this outcome becomes cluster i.
+    report: JSON values to show to the operator.
     """
 
     labels: IntArray = field(repr=False)
@@ -288,9 +295,9 @@ class Outcome:
 class PartyRole(ABC, Generic[P, Task, Content, Result]):
     """A party's side of a stage: a function of context, task and data.
 
-    Generic in the protocol's parameters, the tasks (a union, where there are several),
-    the contents of envelopes, and the result. The engine refuses kinds that the stage
-    does not declare.
+    The class is generic in the protocol's parameters, the tasks (a union if there are
+    several), the contents of envelopes, and the result. The engine refuses kinds that
+    the stage does not declare.
     """
 
     @abstractmethod
@@ -298,34 +305,34 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         """Return the answer to a task."""
 
     def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
-        """Return whether the terms let this party receive tasks of a kind."""
+        """Return whether this party may receive tasks of a kind under the terms."""
         return True
 
     def receive(
         self, context: PartyContext[P], envelopes: Sequence[PeerMessage[Content]]
     ) -> Sequence[Record]:
-        """Return the records to remember from the envelopes of this stage's round."""
+        """Return the records to remember from the envelopes that arrived in a round."""
         if envelopes:
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
 
     def review(self, context: PartyContext[P], data: DataSource) -> str:
-        """Return a doubt about own rows, if any, after envelopes of this stage arrived.
+        """Return a doubt about own rows, or "", after envelopes of this stage arrived.
 
-        It goes into the party's next answer, whichever stage that belongs to.
+        The doubt is part of the party's next answer, whichever stage that belongs to.
         """
         return ""
 
     def early_outcome(self, context: PartyContext[P]) -> Outcome | None:
-        """Return the outcome if the party can compute it before any result, else None."""
+        """Return the outcome if it can be computed before any result, or None."""
         return None
 
     def conclude(
         self, context: PartyContext[P], result: Result, data: DataSource | None
     ) -> Outcome:
-        """Return the operator's outcome from the result of the last stage.
+        """Return the operator's outcome, given the result of the last stage.
 
-        ``data`` is None where the result is read again later, without the rows.
+        data: the party's rows, or None if a stored result is read again without them.
         """
         raise ValueError(f"{type(self).__name__} is not the role of a last stage")
 
@@ -333,9 +340,9 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 def content_of(
     leader: str, envelopes: Sequence[PeerMessage[Content]], noun: str
 ) -> Content:
-    """Return the content of the only envelope, which a group's leader sends.
+    """Return the content of the only envelope, which the leader of the group sends.
 
-    Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
+    Raises :class:`EnvelopeRefused` if another slot sent it, or if there are several.
     """
     if [envelope.peer for envelope in envelopes] != [leader]:
         raise EnvelopeRefused(f"{noun} came from a slot that is not the leader.")

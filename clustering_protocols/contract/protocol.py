@@ -1,4 +1,4 @@
-"""A protocol of the catalogue: its parameters, stages, risks and examples."""
+"""The interface of a protocol: its parameters, stages, risks and examples."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    least, most: how many of these tasks a party gets in a session. It refuses more
-        of them, and after fewer it refuses tasks of later exchanges.
+    least, most: how many of these tasks a party receives in a session. It refuses any
+        further ones, and it refuses tasks of later exchanges before it has received
+        enough.
     audience: the group within which all members receive the same task; a party refuses
         a task that differs.
     own: fields in which the tasks of one group may differ nevertheless.
@@ -53,10 +54,10 @@ class Exchange(NamedTuple):
 
 
 def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
-    """Return a function that turns ``"module:Class"`` of a package into a role's factory.
+    """Return a function that turns ``"module:Class"`` of a package into a factory.
 
-    The module is imported when the role is made: a process that only reads messages
-    never imports the mathematics.
+    The module is imported when the role is created, so a process that only reads
+    messages never imports the mathematics.
     """
 
     def make_factory(path: str) -> Callable[[], Any]:
@@ -72,15 +73,15 @@ def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Two roles that talk to each other, and the closed list of their messages.
+    """Two roles that exchange messages, and the closed list of these messages.
 
-    analyst, party: return the roles; see :func:`roles_of`.
-    exchanges: in their order: none is asked again after a later one.
-    envelopes: the kinds of record that parties seal to each other.
-    results: the kinds of record that a last stage gives a slot or the coordinator.
-    results_to: within which group everybody gets the same result.
-    each_run: whether a session of several runs repeats the stage for each of them; else
-        one stage serves all runs.
+    analyst, party: functions that return the roles; see :func:`roles_of`.
+    exchanges: the exchanges in order. None is repeated after a later one has begun.
+    envelopes: the kinds of records that parties send each other in envelopes.
+    results: the kinds of records that a last stage gives to a slot or the coordinator.
+    results_to: the group within which everybody gets the same result.
+    each_run: whether a session of several runs repeats the stage for each of them.
+        Otherwise one stage serves all runs.
     run: the number of the run to which the stage belongs, if any; set by the engine.
     """
 
@@ -96,29 +97,30 @@ class Stage:
 
     @property
     def tasks(self) -> tuple[type[Record], ...]:
-        """Return the kinds of task."""
+        """Return the kinds of tasks, in the order of the exchanges."""
         return tuple(exchange.task for exchange in self.exchanges)
 
     @property
     def records(self) -> tuple[type[Record], ...]:
-        """Return every kind that this stage writes: messages, envelopes, state, results."""
+        """Return the kinds of all messages, envelopes, states and results."""
         messages = (record for e in self.exchanges for record in (e.task, e.answer))
         kinds = (*messages, *self.envelopes, self.analyst().state, *self.results)
         return tuple(dict.fromkeys(kinds))
 
     def exchange_of(self, task: str) -> Exchange:
-        """Return the exchange of a task's kind."""
+        """Return the exchange to which this kind of task belongs."""
         return next(e for e in self.exchanges if e.task.kind == task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Example(Generic[P]):
-    """Parameters, layout and synthetic data that demonstrate a protocol.
+    """Parameters, a layout and synthetic data on which the conformance suite runs.
 
-    The conformance suite runs every example of every protocol. ``missing`` is the share
-    of its row group's rows that each party lacks, drawn for each party. ``sections``
-    holds further sections of the request by name. With a dictionary, X holds fields,
-    and NaN is a missing value.
+    X: float64 (n, m); with a dictionary, X holds its fields, and NaN is a missing
+        value.
+    missing: the share of a row group's rows that each of its parties lacks; these rows
+        are drawn for each party.
+    sections: further sections of the request, by name.
     """
 
     params: P
@@ -130,14 +132,14 @@ class Example(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace(Generic[P_co]):
-    """What a simulated session leaves: context, summary and every party's memory."""
+    """The traces of a simulated session: context, summary and every party's memory."""
 
     session: SessionContext[P_co]
     summary: Record | None
     memories: Mapping[str, Memory] = field(repr=False)
 
     def summary_as(self, kind: type[R]) -> R | None:
-        """Return the summary as a record of a kind; None if the session left none."""
+        """Return the summary as a record of this kind, or None without a summary."""
         return None if self.summary is None else kind.narrow(self.summary)
 
 
@@ -145,17 +147,17 @@ class PooledReference(Protocol[P]):
     """Examples of a protocol, and its method on pooled rows; a module can be one."""
 
     def examples(self) -> Sequence[Example[P]]:
-        """Return small examples that together cover the parameters' choices."""
+        """Return small examples that together cover all choices of the parameters."""
 
     def cluster_pooled(
         self, params: P, X: FloatArray, trace: Trace[P] | None
     ) -> IntArray:
-        """Return the labels of the same clustering on pooled data.
+        """Return the labels that the same method computes on pooled data.
 
-        X: float64 (n, m); all rows, in the order in which they were sent, columns by
-            column group.
-        trace: the trace of a simulated session, so that both begin from the same
-            starts.
+        X: float64 (n, m); all rows in the order in which they were sent, with the
+            columns ordered by column group.
+        trace: the trace of a simulated session, so that both can use the same initial
+            centres.
         """
 
     def objectives(
@@ -167,7 +169,7 @@ class PooledReference(Protocol[P]):
     ) -> Objectives | None:
         """Return the objective of the clustering for a session and for pooled runs.
 
-        None if the method minimises nothing, or has no starts.
+        Returns None if the method minimises nothing, or if it needs no initial centres.
 
         X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
@@ -175,19 +177,23 @@ class PooledReference(Protocol[P]):
 
 
 class ClusteringProtocol(ABC, Generic[P]):
-    """A protocol of the catalogue.
+    """Base class of the protocols in the catalogue.
 
-    version: raised with any change that an older party would not understand.
-    partitionings: some of ``horizontal``, ``vertical``, ``mixed``.
+    version: a number that increases with every change that an older party would not
+        understand.
+    partitionings: a selection of ``horizontal``, ``vertical`` and ``mixed``.
     learns: what each reader learns, in one sentence.
-    risks: the closed list of risk codes, without the protocol's name.
-    choices: settings that each party chooses alone, with a sentence for each.
+    risks: the closed list of risks, by code without the protocol's name.
+    choices: settings that each party makes alone, with a sentence about each.
     limits: choices that only decide whether an answer may be sent, not its content.
-    methods: methods for which it is recommended; empty if it is never recommended.
-    apart: advice against coinciding clusters.
-    in_simulations: defaults of simulations, which need no costly protection.
+    methods: methods for which the protocol is recommended; empty if it is never
+        recommended.
+    apart: advice on what to do if clusters coincide.
+    in_simulations: parameter values that simulations use by default, because they need
+        no costly protection.
     paper: the citation of the method; empty if there is no paper.
-    for_tests: whether it is only for tests, so that commands and the desk hide it.
+    for_tests: whether the protocol exists only for tests, so that commands and the desk
+        hide it.
     """
 
     title: ClassVar[str]
@@ -207,13 +213,13 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:
-        """Raise :class:`InvalidParameters` unless parameters and layout fit."""
+        """Raise :class:`InvalidParameters` unless the parameters fit the layout."""
 
     def check_opening(self, params: P, layout: Layout) -> None:
-        """Refuse parameters that only older terms may have.
+        """Raise :class:`InvalidParameters` for values that only older terms may have.
 
-        Called when a session is opened or joined, not when terms are read, so terms of
-        earlier releases stay readable. Raises :class:`InvalidParameters`.
+        This is called when a session is opened or joined. It is not called when terms
+        are read, so that terms of earlier releases stay readable.
         """
 
     def may_label_new_rows(self, params: P) -> bool:
@@ -221,16 +227,18 @@ class ClusteringProtocol(ABC, Generic[P]):
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
-        """Refuse numbers of rows and features that do not fit, before anything is computed.
+        """Raise if the numbers of rows and features do not fit.
 
-        The engine calls it before the first round, and again whenever the rows that take
-        part have changed. Raises :class:`ProtocolFailed` with the numbers that would fit.
+        The engine calls it before the first round, and again whenever the set of
+        participating rows has changed. Raises :class:`ProtocolFailed`, which names
+        numbers that would fit.
         """
 
     def quorum(self, params: P, layout: Layout) -> int:
-        """Return how many parties must stay until the end: by default all.
+        """Return how many parties must stay until the end; by default, all of them.
 
-        That many must sign the transcript before anybody gets a result.
+        The same number of parties must sign the transcript before anybody gets a
+        result.
         """
         return len(layout.slots)
 
@@ -244,19 +252,19 @@ class ClusteringProtocol(ABC, Generic[P]):
         return USUAL_FIGURES
 
     def numbers_clusters(self, params: P) -> bool:
-        """Return whether the terms number the clusters; else the engine does, by size."""
+        """Return whether the terms number the clusters; otherwise the engine does."""
         return False
 
     def sizing(self) -> Sizes[P]:
-        """Return the limits and costs of a session."""
+        """Return the estimates of a session's limits and costs."""
         return Sizes()
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the codes of the risks that follow from parameters and layout.
 
-        They are keys of ``risks``, or begin with ``house.`` if any session may have
-        the risk.
+        They are keys of ``risks``, or begin with ``house.`` if the risk is not specific
+        to this protocol.
         """
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:
@@ -268,7 +276,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return self.summary
 
     def personal_data(self, layout: Layout) -> str:
-        """Return in one sentence which data about single people are sent."""
+        """Return a sentence that says which data about individuals are sent."""
         return "The number of rows is sent, and nothing of a single person."
 
     @abstractmethod
@@ -278,30 +286,31 @@ class ClusteringProtocol(ABC, Generic[P]):
     def cautions(
         self, params: P, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Return warnings about the result of a session; empty by default.
+        """Return warnings about a session's future result; empty by default.
 
-        widths: columns of each column group.
+        widths: the number of columns of each column group.
         """
         return ()
 
     def cautions_of(
         self, params: P, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """Return warnings that follow from the number of rows in each cluster."""
+        """Return warnings about a result that follow from the size of each cluster."""
         return ()
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
-        """Return the further risk codes of a session with several runs."""
+        """Return the additional risk codes of a session with several runs."""
         return ()
 
     @abstractmethod
     def stages(self, params: P, layout: Layout) -> Sequence[Stage]:
-        """Return the chain of stages."""
+        """Return the stages of a session, in order."""
 
     def reference(self) -> PooledReference[P]:
         """Return the examples and the pooled method.
 
-        By default the module ``reference`` beside that of the parameters.
+        By default this is the module ``reference`` next to the module of the
+        parameters.
         """
         package = self.params.__module__.rpartition(".")[0]
         reference: Any = import_module(f"{package}.reference")

@@ -1,13 +1,14 @@
-"""Records of memory that the engine, the SDK and later stages read.
+"""Records in a party's memory that the engine, the SDK and later stages read.
 
 A stage selects rows by having the parties remember a :class:`Selection` and by ending
-with ``Finish.n_rows``. The engine then shows the roles these rows alone, and puts the
-outcome back into the party's own order.
+with ``Finish.n_rows``. From then on, the engine passes only these rows to the roles,
+and at the end it restores the party's own row order in the outcome.
 
-Clusters are numbered by published size. Centroids that are published, or that all parties
-read, break ties, so that a reader of sizes alone learns nothing from the order of equal
-ones. Without common centroids (split columns, masked spaces) equal sizes keep the random
-order of the session: a tie broken by rows would reveal whose row is in which cluster.
+Clusters are numbered by published size. Centroids that are published, or that all
+parties read, break ties, so that a reader of the sizes alone learns nothing from the
+order of equal ones. Without common centroids (split columns, masked spaces), clusters
+of equal size keep the random order of the session: breaking ties by rows would reveal
+which party's row is in which cluster.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ OUTSIDE = -1
 """The label of rows that did not take part."""
 
 TOOK_PART: Final = "rows that took part"
-"""The key in reports of the number of rows that took part."""
+"""The key under which a report states how many rows took part."""
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
 
 
 class Selection(Record):
-    """Memory: the rows that take part.
+    """A record in memory of the rows that take part.
 
-    rows: the party's own, ascending.
+    rows: int64 (n,); the numbers of the party's own rows, ascending.
     n_rows: how many rows of each slot take part.
     """
 
@@ -47,7 +48,7 @@ class Selection(Record):
 def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     """Return an outcome in the order of all ``n_rows`` rows of a party.
 
-    Rows that did not take part get the label -1, and NaN elsewhere.
+    Rows that did not take part get the label -1; their other values are NaN.
 
     rows: int64 (k,); for each of the outcome's k rows, its number in the party's table.
     """
@@ -60,7 +61,7 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
 
 
 def put_back_placement(placement: Placement, rows: IntArray, n_rows: int) -> Placement:
-    """Return a placement in the order of all ``n_rows`` new rows; see :func:`put_back`."""
+    """Return a placement in the order of all ``n_rows`` new rows of a party."""
     return Placement(
         labels=_scatter(placement.labels, rows, n_rows, OUTSIDE),
         distances=_scatter_optional(placement.distances, rows, n_rows),
@@ -71,7 +72,7 @@ def put_back_placement(placement: Placement, rows: IntArray, n_rows: int) -> Pla
 def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:
     """Return an outcome whose report says that ``n`` of ``n_rows`` rows took part.
 
-    If an earlier stage noted a number, the report shows that one.
+    If an earlier stage recorded a number, the report shows that number instead.
     """
     n_linked = n if outcome.n_took_part is None else outcome.n_took_part
     report = {**outcome.report, TOOK_PART: f"{n_linked} of {n_rows}"}
@@ -91,11 +92,11 @@ def _scatter(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Row
 
 
 class Assignment(Record):
-    """Memory: the labels of this party's rows that take part.
+    """A record in memory of the labels of this party's participating rows.
 
-    labels: -1 for rows of no cluster.
-    chosen: the number of the run that gave them.
-    result: SHA-256 (hex) of the result that gave them.
+    labels: int64 (n,); -1 for rows that belong to no cluster.
+    chosen: the number of the run that produced the labels.
+    result: SHA-256 (hex) of the result that contained the labels.
     """
 
     kind = "assignment"
@@ -106,9 +107,10 @@ class Assignment(Record):
 
 
 class PrivacySpending(Record):
-    """Memory: (ε, δ) of a person for the whole session, all parties together.
+    """A record in memory of the privacy budget that a person has spent in this session.
 
-    epsilon: None for a release without noise, which no ε bounds.
+    epsilon, delta: (ε, δ) of differential privacy, for all parties together. epsilon is
+        None for a release without noise, which no ε bounds.
     """
 
     kind = "spent"
@@ -118,7 +120,7 @@ class PrivacySpending(Record):
 
 
 class ClusterOrder(Record):
-    """Memory: the original number of each cluster, in the order of the new numbers."""
+    """A record in memory of the original cluster numbers, in their new order."""
 
     kind = "cluster-order"
 
@@ -126,9 +128,10 @@ class ClusterOrder(Record):
 
 
 def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntArray:
-    """Return the clusters (k,) by size, the largest first.
+    """Return the cluster numbers (k,) ordered by size, the largest first.
 
-    Equal sizes are ordered by the centroid, feature by feature, or keep their order.
+    Clusters of equal size are ordered by their centroids, feature by feature. Without
+    centroids they keep their order.
 
     sizes: int64 (k,); only as published, so that the order reveals no other sizes.
     centroids: float64 (k, m) or (0, m); as published.
@@ -146,11 +149,12 @@ def order_published_first(
     centroids: FloatArray | None = None,
     common: FloatArray | None = None,
 ) -> IntArray:
-    """Return all clusters: the published ones by size, then the others.
+    """Return all cluster numbers: the published ones by size, followed by the others.
 
-    published: int64 (p,); the clusters that outsiders read.
+    published: int64 (p,); the clusters that outsiders can read.
     sizes, centroids: those of ``published``; centroids are (0, m) if not published.
-    common: float64 (k, m); centroids that all parties read, for the unpublished ones.
+    common: float64 (k, m); centroids that all parties can read, which order the
+        unpublished clusters.
     """
     unpublished = np.setdiff1d(np.arange(n_clusters), published)
     if common is not None:

@@ -1,14 +1,15 @@
-"""The sums that contained each of a party's rows, and the rows that follow from them.
+"""The sums that contained each of a party's rows, and the rows that can be derived.
 
-Parties answer with sums over clusters of rows. A reader of all sums of a party who
-knows the clusters can solve them for a row exactly if the row has leverage 1 in the
-span of all answered memberships: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum
-× own row). Linear algebra yields nothing more, whoever chose the clusters. This bound
-does not cover side knowledge, nor small sums over whole numbers.
+Parties answer with sums over clusters of rows. A reader who has all sums of a party and
+knows the clusters can solve them exactly for a row if the row has leverage 1 in the
+span of all answered memberships: e_iᵀ M⁺ M e_i = 1, where M is the matrix of zeros and
+ones (sum × own row). Linear algebra yields nothing more, however the clusters were
+chosen. This bound does not cover background knowledge, nor small sums of integers.
 
-Rows with the same clusters in all sums are one class. Only a row that is alone in its
-class can have leverage 1, and at most as many rows as there are independent sums. Both
-numbers are bounds; a decomposition is needed only if both exceed what is allowed.
+Rows with the same clusters in all sums form one class. Only a row that is alone in its
+class can have leverage 1, and there are at most as many such rows as independent sums.
+Both numbers are upper bounds; a matrix decomposition is needed only if both exceed the
+limit.
 
 A separate bound covers the totals of many rounds. A party that knows how each total is
 computed from the rows can read it as an equation whose unknowns are the values in other
@@ -30,23 +31,25 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 
 SHARE: Final = 0.25
-"""The share of own rows that may follow from sums, unless the party sets another."""
+"""The default share of a party's rows that may be derivable from its sums."""
 
 MOST_ROWS: Final = 1 << 15
-"""Larger tables have no history: each sum then counts as a row that follows."""
+"""The largest table with a history; in others, each sum counts as a derivable row."""
 
 MOST_BYTES: Final = 1 << 22
-"""A larger history is dropped: each of its sums then counts as a row that follows."""
+"""The largest history. A larger one is dropped; each sum counts as a derivable row."""
 
-_MOST_CODES: Final = 1 << 24  # pairs of class and cluster: one array item each
+_MOST_CODES: Final = 1 << 24  # possible pairs of a class and a cluster
 
 ClassArray = NDArray[np.int32]
 
 
 class DegreeSums(Record):
-    """Memory: what sums of degrees disclose about rows; they have no history.
+    """A record in memory of what sums of membership degrees disclose about rows.
 
-    equations: how many there are per unknown number in the others' rows.
+    Such sums are not part of a row history.
+
+    equations: the number of equations per unknown value in the other parties' rows.
     """
 
     kind = "degree-sums"
@@ -55,13 +58,15 @@ class DegreeSums(Record):
 
 
 class RowHistory(Record):
-    """Memory: the clusters of own rows in all sums that were answered.
+    """A record in memory of the clusters of a party's own rows in all answered sums.
 
     n_sums: an upper bound on the number of independent sums.
-    all_rows: whether the sum of all rows is one of them, or follows from some of them.
+    all_rows: whether the sum over all rows is one of the sums, or follows from some of
+        them.
     whole: whether ``labels`` holds all partitions.
-    of_row: the class of each row.
-    labels: the cluster of each class in each partition; -1 for rows in none.
+    of_row: int32 (n,); the class of each row.
+    labels: int32 (t, classes); the cluster of each class in each partition; -1 for rows
+        that are in no cluster.
     """
 
     kind = "row-history"
@@ -74,7 +79,7 @@ class RowHistory(Record):
 
     @classmethod
     def of_none(cls, n_rows: int) -> Self:
-        """Return the history of rows that are in no sum."""
+        """Return the history of a table before any sum was answered."""
         n_classes = min(n_rows, 1)
         return cls(
             n_sums=0,
@@ -85,20 +90,19 @@ class RowHistory(Record):
         )
 
     def after(self, labels: IntArray) -> Self:
-        """Return the history with one more partition: a sum of each cluster.
+        """Return the history after one more partition, with one sum for each cluster.
 
-        labels: int64 (m,); the cluster of the first m rows, or -1 for a row in no sum;
-            later rows are in no sum.
+        labels: int64 (m,); the cluster of each of the first m rows, or -1 for a row in
+            no sum. Later rows are in no sum.
         """
         counts = np.bincount(labels + 1, minlength=1)
         n_clusters = int(np.count_nonzero(counts[1:]))
         all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
-        # a second partition of all rows adds one independent sum fewer
+        # All clusters of a partition of all rows add up to a sum that is already known.
         n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
         return self._rebuild(n_sums, self.all_rows or all_rows, self._split(labels))
 
     def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
-        """Return classes and their labels after a split by labels; None if too many."""
         width = int(labels.max(initial=-1)) + 2
         n_codes = self.labels.shape[1] * width
         if not self.whole or n_codes > _MOST_CODES:
@@ -118,7 +122,11 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of rows; row i is row ``rows[i]`` here, or new if -1."""
+        """Return the history of a new list of rows.
+
+        rows: int64 (m,); row i of the result is row ``rows[i]`` of this history, or a
+            new row if ``rows[i]`` is -1.
+        """
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})
@@ -134,7 +142,7 @@ class RowHistory(Record):
         )
 
     def merge(self, other: RowHistory) -> Self:
-        """Return the history of the same rows with the sums of both."""
+        """Return the history of the same rows with the sums of both histories."""
         classes = None
         if self.whole and other.whole:
             width = other.labels.shape[1]
@@ -151,7 +159,7 @@ class RowHistory(Record):
     def _rebuild(
         self,
         n_sums: int,
-        all_rows: bool,  # noqa: FBT001  a field of the class, by its place
+        all_rows: bool,  # noqa: FBT001  positional, like the field of the class
         classes: tuple[ClassArray, ClassArray] | None,
     ) -> Self:
         of_row, labels = classes or (self.of_row[:0], self.labels[:0, :0])
@@ -164,9 +172,10 @@ class RowHistory(Record):
         )
 
     def n_following(self, enough: int = 0) -> int:
-        """Return how many rows follow from the sums.
+        """Return how many rows can be derived from the sums.
 
-        An upper bound if it is at most ``enough``, or if there is no history.
+        The number is an upper bound if it is at most ``enough``, or if there is no
+        history.
         """
         if not self.whole:
             return self.n_sums
@@ -178,14 +187,14 @@ class RowHistory(Record):
 
 
 def most_following(share: float, n_rows: int) -> int:
-    """Return how many of ``n_rows`` own rows may follow from sums."""
+    """Return how many of a party's ``n_rows`` rows may be derivable from its sums."""
     return int(share * n_rows)
 
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_ZERO: Final = 1e-9  # relative to the norm of the memberships
+_ZERO: Final = 1e-9  # singular values below this share of the norm are zero
 _ONE_TOLERANCE: Final = 1e-8
 
 _MOST_SPANS: Final = 4
@@ -194,12 +203,12 @@ _MOST_BASIS_BYTES: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """The space that the memberships of some partitions span.
+    """The space that is spanned by the memberships of some partitions.
 
     labels: int32 (t, d); as in :func:`n_of_leverage_one`.
-    sizes: int64 (d,); rows of each class.
-    basis: float64 (d, r); orthonormal columns; the entry of a class is the entry
-        of each of its rows, times the root of the class's size.
+    sizes: int64 (d,); the number of rows in each class.
+    basis: float64 (d, r); orthonormal columns. The entry of a class is the entry of
+        each of its rows, multiplied by the square root of the class's size.
     n_following: how many rows have leverage 1.
     """
 
@@ -209,10 +218,10 @@ class _Span:
     n_following: int
 
     def parents(self, labels: NDArray[np.int32], sizes: IntArray) -> IntArray | None:
-        """Return the class here that contains each given class (d,).
+        """Return the class of this span that contains each of the new classes (d,).
 
-        None if the given classes do not refine those here. Parts of one class stand side by
-        side: see :meth:`RowHistory.after`.
+        Returns None if the new classes do not refine those of this span. The parts of
+            one class must be adjacent, as in :meth:`RowHistory.after`.
         """
         before = labels[: len(self.labels)]
         begins = (before[:, 1:] != before[:, :-1]).any(axis=0)
@@ -227,16 +236,16 @@ class _Span:
 
 
 _spans: Final[list[_Span]] = []
-"""Spans of the last audits: the next audit of a session only adds partitions."""
+"""Spans of recent audits, which the next audit of the same session can extend."""
 
 
 def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     """Return how many rows have leverage 1 in the span of all memberships.
 
-    labels: int32 (t, d); the cluster of each class of rows in each partition; -1 for
+    labels: int32 (t, d); the cluster of each class of rows in each partition, or -1 for
         none.
-    sizes: int64 (d,); rows of each class; they share one direction, so that only a class
-        of a single row can have leverage 1.
+    sizes: int64 (d,); the number of rows in each class. Rows of a class share one
+        direction, so only the row of a class of size 1 can have leverage 1.
     """
     if not labels.size:
         return 0
@@ -250,14 +259,14 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
             return span.n_following
         basis = span.basis[parents]
         basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
-        with suppress(ValueError):  # another thread may have removed it
+        with suppress(ValueError):  # another thread may have removed the span
             _spans.remove(span)
         break
     rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
-    # threads do not pay for small matrices
+    # Multiple threads do not pay off for small matrices.
     with _blas().limit(limits=1, user_api="blas"):
         residual = rows
-        for _ in range(2):  # one projection leaves a rounding error in the span
+        for _ in range(2):  # project twice: rounding errors remain after one
             residual = residual - (residual @ basis) @ basis.T
         _, values, directions = np.linalg.svd(residual, full_matrices=False)
     new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
@@ -274,14 +283,13 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
 
 @cache
 def _blas() -> ThreadpoolController:
-    # imported late: programs that only show a session import the contract, too
+    # A late import: programs that only display a session import this module, too.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def _memberships(labels: NDArray[np.int32]) -> FloatArray:
-    """Return the distinct rows of zeros and ones (s, d) that span all memberships."""
     clusters = np.arange(labels.max(initial=-1) + 1)
     rows = (labels == clusters[:, None, None]).reshape(-1, labels.shape[1])
     first_index = {row.tobytes(): index for index, row in enumerate(rows)}
@@ -291,11 +299,12 @@ def _memberships(labels: NDArray[np.int32]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundBound:
-    """The equations that a party reads, and the fewest unknowns that they have.
+    """The number of equations that a party reads, and of unknowns in them.
 
-    per_round: equations of one round, of all runs together.
-    further: rounds with equations besides the updates.
-    unknowns: the fewest values of other parties' rows that a party does not know.
+    per_round: the number of equations of one round, over all runs.
+    further: the number of rounds with equations in addition to the updates.
+    unknowns: the minimum number of values in other parties' rows that a party does not
+        know.
     """
 
     per_round: int
@@ -304,19 +313,19 @@ class RoundBound:
 
     @property
     def most_rounds(self) -> int:
-        """Return the largest number of updates that fits; 0 if none does."""
+        """Return the largest permitted number of updates; 0 if none is permitted."""
         return max(self.unknowns // (2 * self.per_round) - self.further, 0)
 
     def needed(self, rounds: int) -> int:
-        """Return how many unknowns this number of updates requires."""
+        """Return how many unknowns are required for this number of updates."""
         return 2 * self.per_round * (rounds + self.further)
 
     def excess(self, rounds: int, reads: str, takes: str, single: RoundBound) -> str:
-        """Return why there are too many updates, with a remedy; empty if there are not.
+        """Return a sentence with a remedy if there are too many updates, or "".
 
-        reads: the beginning of a sentence: what a party reads.
-        takes: the remedy, with the number of :meth:`needed`.
-        single: the bound for one start.
+        reads: the beginning of the sentence, which says what a party reads.
+        takes: the remedy, with the number that :meth:`needed` returns.
+        single: the bound for a session with a single set of initial centres.
         """
         if self.needed(rounds) <= self.unknowns:
             return ""

@@ -1,4 +1,4 @@
-"""The context of a session once all parties have joined."""
+"""The base class of parameters, and the context of a session with all its parties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clustering_protocols.terms.terms import Layout, Terms
 
 
 class Params(BaseModel):
-    """Base of a protocol's parameters: limits and descriptions become the API schema."""
+    """Base class of protocol parameters, whose fields become the schema in the API."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -38,17 +38,17 @@ class Params(BaseModel):
 
     @property
     def describes(self) -> bool:
-        """Return whether rows are only described, by sums over all of them."""
+        """Return whether the session only describes rows, by sums over all of them."""
         return False
 
     @property
     def counts_linked(self) -> bool:
-        """Return whether rows are linked only to count them."""
+        """Return whether rows are linked only in order to count them."""
         return False
 
     @property
     def linked_by(self) -> Sequence[str]:
-        """Return the match keys by which rows are linked; empty if ids name rows."""
+        """Return the match keys by which rows are linked; empty if linked by id."""
         return ()
 
     @property
@@ -58,24 +58,22 @@ class Params(BaseModel):
 
     @property
     def epsilon_per_person(self) -> float:
-        """Return the ε of differential privacy of each person; infinite without noise."""
+        """Return the ε of differential privacy per person; infinite without noise."""
         return math.inf
 
     @property
     def fewest_published(self) -> int:
-        """Return how many rows a cluster needs to be published."""
+        """Return the minimum number of rows of a cluster that is published."""
         return 10
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
-        """Return an id in its normal form; ``shared``: whether others hold these rows."""
+        """Return an id in normal form; ``shared``: whether others hold these rows."""
         return name
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse prepared columns unless these parameters can use them.
+        """Raise :class:`InvalidParameters` unless prepared columns are supported.
 
-        A protocol that takes them divides each column by :meth:`ColumnPlan.units`.
-
-        Raises InvalidParameters.
+        A protocol that supports them divides each column by :meth:`ColumnPlan.units`.
         """
         raise InvalidParameters(
             "this protocol clusters the columns of tables as they are.",
@@ -83,50 +81,52 @@ class Params(BaseModel):
         )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse dictionaries that lack what the parameters need.
+        """Raise :class:`InvalidParameters` if a dictionary lacks what is needed.
 
-        dictionary: the schema of each column group. Raises InvalidParameters.
+        dictionary: the schema of each column group.
         """
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters with everything that depends on the size computed.
+        """Return the parameters with values that depend on the data's size filled in.
 
         n_rows, n_columns: totals over all parties, as they joined.
         """
         return self
 
     def check_retired(self) -> None:
-        """Refuse values that only simulations and sessions opened earlier may have.
+        """Raise for values that only simulations and sessions opened earlier may have.
 
-        Raises InvalidParameters, which names the alternative.
+        Raises InvalidParameters, which names an alternative.
         """
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
-        """Return which of a party's rows take part, in their order, before the party joins.
+        """Return which of a party's rows take part; called before the party joins.
 
+        data: the party's table.
         shared: whether other parties hold the same rows.
 
-        Returns int64 (k,) or None: numbers of rows; None for all of them, as they are.
+        Returns int64 (k,) or None: the numbers of the participating rows in their
+            order, or None if all rows take part in their present order.
 
-        Raises InvalidData if two rows have one id.
+        Raises InvalidData if two rows have the same id.
         """
         check_unique(data.ids)
         return None
 
 
 P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
-"""The parameters of a protocol; code for every protocol leaves the type open."""
+"""The type of a protocol's parameters, which generic code leaves open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext(Generic[P_co]):
-    """The context of both roles after all parties have joined.
+    """The context that both roles receive after all parties have joined.
 
-    agreement, agreement_digest, terms, params: the agreed ones; in a stage of one of
-        several runs, the parameters are those of that run.
-    runs: the parameters of each run; they differ in ``n_clusters`` alone.
-    selected: the number of rows that take part, of slots with selected rows.
-    engine: runs kernels over blocks of rows on this role's machine.
+    agreement, agreement_digest, terms, params: what all parties agreed to. In a stage
+        that belongs to one of several runs, the parameters are those of that run.
+    runs: the parameters of each run, which differ only in ``n_clusters``.
+    selected: the number of participating rows of each slot that selected rows.
+    engine: the engine that runs kernels over blocks of rows on this role's machine.
     """
 
     agreement: Agreement = field(repr=False)
@@ -139,7 +139,7 @@ class SessionContext(Generic[P_co]):
 
     @property
     def layout(self) -> Layout:
-        """Return the lattice of slots."""
+        """Return the layout of the session's slots."""
         return self.terms.layout
 
     @property
@@ -148,15 +148,15 @@ class SessionContext(Generic[P_co]):
         return self.terms.layout.names
 
     def member(self, slot: str) -> Member:
-        """Return the roster's line of a slot."""
+        """Return the roster entry of a slot."""
         return self.agreement.member(slot)
 
     def generator(self, *labels: str | int) -> np.random.Generator:
-        """Return the analyst's generator for one use, the same on every machine."""
+        """Return the analyst's generator for one purpose, the same on every machine."""
         return generator(self.terms.seed, self.terms.session, *labels)
 
     def public_stream(self, *labels: str | int) -> KeyedStream:
-        """Return the stream for one use that analyst and parties draw alike."""
+        """Return a stream for one purpose from which all roles draw equal numbers."""
         return public_stream(self.terms.seed, self.terms.session, *labels)
 
     def n_rows(self, slot: str) -> int:
@@ -166,7 +166,7 @@ class SessionContext(Generic[P_co]):
 
     @property
     def row_counts(self) -> list[int]:
-        """Return the number of rows of each row group that take part."""
+        """Return the number of participating rows of each row group."""
         return [self.n_rows(group[0]) for group in self.layout.row_groups]
 
     @property
@@ -177,7 +177,8 @@ class SessionContext(Generic[P_co]):
     def units(self, slot: str, spread: FloatArray) -> FloatArray:
         """Return the divisor of each column (m,) of a slot, given its spread.
 
-        It is the spread, or 1 for a spread of 0, changed by the terms' preparation.
+        The divisor is the spread (standard deviation), or 1 where the spread is 0,
+        adjusted as the terms' preparation requires.
         """
         plan = self.terms.plan(slot)
         units = spread if plan is None else plan.units(spread)
@@ -189,18 +190,18 @@ class SessionContext(Generic[P_co]):
         return ranges or Ranges.unknown(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
-        """Return the factor of each column (m,) of a slot once it is scaled."""
+        """Return the factor (m,) that multiplies each column of a slot when scaled."""
         plan = self.terms.plan(slot)
         return np.ones(n_columns) if plan is None else plan.weights
 
     def of_run(self, run: int | None) -> SessionContext[P_co]:
-        """Return the context of a run; None is outside of all runs."""
+        """Return the context within a run; None means outside all runs."""
         return self if run is None else replace(self, params=self.runs[run])
 
     def with_engine(self, engine: Engine) -> SessionContext[P_co]:
-        """Return the context with another engine."""
+        """Return a copy of the context with another engine."""
         return replace(self, engine=engine)
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
-        """Return the context with new numbers of participating rows."""
+        """Return a copy of the context with new numbers of participating rows."""
         return replace(self, selected={**self.selected, **selected})

@@ -1,4 +1,4 @@
-"""The size and the cost of a session: arithmetic on the shapes of its arrays."""
+"""Estimates of a session's cost, computed from the shapes of its arrays."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from .session import Params
 P = TypeVar("P", bound=Params)
 
 WORD: Final = 8
-"""Bytes of a float64, an int64, and an element of a ring or field."""
+"""The size in bytes of a float64, an int64, and an element of a ring or field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
     """The size of a session.
 
-    rows, features: totals over all parties, spread evenly over row groups and column
-        groups.
+    rows, features: totals over all parties; they are assumed to be spread evenly over
+        row groups and column groups.
+    layout: the slots of the session.
     """
 
     rows: int
@@ -30,48 +31,48 @@ class Extent:
 
     @property
     def parties(self) -> int:
-        """Return how many parties take part."""
+        """Return the number of parties."""
         return len(self.layout.slots)
 
     @property
     def party_rows(self) -> int:
-        """Return the rows of the largest party."""
+        """Return the number of rows of the largest party."""
         return -(-self.rows // self.layout.n_row_groups)
 
     @property
     def party_features(self) -> int:
-        """Return the features of the widest party."""
+        """Return the number of features of the party with the most features."""
         return -(-self.features // self.layout.n_column_groups)
 
 
 class Sizes(Generic[P]):
-    """The costs and limits of a session; by default 0 and none."""
+    """The costs and limits of a session; the defaults are no cost and no limit."""
 
     def upload_bytes(self, params: P, extent: Extent) -> int:
-        """Return the most bytes of arrays that the largest party sends.
+        """Return the maximum size in bytes of the arrays that the largest party sends.
 
-        Setup and pooled statistics are not counted.
+        Setup and pooled statistics are not included.
         """
         return 0
 
     def memory_bytes(self, params: P, extent: Extent) -> int:
-        """Return the bytes of the arrays of the analyst's largest step."""
+        """Return the bytes of arrays in the step that takes the analyst most memory."""
         return 0
 
     def updates_that_fit(
         self, params: Sequence[P], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates a party of ``n_rows`` answers, whatever the clusters.
+        """Return how many updates a party with ``n_rows`` rows is certain to answer.
 
-        Its audit of sums allows this number by default (``sums_limit``). None without
-        an audit.
+        Whatever the clusters are, its audit of sums permits this number with the
+        default ``sums_limit``. Returns None if the party does not audit its sums.
 
         params: the parameters of each run.
         """
         return None
 
     def most_rows(self, params: P, n_features: int) -> int | None:
-        """Return the largest total of rows that the parameters allow; None if any."""
+        """Return the largest total number of rows allowed, or None without a limit."""
         return None
 
     def beyond(self, params: P) -> str:

@@ -1,10 +1,10 @@
-"""The engine runs the stages of a session, for the analyst and for a party, on bytes.
+"""The engine, which runs the stages of a session for the analyst and for a party.
 
-The analyst service, the party SDK and the simulation all run these functions and no
-others. Agreement, state, tasks and contributions go in as the bytes that a database, a
-disk or a network holds; the next bytes come out. The engine relays envelopes, numbers
-rounds through all stages, opens a round again where a step declares it void, and keeps
-the transcript of the tasks that everybody received.
+The analyst service, the party SDK and the simulation all use exactly these functions.
+They take agreement, state, tasks and contributions as the bytes that a database, a disk
+or a network holds, and return the next bytes. The engine relays envelopes, numbers
+rounds across all stages, opens a round again if a step declares it void, and maintains
+the transcript of the tasks that all parties received.
 
 The analyst calls `begin` and `advance` (and `check_contribution` for each upload, and
 `choose` if the coordinator chooses among several runs); a party uses `PartyEngine`.

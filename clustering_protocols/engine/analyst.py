@@ -1,4 +1,4 @@
-"""The analyst's side of a session: opens rounds, checks contributions, closes it."""
+"""The analyst's side of a session, which opens rounds and checks contributions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_ATTEMPTS = 5
 
 
 def begin(agreement: bytes) -> Move:
-    """Return the first round of a session whose parties have all joined."""
+    """Return the first round of a session that all parties have joined."""
     session, stages = load(agreement)
     check_roster(session)
     return _start_stage(OngoingSession.begin(session, stages))
@@ -50,18 +50,19 @@ def advance(
     contributions: Mapping[str, Buffer],
     runs_on: Engine = ONE_THREAD,
 ) -> Move:
-    """Return the move after a complete round.
+    """Return the next move after a round is complete.
 
-    Equal bytes in give equal bytes out, on any machine, and in whichever order the
-    contributions came.
+    Equal input bytes give equal output bytes, on any machine and for any order in which
+    the contributions arrived.
 
     state: buffer; ``Opened.state`` of this round.
-    tasks, contributions: mapping of slot to buffer; tasks as handed out; contributions
-        of at least the quorum.
-    runs_on: runs kernels over blocks of rows; any engine gives the same bytes.
+    tasks, contributions: mapping of slot to buffer; the tasks as they were sent, and at
+        least as many contributions as the quorum.
+    runs_on: the engine that runs kernels over blocks of rows; every engine gives the
+        same bytes.
 
-    Raises CoterieError if the session cannot continue; the error's problem tells why
-        the session ends.
+    Raises CoterieError if the session cannot continue; the error's problem says why the
+        session ends.
     """
     session, stages = load(agreement)
     ongoing = OngoingSession.decode(session.with_engine(runs_on), stages, state)
@@ -83,10 +84,10 @@ def advance(
 
 
 def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
-    """Return the last round of a session whose coordinator has chosen a run.
+    """Return the last round of a session after its coordinator has chosen a run.
 
     state: buffer; ``Choosing.state``.
-    run: the number of the run; None if the deadline has passed.
+    run: the number of the run, or None if the deadline has passed.
 
     Raises ProtocolFailed if there is no such run, or none that could be chosen.
     """
@@ -101,14 +102,14 @@ def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
 
 
 def prepare(agreement: bytes) -> None:
-    """Import the modules of a session's steps, so that no step waits for an import."""
+    """Import the modules that a session needs, so that no round waits for an import."""
     _, stages = load(agreement)
     for stage in stages:
         stage.analyst()
 
 
 def read_result(agreement: bytes, result: Buffer) -> Record:
-    """Return the record in a result or summary of the last stage."""
+    """Return the record in a result or a summary of the last stage."""
     _, stages = load(agreement)
     return packets.read(result).read(stages[-1].results)
 
@@ -118,7 +119,7 @@ def _start_stage(ongoing: OngoingSession) -> Move:
 
 
 def _continue(ongoing: OngoingSession, move: Ask | Finish) -> Move:
-    """Continue in this stage or in the next one, or close."""
+    """Open the next round of this stage, start the next stage, or close the session."""
     if isinstance(move, Ask):
         return _open_round(ongoing, move)
     if move.n_rows:
@@ -152,7 +153,6 @@ def _select_run(ongoing: OngoingSession, run: int) -> Opened:
 
 
 def _open_labels(ongoing: OngoingSession) -> Opened:
-    """Open the round in which every party stores the labels of the chosen run."""
     results, several = ongoing.results.by_slot, len(ongoing.session.runs) > 1
     figures = ongoing.results.figures if several else []
     chosen = ongoing.results.chosen_run or 0
@@ -168,7 +168,7 @@ def _open_labels(ongoing: OngoingSession) -> Opened:
 
 
 def _open_closing(ongoing: OngoingSession) -> Opened:
-    """Open the last round for all slots; for those present if a quorum is enough."""
+    """Open the last round for all slots or, if a quorum suffices, for those present."""
     session, results = ongoing.session, ongoing.results
     minimum = quorum(session)
     slots = session.slots if minimum == len(session.slots) else ongoing.present
@@ -187,7 +187,6 @@ def _open_round(ongoing: OngoingSession, ask: Ask) -> Opened:
 def _open_again(
     ongoing: OngoingSession, tasks: Mapping[str, Buffer], move: Reopen
 ) -> Opened:
-    """Open a void round again, with other tasks or the same ones."""
     if ongoing.attempt == MAX_ATTEMPTS:
         raise ProtocolFailed(
             f"Round {ongoing.round} was void {MAX_ATTEMPTS} times: {move.reason}"
@@ -245,7 +244,6 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
 def _record_attempt(
     ongoing: OngoingSession, kind: str, slots: Collection[str], digests: Sequence[str]
 ) -> OngoingSession:
-    """Return the session with this attempt in the transcript."""
     address = RoundRef(
         stage=ongoing.stage.name, round=ongoing.round, attempt=ongoing.attempt
     )
@@ -259,7 +257,6 @@ def _record_attempt(
 def _build_opened(
     ongoing: OngoingSession, tasks: Mapping[str, bytes], quorum: int, state: Record
 ) -> Opened:
-    """Return the open round with the state that the analyst has to keep."""
     return Opened(
         round=ongoing.round,
         attempt=ongoing.attempt,
@@ -273,7 +270,6 @@ def _build_opened(
 
 
 def _close(ongoing: OngoingSession) -> Closed:
-    """Hand out the results, with the signatures of the transcript."""
     results = {
         slot: packets.write_encoded(
             ongoing.address(slot),
@@ -287,9 +283,9 @@ def _close(ongoing: OngoingSession) -> Closed:
 
 
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
-    """Refuse bytes that do not answer a task; see :func:`check_answer`.
+    """Raise unless the bytes answer a task; see :func:`check_answer`.
 
-    Raises SignatureRefused if the bytes sign a transcript other than the task's.
+    Raises SignatureRefused if a signature covers another transcript than the task's.
     """
     session, stages = load(agreement)
     question, answer = packets.read(task), packets.read(contribution)
@@ -309,7 +305,8 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
 def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
     """Return the contribution's record if it answers the task.
 
-    The same check runs at the party before it sends and at the analyst on arrival.
+    The party calls this before it sends a contribution, and the analyst when it
+    arrives.
 
     Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if the record belongs
         to another round or session, or has a wrong kind or size.

@@ -1,7 +1,8 @@
-"""Renumbers clusters by size: one permutation at the end of a session.
+"""Renumbering of clusters by size, with one permutation at the end of a session.
 
-Where the analyst labels rows, it renumbers results and summary. Where parties label
-them, each renumbers its outcome by the published sizes, and the analyst the summary.
+If the analyst labels rows, it renumbers the results and the summary. If parties label
+them, each party renumbers its outcome by the published sizes, and the analyst renumbers
+the summary.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _CLUSTER_AXIS: Final = {
     "centroids": 0,
     "memberships": 1,
 }
-"""Fields of results and summaries, and which of their axes counts clusters."""
+"""The axis of each array in results and summaries that is indexed by cluster."""
 
 
 def number_run(session: SessionContext, run: Run) -> Run:
-    """Return a run whose clusters are numbered by published size."""
+    """Return a run whose clusters are numbered by their published sizes."""
     if run.summary is None or not _is_renumbered(session):
         return run
     sizes = _sizes_of(run.summary)
@@ -51,9 +52,10 @@ def number_run(session: SessionContext, run: Run) -> Run:
 
 
 def round_sizes(summary: Record | None) -> list[int]:
-    """Return the sizes of a summary, rounded to fives; 1 to 7 rows become five.
+    """Return a summary's cluster sizes, rounded to multiples of five.
 
-    Before a run is chosen, the coordinator reads nothing else of its summary.
+    One to seven rows become five. The coordinator sees only these sizes of a run before
+    it chooses one.
     """
     sizes = None if summary is None else _sizes_of(summary)
     if sizes is None:
@@ -62,7 +64,7 @@ def round_sizes(summary: Record | None) -> list[int]:
 
 
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
-    """Return an outcome with its clusters renumbered in its own ``order``."""
+    """Return an outcome whose clusters are renumbered as its ``order`` says."""
     order = outcome.order
     if order is None or _is_ascending(order) or not _is_renumbered(session):
         return replace(outcome, order=None)
@@ -83,7 +85,6 @@ def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
 
 
 def _is_renumbered(session: SessionContext) -> bool:
-    """Return whether the engine numbers the clusters, because the terms do not."""
     protocol = catalogue.protocol(session.terms.protocol.name)
     return not protocol.numbers_clusters(session.params)
 
@@ -100,7 +101,6 @@ def _sizes_of(summary: Record) -> IntArray | None:
 
 
 def _number_record(record: Record, order: IntArray) -> Record:
-    """Return a result or summary with its clusters in an order."""
     changed: dict[str, NDArray[Any]] = {}
     for name, array in record.arrays.items():
         axis = _CLUSTER_AXIS.get(name)
@@ -114,7 +114,9 @@ def _number_record(record: Record, order: IntArray) -> Record:
 
 
 def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
-    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # label -1 stays -1
+    numbers = np.full(
+        len(order) + 1, -1, dtype=np.int64
+    )  # the last item maps label -1 to itself
     numbers[order] = np.arange(len(order))
     return numbers[labels]
 

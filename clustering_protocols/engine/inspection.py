@@ -1,4 +1,4 @@
-"""The contents of a contribution in words and numbers, to read before it is sent."""
+"""A description of a contribution, for the operator to review before it is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clustering_protocols.records.record import REACHES, Reach, ReadableTable, R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayFacts:
-    """An array of a contribution: its name, shape, dtype, range and size."""
+    """Properties of an array in a contribution: shape, dtype, range and size."""
 
     name: str
     shape: tuple[int, ...]
@@ -28,7 +28,7 @@ class ArrayFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeFacts:
-    """An envelope of a contribution: its receiver, kind and size."""
+    """Properties of an envelope in a contribution: receiver, kind and size."""
 
     receiver: str
     kind: str
@@ -37,9 +37,9 @@ class EnvelopeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentPart:
-    """One kind of record in a contribution: its meaning, and who can read it.
+    """One kind of record in a contribution, with its meaning and its readers.
 
-    receiver: the analyst, or the slots for which it is sealed.
+    receiver: the analyst, or the slots that can open it.
     """
 
     kind: str
@@ -50,11 +50,12 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """Everything in one contribution.
+    """A complete description of one contribution.
 
-    digest: of all but the envelopes: sealing the same content again changes those.
-    parts: the records in it, by kind; empty for an answer that carries no data.
-    tables: what the analyst can read of it, as tables.
+    digest: the digest of everything except the envelopes, whose bytes differ each time
+        that the same content is sealed.
+    parts: the records in the contribution, by kind; empty for an answer without data.
+    tables: the contents that the analyst can read, as tables.
     """
 
     stage: str
@@ -79,10 +80,11 @@ class Inspection:
         asks: str = "",
         records: Sequence[type[Record]] = (),
     ) -> Inspection:
-        """Return what a contribution's bytes contain, with the protocol's own notes.
+        """Return a description of a contribution's bytes.
 
+        notes: the protocol's own notes for the operator.
         asks: the question to which the operator has to agree before the bytes are sent.
-        records: the kinds of record that it may hold, with their meanings.
+        records: the kinds of record that it may contain, which define their meanings.
         """
         packet = packets.read(contribution)
         record = packet.header.record
@@ -131,14 +133,13 @@ class Inspection:
 
     @property
     def sentence(self) -> str:
-        """Return the meaning of each part, as sentences."""
+        """Return sentences that explain the meaning of the parts."""
         return " ".join(dict.fromkeys(part.meaning for part in self.parts))
 
 
 def _parts(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> Iterator[SentPart]:
-    """Yield a part for each kind of record; an empty answer has none."""
     slots: dict[str, list[str]] = {}
     for envelope in packet.envelopes:
         slots.setdefault(envelope.label.kind, []).append(envelope.label.peer)
@@ -159,7 +160,6 @@ def _parts(
 def _tables(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> tuple[ReadableTable, ...]:
-    """Return the tables that the analyst can read in an answer."""
     answer = packet.header.record
     for record in records:
         if record.kind == answer["kind"] and record.reach == "readable":
@@ -168,11 +168,12 @@ def _tables(
 
 
 class RehearsedRound(BaseModel):
-    """The contributions of one round, or of several rounds of one kind.
+    """The contributions of one round, or of several rounds of the same kind.
 
-    first, last, n: the first and the last of these rounds, from 1, and their number.
-    example: the contribution of the first of them.
-    n_bytes: the bytes of all these contributions.
+    first, last, n: the numbers of the first and the last of these rounds, counted from
+        1, and how many there are.
+    example: the contribution in the first of these rounds.
+    n_bytes: the total size of all these contributions.
     """
 
     first: int
@@ -183,11 +184,12 @@ class RehearsedRound(BaseModel):
 
 
 class Rehearsal(BaseModel):
-    """The result of a rehearsal.
+    """The result of a rehearsal, in which a party plays a whole session on its own.
 
-    n_rows: the rows of this party's table that take part.
-    seconds: computing time of this party on this machine.
-    notes: self-checks of protocols, for the operator.
+    n_rows: the number of participating rows in this party's table.
+    seconds: the computing time of this party on this machine.
+    left: what would leave this machine, round by round.
+    notes: the protocol's checks of its own computation, for the operator.
     asks: questions to which the operator would have to agree.
     """
 

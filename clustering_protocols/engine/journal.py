@@ -1,12 +1,12 @@
-"""The journal of a party: its answers so far, and why it stopped.
+"""A party's journal of its answers so far, and of the reason if it has stopped.
 
-A party answers the tasks of a session in the order that the stages declare, each at most
-as often as declared, and leaves no stage before it has answered its required tasks. A new
-attempt repeats its round's task, in which only the list of members may shrink. The party
-stops for good if the analyst sends a task out of this order, changes known lines of the
-transcript, or sends a task that differs from the transcript. A new attempt resets the
-party's memory to before the round, but not the journal: it is on disk before an answer is
-sent, so that no restart undoes it.
+A party answers the tasks of a session in the order that the stages declare, each at
+most as often as declared, and leaves no stage before it has answered its required
+tasks. A new attempt repeats its round's task, in which only the list of members may
+shrink. The party stops for good if the analyst sends a task out of this order, changes
+known lines of the transcript, or sends a task that differs from the transcript. A new
+attempt resets the party's memory to its state before the round, but not the journal,
+which is written to disk before an answer is sent, so that a restart cannot undo it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,26 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.wire.states import StopReason
 
-_RECENT = 3  # the total of a sum is read at most two answers later
+_RECENT = 3  # the total of a sum arrives at most two answers later
 
 
 class Journal(Record):
     """The position of a party in its session.
 
-    round, attempt: of the last answered task; 0 before the first.
-    stage, exchange: index of that task's stage, and of its exchange within the stage.
+    round, attempt: those of the last answered task; 0 before the first.
+    stage, exchange: the index of that task's stage, and of its exchange within the
+        stage.
     answered: the number of answered rounds for each kind of task of this stage.
-    asked: SHA-256 (hex) of the task's content without what differs between attempts.
+    asked: SHA-256 (hex) of the task's content without the parts that may differ between
+        attempts.
     members: the members that the last attempt's task names, if any.
-    stopped: why this party answers no more; empty while it does.
-    left: whether it stopped because its operator left the session.
-    stop_reason: the code of this reason; others read nothing more of it.
+    stopped: why this party no longer answers; empty if it has not stopped.
+    left: whether the party stopped because its operator left the session.
+    stop_reason: the code of this reason, which is all that others can read of it.
     line: the number of the last known line of the transcript.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
-    transcripts: uint8 (h, 32); the transcript up to each of them.
+    transcripts: uint8 (h, 32); the transcript up to each of these attempts.
     told_stage: the stage of the last round in the transcript.
     told: the number of rounds of that stage in the transcript for each kind of task,
         including rounds in which this party was not asked.
@@ -77,7 +79,7 @@ class Journal(Record):
 
     @property
     def transcript_by_attempt(self) -> dict[tuple[int, int], str]:
-        """Return the transcripts (hex) by round and attempt, in order."""
+        """Return the transcripts (hex) keyed by round and attempt, in order."""
         digests = (bytes(row).hex() for row in self.transcripts)
         return {
             (round_, attempt): digest
@@ -88,7 +90,7 @@ class Journal(Record):
 
     @property
     def transcript(self) -> str:
-        """Return the transcript up to the last known line."""
+        """Return the transcript (hex) up to the last known line."""
         if not len(self.transcripts):
             return hash_chain.START
         return bytes(self.transcripts[-1]).hex()
@@ -96,7 +98,7 @@ class Journal(Record):
     def append_entries(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
         """Return the journal with further entries, each with the transcript up to it.
 
-        Raises TaskRefused if rounds or attempts do not count up by one.
+        Raises TaskRefused if the numbers of rounds or attempts do not increase by one.
         """
         transcripts = self.transcript_by_attempt
         last = next(reversed(transcripts), (0, 0))
@@ -125,7 +127,7 @@ class Journal(Record):
         return self.model_copy(update=changes)
 
     def record_answer(self, address: RoundRef, **changes: Any) -> Journal:
-        """Return the journal once a round is answered, with these fields changed."""
+        """Return the journal after a round was answered, with these fields changed."""
         changes |= {
             "round": address.round,
             "attempt": address.attempt,
@@ -134,31 +136,32 @@ class Journal(Record):
         return self.model_copy(update=changes)
 
     def check_not_stopped(self) -> None:
-        """Raise :class:`TaskRefused`, with the reason, for a party that has stopped."""
+        """Raise :class:`TaskRefused`, with the reason, if the party has stopped."""
         if self.stopped:
             raise TaskRefused(f"This party has stopped: {self.stopped}")
 
     def stop(self, message: str, reason: StopReason, *, left: bool = False) -> Journal:
-        """Return the journal of a party that answers no more.
+        """Return the journal of a party that no longer answers.
 
-        message: the reason for its own operator; reason: the code for others.
-        left: whether its operator left the session.
+        message: the reason, for the party's own operator.
+        reason: the code that others can read.
+        left: whether the operator left the session.
         """
         changes = {"stopped": message, "stop_reason": reason, "left": left}
         return self.model_copy(update=changes)
 
     def stop_by_error(self, error: CoterieError) -> Journal:
-        """Return the journal of a party that an error stopped; an earlier stop stays."""
+        """Return the journal after an error stopped the party; keep an earlier stop."""
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 
     def go_on(self) -> Journal:
-        """Return the journal of a party whose operator came back to the session."""
+        """Return the journal after the operator has returned to the session."""
         changes = {"stopped": "", "stop_reason": None, "left": False}
         return self.model_copy(update=changes)
 
 
-# Others read only a code, which says who has to act: naming the check that refused
-# would reveal something about the rows, or about the party's policy.
+# Others can read only a code, which says who has to act. The name of the failed check
+# would reveal something about the rows or the party's policy.
 
 _BY_ROWS: Final = (
     Problem.INVALID_DATA,
@@ -194,9 +197,9 @@ _REASONS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
     | dict.fromkeys(_BY_RULES, StopReason.REFUSED)
     | dict.fromkeys(_BY_ROWS, StopReason.DATA)
 )
-"""The code of problems with rows, people or rules; others are software faults."""
+"""The code of each problem; a problem that is missing here is a software fault."""
 
 
 def find_stop_reason(error: CoterieError) -> StopReason:
-    """Return the code that others read for an error that stopped a party for good."""
+    """Return the code that others read for the error that stopped a party."""
     return _REASONS.get(error.problem, StopReason.SOFTWARE)

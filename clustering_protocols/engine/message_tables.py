@@ -1,8 +1,8 @@
-"""Messages of a protocol as data, from the declarations that both sides check against.
+"""A description of a protocol's messages as data, for clients in other languages.
 
-This gives clients in other languages kinds, versions, fields, dtypes, shapes and bounds,
-and the order of rounds. A protocol's stages depend on parameters and layout; its
-examples together cover all of them.
+It is derived from the declarations that both sides use for their checks: kinds,
+versions, fields, dtypes, shapes and bounds, and the order of rounds. A protocol's
+stages depend on its parameters and layout; its examples together cover all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Table(BaseModel):
 
 
 class ArrayField(_Table):
-    """An array of a message."""
+    """An array in a message."""
 
     name: str
     dtype: str = Field(description="numpy's name of the type of an item.")
@@ -72,9 +72,9 @@ class WireMessage(_Table):
 class RoundOrder(_Table):
     """A task and the contribution that answers it.
 
-    least, most: how often a party gets the task in a session.
-    audience: the kind of group in which all get the same task.
-    own: fields in which tasks of one group may differ.
+    least, most: how often a party receives the task in a session.
+    audience: the kind of group whose members all receive the same task.
+    own: fields in which the tasks of one group may differ.
     """
 
     task: str
@@ -86,7 +86,7 @@ class RoundOrder(_Table):
 
 
 class StageOrder(_Table):
-    """A stage: its rounds in their order, its envelopes and its results."""
+    """A stage, with its rounds in order, its envelopes and its results."""
 
     name: str
     rounds: list[RoundOrder]
@@ -95,7 +95,7 @@ class StageOrder(_Table):
 
 
 class SessionOrder(_Table):
-    """The stages of one session, with an example's parameters and layout."""
+    """The stages of one session, with the parameters and layout of an example."""
 
     slots: list[str]
     params: dict[str, Any] = Field(description="Parameters other than their defaults.")
@@ -112,7 +112,7 @@ class MessageTable(_Table):
 
 
 def build_message_table(name: str) -> MessageTable:
-    """Return the messages of a protocol; raise InvalidParameters for an unknown name."""
+    """Return a protocol's messages; raise InvalidParameters for an unknown protocol."""
     protocol = catalogue.protocol(name)
     sessions: dict[str, SessionOrder] = {}
     messages: dict[str, WireMessage] = {}
@@ -127,12 +127,12 @@ def build_message_table(name: str) -> MessageTable:
         changed = catalogue.find_changed_params(example.params)
         fields = type(example.params).model_json_schema()["properties"]
         if any(fields[field].get("deprecated", False) for field in changed):
-            continue  # parameters for a paper only, which no session may have
+            continue  # deprecated parameters are refused in new sessions
         order = SessionOrder(
             slots=list(example.layout.names), params=changed, stages=_orders(stages)
         )
         sessions.setdefault(repr(order.stages), order)
-    # terms of any protocol may add preparation, profiles and several runs
+    # With any protocol, terms may add preparation, profiles and several runs.
     profiles = profiling.build_stage(
         Release(profiles="everybody"), reader_of(()), "slot"
     )

@@ -1,13 +1,14 @@
-"""Packets: a record in transit, with its address and envelopes.
+"""Packets, each of which carries a record with its address and envelopes.
 
-A task goes from the analyst to a party, a contribution back; a result comes last. The
-header names session, agreement, slot, stage, round and attempt, so that a packet that is
-replayed elsewhere is refused; a task also has the kind of contribution that it expects,
-and the lines of the transcript since the receiver's last answer.
+The analyst sends a task to a party, and the party sends a contribution back; the last
+packet contains a result. The header names session, agreement, slot, stage, round and
+attempt, so that a packet replayed elsewhere is refused. A task also names the kind of
+contribution that it expects, and includes the lines of the transcript since the
+receiver's last answer.
 
-The record travels as one array of opaque bytes, the *content*. Fields in which tasks of
-one group differ, the *own fields*, lie in a second array. Digests cover the content's bytes
-as received, which are never serialised again.
+The record travels as one array of opaque bytes, the *content*. Fields in which the
+tasks of one group differ, the *own fields*, are in a second array. Digests cover the
+content's bytes as they were received; these are never serialised again.
 """
 
 from __future__ import annotations
@@ -42,21 +43,24 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """The label of an envelope: receiver or sender, kind, and the round of sealing."""
+    """The label of an envelope: its other party, kind, and the round of sealing.
+
+    peer: the receiver before the analyst forwards the envelope, then the sender.
+    """
 
     peer: str
     kind: str
 
 
 class Expectation(_HeaderPart):
-    """The contribution that answers a task: its kind and the sizes of its arrays."""
+    """The kind of contribution that answers a task, and the sizes of its arrays."""
 
     kind: str
     dims: dict[str, int] = {}
 
 
 class Address(RoundRef):
-    """The session, slot and round of a packet."""
+    """The session, agreement, slot and round to which a packet belongs."""
 
     session: str
     agreement: str
@@ -66,7 +70,7 @@ class Address(RoundRef):
 class Header(_HeaderPart):
     """Everything in a packet except its arrays.
 
-    record: kind, version and values, which travel in the content.
+    record: kind, version and values of the record, which are sent in the content.
     """
 
     address: Address
@@ -77,14 +81,14 @@ class Header(_HeaderPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A sealed record and its label."""
+    """An encrypted record and its label."""
 
     label: EnvelopeLabel
     sealed: bytes = field(repr=False)
 
 
 Mail: TypeAlias = Sequence[tuple[str, Envelope]]
-"""Receivers, each with an envelope whose label names the sender."""
+"""Pairs of a receiver and an envelope whose label names the sender."""
 
 _NO_BYTES: Final[ByteArray] = np.empty(0, np.uint8)
 UNSIGNED: Final[ByteArray] = np.empty((0, SIGNATURE_BYTES), np.uint8)
@@ -96,10 +100,10 @@ class Packet:
 
     arrays: mapping of str to ndarray; the arrays of the record.
     content: uint8 (bytes,); the record without its own fields, as received.
-    own: names of the own fields.
+    own: the names of the own fields.
     history: lines of the transcript, in a packet to a party.
-    signatures: uint8 (s, 64); of all slots, zeros for those that have not signed; s is
-        0 where the packet carries none.
+    signatures: uint8 (s, 64); one for each slot, with zeros for slots that have not
+        signed. s is 0 if the packet carries no signatures.
     """
 
     header: Header
@@ -117,11 +121,11 @@ class Packet:
 
     @property
     def content_digest(self) -> str:
-        """Return the SHA-256 (hex) of the content, over the bytes that were read."""
+        """Return the SHA-256 (hex) of the content bytes as received."""
         return sha256(self.content.data).hexdigest()
 
     def restamp(self, attempt: int) -> Packet:
-        """Return the same packet under another attempt number."""
+        """Return a copy of the packet with another attempt number."""
         address = self.address.model_copy(update={"attempt": attempt})
         header = self.header.model_copy(update={"address": address})
         return replace(self, header=header)
@@ -135,7 +139,7 @@ class Packet:
         ]
 
     def read(self, kinds: Iterable[type[Record]]) -> Record:
-        """Return the record; raise Malformed unless it is of one of these kinds."""
+        """Return the record; raise Malformed unless it has one of these kinds."""
         for kind in kinds:
             if kind.kind == self.header.record.get("kind"):
                 return kind.parse(self.header.record, self.arrays)
@@ -145,7 +149,7 @@ class Packet:
 def content_of(
     record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
 ) -> JoinedBytes:
-    """Return the content of a packet: a record's bytes, its own fields left out."""
+    """Return the content of a packet: a record's bytes without its own fields."""
     if own:
         values = {k: v for k, v in record["values"].items() if k not in own}
         record = {**record, "values": values}
@@ -180,9 +184,9 @@ def write(
     history: Sequence[str] = (),
     signatures: ByteArray = UNSIGNED,
 ) -> bytes:
-    """Return a packet's bytes.
+    """Return the bytes of a new packet.
 
-    own: names of fields in which tasks of one group differ.
+    own: names of fields in which the tasks of one group differ.
     """
     header = Header(
         address=address,
@@ -209,7 +213,7 @@ def write_encoded(
     history: Sequence[str],
     signatures: ByteArray,
 ) -> bytes:
-    """Return the bytes of a packet whose record is encoded already."""
+    """Return the bytes of a packet whose record is already encoded."""
     arrays = {CONTENT: record, **_transcript_arrays(history, signatures)}
     return codec.encode(
         Header(address=address, record={}).model_dump(mode="json"), arrays
@@ -217,9 +221,9 @@ def write_encoded(
 
 
 def read(buffer: Buffer) -> Packet:
-    """Return the packet in a buffer; arrays are views of it.
+    """Parse the packet in a buffer; its arrays are views of the buffer.
 
-    Raises Malformed, InvalidArray if the bytes are not a packet.
+    Raises Malformed, InvalidArray if the bytes are not a valid packet.
     """
     values, parts = codec.decode(buffer)
     if "record" in values:
@@ -264,11 +268,8 @@ def _pop_bytes(arrays: dict[str, NDArray[Any]], name: str) -> ByteArray:
 def _add_own_fields(
     record: codec.Header, arrays: dict[str, NDArray[Any]], own: ByteArray
 ) -> tuple[str, ...]:
-    """Add own fields to a decoded record; return their names.
-
-    Raises Malformed if one of them stands in the content as well.
-    """
-    own_values, own_arrays = codec.decode(own.tobytes())  # a copy, which is aligned
+    """Add the own fields to a decoded record, and return their names."""
+    own_values, own_arrays = codec.decode(own.tobytes())  # a copy is aligned
     values = record.get("values")
     if not isinstance(values, dict):
         raise Malformed("A record's values must be an object.")
@@ -281,7 +282,6 @@ def _add_own_fields(
 
 
 def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArray]:
-    """Take the lines of the transcript and the signatures out of a packet's arrays."""
     lines = arrays.pop(_HISTORY, _NO_BYTES)
     signatures = arrays.pop(_SIGNATURES, UNSIGNED)
     if lines.dtype != np.uint8 or signatures.dtype != np.uint8:
@@ -296,7 +296,7 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
 
 
 def encode(packet: Packet) -> bytes:
-    """Return the bytes of a packet; its record is serialised again."""
+    """Return the bytes of a packet, for which its record is serialised again."""
     record, own = packet.header.record, packet.own
     parts: dict[str, NDArray[Any] | JoinedBytes] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)

@@ -1,4 +1,4 @@
-"""A party's side of a session: opens envelopes, answers tasks, reads results."""
+"""A party's side of a session: it opens envelopes, answers tasks and reads results."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ FINAL = (
     AgreementMismatch,
     Equivocation,
 )
-"""Errors after which a party stops for good: the analyst broke the rules.
+"""Errors that make a party stop for good, because the analyst broke the rules.
 
-Errors of the party's own data, policy or operator (InvalidData, GuardRefused) are not among
-them: they can be corrected, and the task can then be answered.
+They do not include errors in the party's own data or policy (InvalidData and
+GuardRefused), which can be corrected so that the task can then be answered.
 """
 
 
 class ExpectedSenders(Record):
-    """Memory: the slots whose envelopes have to come with the next task."""
+    """A record in memory of the slots whose envelopes must come with the next task."""
 
     kind = "awaited"
 
@@ -78,10 +78,12 @@ class ExpectedSenders(Record):
 
 
 class TaskOutcome(NamedTuple):
-    """The result of a task: journal, memory, bytes to send, notes for the operator.
+    """The new journal and memory after a task, with the bytes to send.
 
+    notes: notes for the operator.
     asks: the question to which the operator has to agree before the bytes are sent.
-    doubts: why own rows look wrong; records: the kinds of record that are sent.
+    doubts: why the party's own rows look wrong.
+    records: the kinds of record in the contribution.
     """
 
     journal: Journal
@@ -94,18 +96,19 @@ class TaskOutcome(NamedTuple):
 
     @property
     def question(self) -> str:
-        """Return all questions to the operator; empty if there are none."""
+        """Return all questions to the operator as one text; empty if there are none."""
         return " ".join(filter(None, (self.doubts, self.asks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyEngine:
-    """One party of a session, between rounds: everything except its memory and data.
+    """The engine of one party, which holds everything except its memory and data.
 
-    agreement: the exact bytes; the caller has checked terms and roster.
-    entropy: 32 bytes from which every private draw follows.
-    choices: what this party decides alone; see :class:`.PartyContext`.
-    engine: runs kernels over blocks of rows; on one thread by default.
+    agreement: the exact bytes of the agreement, whose terms and roster the caller has
+        checked.
+    entropy: 32 bytes from which every private draw is derived.
+    choices: settings that this party makes alone; see :class:`.PartyContext`.
+    engine: the engine that runs kernels over blocks of rows; one thread by default.
     """
 
     agreement: bytes = field(repr=False)
@@ -123,21 +126,21 @@ class PartyEngine:
         *,
         acknowledged: bool = True,
     ) -> TaskOutcome:
-        """Return the result of a task.
+        """Answer a task.
 
-        The caller writes journal, memory and contribution to disk before it sends the
-        first byte; for a new attempt of the same round it calls again with the journal
-        after the round, and the memory before it.
+        The caller must write journal, memory and contribution to disk before it sends
+        the first byte. For a new attempt of the same round, it passes the journal from
+        after the round and the memory from before it.
 
-        acknowledged: whether the analyst has acknowledged the last answer; if so, it
+        acknowledged: whether the analyst has acknowledged the last answer. If so, it
             cannot report this party as absent.
 
         Raises TaskRefused if the task may not follow the last answers, or differs from
             the transcript.
         Raises AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray if the task
-            is not for this party, or not as the protocol declares it.
+            is not for this party, or is not as the protocol declares it.
         """
-        journal.check_not_stopped()  # before a byte of the task is read
+        journal.check_not_stopped()  # do not parse the task of a stopped session
         session, stages = load_checked(self.agreement)
         packet = task if isinstance(task, Packet) else packets.read(task)
         self._check_address(session, packet)
@@ -171,7 +174,7 @@ class PartyEngine:
         )
 
     def shows_rows(self, task: Packet) -> bool:
-        """Return whether rows have been shown to outsiders once a task is answered."""
+        """Return whether outsiders may have read rows once this task is answered."""
         _, stages = load(self.agreement)
         last = (task.address.stage, task.header.record.get("kind"))
         for stage in stages:
@@ -191,13 +194,13 @@ class PartyEngine:
         *,
         acknowledged: bool = True,
     ) -> Outcome:
-        """Return the outcome of this party's result.
+        """Return the outcome that follows from this party's result.
 
-        Rows that a stage has not selected get the label -1. Without data a role that
-        computes labels from the rows raises :class:`NotReady`.
+        Rows that no stage selected get the label -1. Without data, a role that computes
+        labels from the rows raises :class:`NotReady`.
 
-        Raises TaskRefused, ProtocolFailed if the result comes before a required task, or
-            the participants have not signed it.
+        Raises TaskRefused, ProtocolFailed if the result comes before a required task,
+            or the participants have not signed it.
         """
         journal.check_not_stopped()
         session, stages = load(self.agreement)
@@ -224,9 +227,10 @@ class PartyEngine:
         return add_participation_note(whole, len(selection.rows), n_rows)
 
     def early_outcomes(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
-        """Return the outcome of each run from own memory, before a run is chosen.
+        """Return the outcome of each run from the party's memory, before one is chosen.
 
-        None for runs that are not done, or whose labels come with the result.
+        The outcome is None for a run that is not complete, or whose labels come with
+        the result.
         """
         session, stages = load(self.agreement)
         selection, outcomes = memory.get(Selection), []
@@ -244,7 +248,7 @@ class PartyEngine:
     def follow_transcript(
         self, journal: Journal, memory: Memory, task: Buffer
     ) -> Journal:
-        """Return the journal after the transcript lines of a task.
+        """Return the journal extended by the transcript lines of a task.
 
         Raises TaskRefused if the lines do not continue those in the journal.
         """
@@ -255,7 +259,7 @@ class PartyEngine:
     def context(
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int
     ) -> PartyContext:
-        """Return this party's context in a round, for its roles."""
+        """Return the context that this party's roles receive in a round."""
         session, stages = load(self.agreement)
         session = session.with_engine(self.engine)
         selection = memory.get(Selection)
@@ -302,7 +306,7 @@ class PartyEngine:
     def _receive(
         self, stages: Sequence[Stage], memory: Memory, packet: Packet, journal: Journal
     ) -> Memory:
-        """Open the envelopes of a task; remember the records that their stages return."""
+        """Open the envelopes of a task, and remember the records that they lead to."""
         expected = memory.get(ExpectedSenders)
         senders = {envelope.label.peer for envelope in packet.envelopes}
         for slot in () if expected is None else expected.slots:
@@ -315,7 +319,7 @@ class PartyEngine:
             by_round.setdefault(envelope.label.round, []).append(envelope)
         for round_, envelopes in by_round.items():
             check_fresh(journal, packet, round_, envelopes)
-            name = envelopes[0].label.stage  # one round belongs to one stage
+            name = envelopes[0].label.stage  # a round belongs to a single stage
             stage = next((stage for stage in stages if stage.name == name), None)
             if stage is None:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
@@ -333,7 +337,6 @@ class PartyEngine:
         journal: Journal,
         data: DataSource,
     ) -> list[str]:
-        """Return the doubts of the stages whose envelopes have come with this task."""
         session, _ = load(self.agreement)
         names = {envelope.label.stage for envelope in packet.envelopes}
         doubts = []
@@ -348,7 +351,6 @@ class PartyEngine:
 def _remember_records(
     memory: Memory, stage: Stage, records: Sequence[Record]
 ) -> Memory:
-    """Return a memory with the records of a stage, under its run if it has one."""
     return memory.scope_to_run(stage.run).remember(records).scope_to_run(None)
 
 
@@ -367,7 +369,7 @@ def rows_of(
     if not fields:
         plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
         data = clustered_columns(data, schema, plan)
-        if plan is not None:  # imported late: most sessions have no preparation
+        if plan is not None:  # a late import: few sessions need it
             from clustering_protocols.shared_stages.imputation import prepare_rows
 
             data = prepare_rows(plan, data, memory)
@@ -406,7 +408,7 @@ def wrap_predict(
 def seal_envelope(
     context: PartyContext, packet: Packet, message: PeerMessage
 ) -> Envelope:
-    """Return a record that its receiver alone can read, with a label for the analyst."""
+    """Encrypt a record for its receiver, and add a label for the analyst."""
     when = dict(packet.address.when)
     label = EnvelopeLabel(peer=message.peer, kind=message.content.kind, **when)
     binding = _binding(context, label, sender=context.slot.name, receiver=message.peer)
@@ -420,9 +422,9 @@ def seal_envelope(
 def open_envelope(
     context: PartyContext, stage: Stage, envelope: Envelope
 ) -> PeerMessage:
-    """Return the record in an envelope of a stage.
+    """Decrypt the record in an envelope of a stage.
 
-    Raises EnvelopeRefused if sender, receiver or round differ from the label.
+    Raises EnvelopeRefused if the sender, receiver or round differs from the label.
     """
     label, session = envelope.label, context.session
     kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
@@ -437,7 +439,7 @@ def open_envelope(
 def check_fresh(
     journal: Journal, packet: Packet, round_: int, envelopes: Sequence[Envelope]
 ) -> None:
-    """Refuse envelopes from before this party's last answer, or of a void attempt."""
+    """Raise :class:`EnvelopeRefused` for old envelopes, or those of a void attempt."""
     current = packet.address.round
     answered = max((r for r in journal.recent if r < current), default=0)
     attempts = (a for r, a in journal.transcript_by_attempt if r == round_)

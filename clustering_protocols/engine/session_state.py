@@ -1,7 +1,7 @@
-"""The state of a session, as the analyst keeps it from round to round.
+"""The state of a session that the analyst stores between rounds.
 
-Envelopes go out with the next task of their receiver. Results are held back until all
-parties have signed the transcript.
+Envelopes are delivered with the next task of their receiver. Results are withheld until
+all parties have signed the transcript.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ from clustering_protocols.records.arrays import ByteArray, Spec
 from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
 
-_OPENED: Final = transcript.AGREED + 1  # the line of the opening, which everybody signs
-_RUNS: Final = "kept"  # the array with the JSON values of the runs
+_OPENED: Final = (
+    transcript.AGREED + 1
+)  # the line of the opening round, which all parties sign
+_RUNS: Final = "kept"  # the name of the array that holds the runs as JSON
 
 
 class AnalystState(Record):
-    """The analyst's state between two rounds, as bytes.
+    """The encoded state of the analyst between two rounds.
 
     stage, round, attempt, quorum: those of the open round.
-    n_rows: the number of rows that take part, for slots with a selection of rows.
-    reached: the number of the last line of the transcript that each slot has answered.
-    stage_state, history, held, mail: uint8 arrays; the state of the stage's role; the
-        lines of the transcript that a slot may lack; the results, until everybody has
-        signed; envelopes for slots without a task.
-    signatures: uint8 (s, 64); those of the opening, until every slot has got them.
+    n_rows: the number of participating rows, for slots with a selection of rows.
+    reached: the number of the last transcript line that each slot has answered.
+    stage_state: uint8; the state of the stage's role.
+    history: uint8; the lines of the transcript that a slot may not have received.
+    held: uint8; the results, until all parties have signed.
+    mail: uint8; envelopes for slots without a task.
+    signatures: uint8 (s, 64); those of the opening, until every slot has received them.
     """
 
     kind = "analyst-state"
@@ -58,9 +61,9 @@ class AnalystState(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingResults:
-    """The results of each run, until a run is chosen; then those of the chosen run.
+    """The results of each run or, once a run is chosen, of that run only.
 
-    Results have an entry per row: to save memory, their bytes are joined only in the
+    Results have an entry per row. To save memory, their bytes are only joined in the
     encoded state.
 
     runs: JSON values; for each run the names of its records by slot, its figures and
@@ -73,7 +76,7 @@ class PendingResults:
 
     @classmethod
     def decode(cls, content: ByteArray) -> PendingResults:
-        """Return the results from the bytes of :meth:`pieces`."""
+        """Parse results from the bytes that :meth:`pieces` returned."""
         if not content.size:
             return cls()
         _, arrays = codec.decode(content.data)
@@ -82,20 +85,20 @@ class PendingResults:
         return cls(runs=runs, records=records)
 
     def pieces(self) -> JoinedBytes:
-        """Return the bytes to keep; empty without results."""
+        """Return the bytes to store; empty if there are no results."""
         if not self.runs:
             return JoinedBytes(())
-        # not in the header, which has no room for the slots of many runs
+        # The header is too small for the slots of many runs.
         text = np.frombuffer(json.dumps(self.runs).encode(), np.uint8)
         return JoinedBytes(tuple(codec.pieces({}, {**self.records, _RUNS: text})))
 
     def add_runs(self, runs: Sequence[Run]) -> PendingResults:
-        """Return the results with more runs; a record that slots share is stored once."""
+        """Return the results with more runs; a record that slots share is kept once."""
         all_runs, encoded = list(self.runs), dict(self.records)
         for run in runs:
             records = dict(run.results)
             if run.summary is not None:
-                records[""] = run.summary  # no slot has an empty name
+                records[""] = run.summary  # "" cannot be the name of a slot
             distinct = {id(record): record for record in records.values()}
             names = {k: f"record.{len(all_runs)}.{i}" for i, k in enumerate(distinct)}
             encoded |= {names[key]: r.pieces() for key, r in distinct.items()}
@@ -109,7 +112,7 @@ class PendingResults:
         return PendingResults(runs=all_runs, records=encoded)
 
     def choose_run(self, chosen: int) -> PendingResults:
-        """Return the records of the chosen run alone, with the figures of all runs."""
+        """Return the chosen run's records, together with the figures of all runs."""
         names = set(self.runs[chosen]["records"].values())
         runs = [
             {
@@ -124,18 +127,18 @@ class PendingResults:
 
     @property
     def chosen_run(self) -> int | None:
-        """Return the number of the chosen run; None before one is chosen."""
+        """Return the number of the chosen run, or None before one is chosen."""
         return next((n for n, run in enumerate(self.runs) if run.get("chosen")), None)
 
     @property
     def figures(self) -> list[Figures]:
-        """Return the figures of all runs; empty if any run lacks them."""
+        """Return the figures of all runs; empty if any run has none."""
         figures = [run["figures"] for run in self.runs]
         return [] if None in figures else [Figures(**values) for values in figures]
 
     @property
     def conclusion(self) -> Conclusion:
-        """Return the figures and sizes of the runs, and the chosen one."""
+        """Return the figures and sizes of all runs, and the number of the chosen."""
         figures = [figures.values for figures in self.figures]
         sizes = [run.get("sizes", []) for run in self.runs]
         several = len(figures) > 1
@@ -145,12 +148,11 @@ class PendingResults:
 
     @property
     def _names(self) -> Mapping[str, str]:
-        """Return the names of the chosen run's records by slot."""
         return self.runs[self.chosen_run or 0]["records"] if self.runs else {}
 
     @property
     def by_slot(self) -> dict[str, ByteArray]:
-        """Return each slot's result, and the coordinator's summary under an empty name."""
+        """Return the results by slot, and the coordinator's summary under ``""``."""
         names = self._names
         records = {name: self.records[name].join() for name in set(names.values())}
         return {slot: records[name] for slot, name in names.items()}
@@ -164,7 +166,6 @@ class PendingResults:
 
 
 def _decode_mail(content: ByteArray) -> Mail:
-    """Return the envelopes from the bytes of :func:`_encode_mail`."""
     if not len(content):
         return ()
     header, arrays = codec.decode(content.data)
@@ -177,7 +178,6 @@ def _decode_mail(content: ByteArray) -> Mail:
 
 
 def _encode_mail(mail: Mail) -> ByteArray:
-    """Return the bytes to keep; empty without envelopes."""
     if not mail:
         return np.empty(0, np.uint8)
     header = [[to, envelope.label.model_dump()] for to, envelope in mail]
@@ -192,8 +192,8 @@ def _encode_mail(mail: Mail) -> ByteArray:
 class OngoingSession:
     """A session between two rounds, in memory; fields as in :class:`AnalystState`.
 
-    lines: the last lines of the transcript, which some slot may lack.
-    mail: envelopes that go out with the next task of their receivers.
+    lines: the last lines of the transcript, which some slot may not have received.
+    mail: envelopes to deliver with the next task of their receivers.
     """
 
     session: SessionContext
@@ -223,7 +223,7 @@ class OngoingSession:
     def decode(
         cls, session: SessionContext, stages: Sequence[Stage], state: Buffer
     ) -> OngoingSession:
-        """Return the session from the bytes of :meth:`encode`."""
+        """Parse a session from the bytes that :meth:`encode` returned."""
         record = AnalystState.decode(state)
         return cls(
             session=session.with_rows(record.n_rows),
@@ -247,7 +247,7 @@ class OngoingSession:
 
     @property
     def run_session(self) -> SessionContext:
-        """Return the session with the parameters of the current stage's run."""
+        """Return the session context of the run to which the current stage belongs."""
         return self.session.of_run(self.stage.run)
 
     @property
@@ -262,7 +262,7 @@ class OngoingSession:
         return [slot for slot, number in self.reached.items() if number == last]
 
     def record_answers(self, slots: Iterable[str]) -> OngoingSession:
-        """Return the session once these slots have answered the open round."""
+        """Return the session after these slots have answered the open round."""
         last = transcript.number_of(self.lines[-1])
         reached = {**self.reached, **dict.fromkeys(slots, last)}
         first = min(reached.values())
@@ -274,9 +274,10 @@ class OngoingSession:
         )
 
     def collect_signatures(self, records: Mapping[str, Record]) -> OngoingSession:
-        """Return the session with the signatures of the opening, or of the closing.
+        """Return the session with the signatures of the opening or the closing.
 
-        Raises ProtocolFailed if a slot signs another transcript, or too few sign this one.
+        Raises ProtocolFailed if a slot signed another transcript, or too few signed
+            this one.
         """
         if self.index and not self.is_last_stage:
             return self
@@ -286,20 +287,20 @@ class OngoingSession:
         return replace(self, signatures=collected)
 
     def with_mail(self, mail: Mail) -> OngoingSession:
-        """Return the session with more envelopes on their way."""
+        """Return the session with additional envelopes to deliver."""
         return replace(self, mail=[*self.mail, *mail])
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
-        """Return the transcript's lines that a slot has not answered, at least the last."""
+        """Return the lines that a slot has not answered, and always the last one."""
         last = transcript.number_of(self.lines[-1])
         return transcript.since(self.lines, min(self.reached[slot], last - 1))
 
     def list_unseen_signatures(self, slot: str) -> ByteArray:
-        """Return the signatures of the opening, for a slot that has not seen them."""
+        """Return the opening's signatures for a slot that has not received them."""
         return self.signatures if self.reached[slot] == _OPENED else UNSIGNED
 
     def address(self, slot: str) -> Address:
-        """Return the address of a packet for a slot, or for the coordinator (empty)."""
+        """Return the address of a packet for a slot, or for the coordinator ("")."""
         return Address(
             session=self.session.terms.session,
             agreement=self.session.agreement_digest,
@@ -310,7 +311,7 @@ class OngoingSession:
         )
 
     def encode(self, state: Record, quorum: int, slots: Collection[str]) -> bytes:
-        """Return the bytes of an :class:`AnalystState`, with tasks open for these slots."""
+        """Return the bytes of an :class:`AnalystState` with tasks for these slots."""
         record = AnalystState(
             stage=self.index,
             round=self.round,
@@ -333,9 +334,10 @@ Stored = TypeVar("Stored")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """The figures of the runs, as JSON values, and the chosen run.
+    """The figures of all runs, as JSON values, and the number of the chosen run.
 
-    sizes: cluster sizes of each of several runs, rounded to fives; empty for one run.
+    sizes: the cluster sizes of each of several runs, rounded to multiples of five;
+        empty for a single run.
     """
 
     figures: list[dict[str, Any]]
@@ -345,10 +347,10 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened(Generic[Payload]):
-    """A round is open: keep the state, hand out the tasks, wait for contributions.
+    """A move that opens a round: store the state, send the tasks, await contributions.
 
-    Generic in the payload: state and tasks are bytes, or the digests under which the
-    bytes are stored.
+    The class is generic in the payload: state and tasks are bytes, or digests under
+    which the bytes are stored.
     """
 
     round: int
@@ -359,9 +361,9 @@ class Opened(Generic[Payload]):
     quorum: int
     state: Payload = field(repr=False)
     tasks: Mapping[str, Payload] = field(repr=False)
-    progress: Mapping[str, Any] | None = None  # None: unchanged
-    conclusion: Conclusion | None = None  # once a run is chosen
-    profiles: list[dict[str, Any]] | None = None  # once published, as JSON values
+    progress: Mapping[str, Any] | None = None  # None if unchanged
+    conclusion: Conclusion | None = None  # None until a run is chosen
+    profiles: list[dict[str, Any]] | None = None  # None until published
 
     def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
         """Return this move with a function applied to each payload."""
@@ -371,16 +373,16 @@ class Opened(Generic[Payload]):
 
     @property
     def payloads(self) -> list[Payload]:
-        """Return state and tasks."""
+        """Return the state and all tasks."""
         return [self.state, *self.tasks.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing(Generic[Payload]):
-    """All runs are done: the coordinator chooses one of them.
+    """A move for which the coordinator must choose one of the completed runs.
 
     figures: the figures of each run, as JSON values.
-    sizes: the cluster sizes of each run, rounded to fives.
+    sizes: the cluster sizes of each run, rounded to multiples of five.
     """
 
     state: Payload = field(repr=False)
@@ -399,7 +401,7 @@ class Choosing(Generic[Payload]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Generic[Payload]):
-    """The session is complete."""
+    """A move that completes the session and publishes its results."""
 
     results: Mapping[str, Payload] = field(repr=False)
     summary: Payload | None = field(repr=False)
@@ -413,7 +415,7 @@ class Closed(Generic[Payload]):
 
     @property
     def payloads(self) -> list[Payload]:
-        """Return results and summary."""
+        """Return all results, followed by the summary if there is one."""
         summary = [] if self.summary is None else [self.summary]
         return [*self.results.values(), *summary]
 

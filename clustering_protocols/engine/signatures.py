@@ -1,18 +1,17 @@
-"""The first round and the last: every party signs the transcript.
+"""The first and the last round of a session, in which all parties sign the transcript.
 
-*Opening*: before any data are sent, all parties sign the transcript, which begins with the
-agreement. Each party sees all signatures before it answers anything else, and so knows
-that all have the same roster.
+*Opening*: before any data are sent, all parties sign the transcript, which begins with
+the agreement. Each party receives all signatures before it answers anything else, and
+therefore knows that all have the same roster.
 
-*Closing*: after the last round of the protocol the digests of the results go into the
-transcript, and all participants sign it. The signatures come with the results: anyone who
-reads a result knows that all parties have the same transcript. In a session of several
-runs the task has the figures of all runs, and the number of the chosen one.
+*Closing*: after the last round of the protocol, the digests of the results are added to
+the transcript, and all participants sign it. The signatures accompany the results, so
+anyone who reads a result knows that all parties have the same transcript. In a session
+with several runs, the task contains the figures of all runs and the number of the
+chosen one.
 
-| round | task → contribution |
-|---|---|
-| first | `sign` → `signed` |
-| last | `sign` (of several runs: `conclude`) → `signed` |
+| round | task → contribution | |---|---| | first | `sign` → `signed` | | last | `sign`
+(of several runs: `conclude`) → `signed` |
 """
 
 from __future__ import annotations
@@ -60,16 +59,16 @@ CLOSING: Final = "closing"
 
 
 class Sign(Record):
-    """Task: sign the transcript so far."""
+    """A task that asks for a signature of the transcript so far."""
 
     kind = "sign"
 
 
 class Conclude(Record):
-    """Task and memory of a session with several runs: sign, given all figures.
+    """A task to sign, given the figures of all runs; the party also remembers it.
 
     figures: the figures of each run, in order; empty if the protocol computes none.
-    chosen: the number of the run whose results these are, from 0.
+    chosen: the number of the run to which the results belong, from 0.
     """
 
     kind = "conclude"
@@ -79,7 +78,7 @@ class Conclude(Record):
 
 
 class TranscriptSignature(Record):
-    """Contribution: an Ed25519 signature (hex) under the party's key of the roster."""
+    """A contribution with an Ed25519 signature (hex) by the party's roster key."""
 
     kind = "signed"
     reach = "agreement"
@@ -90,14 +89,14 @@ class TranscriptSignature(Record):
 
 @dataclass(frozen=True)
 class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
-    """Signs; at the end reads the result as the last stage of the chosen run does."""
+    """The party's role in both rounds: it signs, and at the end reads the result."""
 
     final_stages: tuple[Stage, ...] = ()
 
     def reply(
         self, context: PartyContext, task: Sign | Conclude, data: DataSource
     ) -> Reply:
-        """Sign the transcript."""
+        """Sign the transcript, after checking the choice of a run."""
         if isinstance(task, Conclude):
             check_choice(context, task.figures, task.chosen)
             assigned = context.memory.get(Assignment)
@@ -120,7 +119,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         """Return the outcome that the protocol computes from the result."""
         if not self.final_stages:
             return super().conclude(context, result, data)
-        # where a quorum is enough, a party may have missed the last round
+        # If a quorum suffices, the party may have missed the last round.
         choice = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
         outcome = outcome_of(self.final_stages, context, result, data, choice.chosen)
         figures = tuple(choice.figures) or outcome.figures
@@ -128,7 +127,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
 
 
 def build_opening() -> Stage:
-    """Return the stage of the first round."""
+    """Return the stage that consists of the first round."""
     return Stage(
         name=OPENING,
         analyst=lambda: Relay(Sign()),
@@ -143,15 +142,15 @@ def has_runs(closing: Stage) -> bool:
 
 
 def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
-    """Return the stage of the last round, with the results of the protocol.
+    """Return the stage of the last round, which delivers the protocol's results.
 
-    final_stages: the protocol's last stage, or that of each run.
-    least: how often each party has to sign: 0 where a quorum is enough, else 1.
+    final_stages: the protocol's last stage, or the last stage of each run.
+    least: how often each party has to sign: 0 if a quorum suffices, otherwise 1.
     """
     task = Sign if n_runs == 1 else Conclude
     return Stage(
         name=CLOSING,
-        analyst=lambda: Relay(Sign()),  # the engine itself opens the round
+        analyst=lambda: Relay(Sign()),  # unused: the engine opens the round itself
         party=lambda: Signer(final_stages),
         exchanges=(Exchange(task, TranscriptSignature, least),),
         results=final_stages[0].results,
@@ -160,7 +159,7 @@ def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -
 
 
 def collect(session: SessionContext, answers: Mapping[str, Record]) -> ByteArray:
-    """Return the signatures (slots, 64) of the answers, zeros for missing ones."""
+    """Return the signatures (slots, 64) in the answers, with zeros for missing ones."""
     signatures = np.zeros((len(session.slots), SIGNATURE_BYTES), np.uint8)
     for slot, answer in all_of(TranscriptSignature, answers).items():
         signature = np.frombuffer(bytes.fromhex(answer.signature), np.uint8)
@@ -175,13 +174,14 @@ def check(
     signatures: ByteArray,
     minimum: int,
 ) -> None:
-    """Refuse too few signatures, or one of another transcript.
+    """Raise :class:`ProtocolFailed` for too few signatures, or an invalid one.
+
+    The error names a slot that signed another transcript.
 
     stage: :data:`OPENING` or :data:`CLOSING`.
     transcript: the transcript (hex) that the parties must have signed.
     signatures: uint8 (slots, 64).
-
-    Raises ProtocolFailed, which names a slot that has signed something else.
+    minimum: the required number of signatures.
     """
     if len(signatures) != len(session.slots):
         raise ProtocolFailed("The signatures of all slots are missing.")
@@ -200,9 +200,10 @@ def check(
 def check_upload(
     session: SessionContext, stage: str, transcript: str, slot: str, record: Record
 ) -> None:
-    """Refuse a wrong signature on arrival: the slot can then still send the right one.
+    """Raise :class:`SignatureRefused` unless the slot signed this transcript (hex).
 
-    Raises SignatureRefused unless the slot signed this transcript (hex).
+    The check takes place on arrival, when the slot can still send a correct signature.
+    Records of other kinds are not checked.
     """
     if not isinstance(record, TranscriptSignature):
         return
@@ -223,11 +224,11 @@ def _is_signed(
 
 
 def statement(stage: str, transcript: str) -> bytes:
-    """Return the bytes that are signed: a transcript (hex), and the stage."""
+    """Return the bytes to be signed, which contain a transcript (hex) and the stage."""
     return length_prefixed("coterie/transcript/1", stage, transcript)
 
 
-# Results: the last stage of the chosen run reads them, for profiles or at the end.
+# Results, which the last stage of the chosen run reads for profiles or at the end
 
 
 def outcome_of(
@@ -239,9 +240,10 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome that the protocol computes from a result.
 
-    final_stages: the protocol's last stage, or that of each run.
+    final_stages: the protocol's last stage, or the last stage of each run.
+    chosen: the number of the run.
 
-    Raises ProtocolFailed if a label names no cluster.
+    Raises ProtocolFailed if a label is not the number of a cluster.
     """
     last = final_stages[min(chosen, len(final_stages) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
@@ -254,7 +256,7 @@ def outcome_of(
 
 
 def reader_of(final_stages: Sequence[Stage]) -> OutcomeReader:
-    """Return a function that reads the outcome of a result before the closing."""
+    """Return a function that computes the outcome of a result before the closing."""
 
     def read_outcome(
         context: PartyContext, task: TakeLabels, data: DataSource
@@ -273,9 +275,9 @@ def reader_of(final_stages: Sequence[Stage]) -> OutcomeReader:
 def check_choice(
     context: PartyContext, figures: Sequence[Figures], chosen: int
 ) -> None:
-    """Refuse a choice against the terms' rule, and figures other than this party's own.
+    """Raise :class:`ProtocolFailed` if a run was chosen against the terms' rule.
 
-    Raises ProtocolFailed.
+    The reported figures must also agree with those that this party computed.
     """
     session = context.session
     if figures and len(figures) != len(session.runs):

@@ -1,4 +1,4 @@
-"""The stages of an agreement, and the stage of a message, for both sides."""
+"""The stages of a session, and the stage to which a message belongs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import name_run_stage
 
-_MOST_CACHED: Final = 256  # about as many sessions as an analyst runs at once
+_MOST_CACHED: Final = 256  # about the number of concurrent sessions of an analyst
 
 
 @lru_cache(maxsize=_MOST_CACHED)
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return context and stages of an agreement, given its exact bytes.
+    """Return the context and the stages of a session, given the agreement's bytes.
 
-    Stages: the opening, the protocol's own with preparation, profiles, the closing.
+    The stages are the opening, the protocol's own with preparation, profiles, and the
+    closing.
     """
     session = session_terms.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
-    # where a quorum is enough, a late party need not sign
+    # If a quorum suffices, a late party need not sign.
     least = int(quorum(session) == len(session.slots))
     final_stages = _last_of_runs(own)
     return session, (
@@ -43,7 +44,7 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Load an agreement, once this release has accepted its terms and roster."""
+    """Load an agreement after checking that this release accepts terms and roster."""
     _check_once(agreement)
     return load(agreement)
 
@@ -56,7 +57,7 @@ def _check_once(agreement: bytes) -> None:
 
 
 def prepare_party(terms: Terms) -> None:
-    """Import the modules of a party's roles, while it waits for others to join."""
+    """Import the modules of a party's roles while it waits for others to join."""
     choice = terms.protocol
     for stage in _own_stages(terms, catalogue.parse_params(choice.name, choice.params)):
         stage.party()
@@ -68,7 +69,7 @@ def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
 
 
 def profiles_stage(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Return the stage of profiles, where the terms release them."""
+    """Return the stage that computes profiles, if the terms release them."""
     if terms.release is None:
         return ()
     audience = final_stages[0].results_to
@@ -81,22 +82,21 @@ def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the last stage of each run; with one run, the last stage of all."""
     last = {stage.run: stage for stage in stages}
     return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 
 
 def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Add the stages that fill gaps and remove site effects, where terms require them.
+    """Add the stages that fill gaps and remove site effects, if the terms require it.
 
-    They follow the stages of secrets and alignment, as only rows that take part are
-    pooled. Gaps are filled first, then site effects are removed.
+    They come after the secrets and the alignment of rows, because only participating
+    rows are pooled. Gaps are filled before site effects are removed.
     """
     fills = any(plan.fills for plan in terms.plans)
     harmonises = any(plan.harmonised.any() for plan in terms.plans)
     if not (fills or harmonises):
         return stages
-    # imported late: few sessions need these modules
+    # A late import: few sessions need these modules.
     from clustering_protocols.shared_stages import (
         imputation as filling,
         secrets,
@@ -115,7 +115,7 @@ def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
 
 
 def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return the stages; those that belong to a run are repeated for each run."""
+    """Return the stages, of which those that belong to a run are repeated for each."""
     if len(session.runs) == 1:
         return stages
     shared = [stage for stage in stages if not stage.each_run]
@@ -137,7 +137,7 @@ def quorum(session: SessionContext) -> int:
 
 
 def check_roster(session: SessionContext) -> None:
-    """Refuse numbers of columns or rows that the dictionary or the protocol forbids."""
+    """Raise :class:`ProtocolFailed` if the numbers of columns or rows do not fit."""
     for slot in session.slots:
         schema = session.terms.dictionary_of(slot)
         if schema is None:
@@ -153,7 +153,7 @@ def check_roster(session: SessionContext) -> None:
 
 
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
-    """Return the stage that a message names; raise :class:`Malformed` if there is none."""
+    """Return the stage that a message names; raise :class:`Malformed` if unknown."""
     for stage in stages:
         if stage.name == packet.address.stage:
             return stage

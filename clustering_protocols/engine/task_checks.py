@@ -1,4 +1,4 @@
-"""A party's checks of whether a task, or a result, may come now."""
+"""The checks by which a party decides whether a task or a result may come now."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from clustering_protocols.records import codec
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms.terms import Audience
 
-_SHRINKING = "members"  # the one field in which attempts of a round may differ
+_SHRINKING = "members"  # the only field that may differ between attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Decides whether a task may follow a party's answers.
+    """Checks whether a task may follow the answers that a party has given.
 
+    stages: all stages of the session.
     context: the party's context before it reads the new lines of the transcript.
     acknowledged: whether the analyst has acknowledged the party's last answer.
     """
@@ -34,10 +35,10 @@ class Admission:
     acknowledged: bool
 
     def follow(self, journal: Journal, packet: Packet) -> Journal:
-        """Return the journal after the transcript lines of a packet.
+        """Return the journal extended by the transcript lines of a packet.
 
-        Raises TaskRefused if the lines do not continue the journal's, or leave this
-            party out of an attempt of a round for which it has a receipt.
+        Raises TaskRefused if the lines do not continue the journal's, or if they
+            exclude this party from an attempt of a round for which it has a receipt.
         """
         agreement = self.context.session.agreement_digest
         entries = transcript.follow(
@@ -55,11 +56,12 @@ class Admission:
         return journal.append_entries(entries)
 
     def admit(self, journal: Journal, packet: Packet, task: Record) -> Journal:
-        """Return the journal after a task; raise :class:`TaskRefused` if it may not follow.
+        """Return the journal after a task; raise :class:`TaskRefused` if not permitted.
 
-        The task is of the last line of the chain, which no answered round can precede.
+        The task belongs to the last line of the chain, which follows all answered
+        rounds.
 
-        journal: after the transcript lines of the packet: see :meth:`follow`.
+        journal: the journal that :meth:`follow` returned for the packet.
         """
         self._check_task(packet)
         if packet.address.attempt > MAX_ATTEMPTS:
@@ -81,9 +83,9 @@ class Admission:
         return self._admit_next(journal, packet, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
-        """Refuse a result that is not signed, or comes before every task was answered.
+        """Raise TaskRefused or ProtocolFailed unless a result is due and fully signed.
 
-        journal: after the transcript lines of the result: see :meth:`follow`.
+        journal: the journal that :meth:`follow` returned for the result.
         """
         session, stage = self.context.session, self.stages[-1]
         self._check_skipped(journal, (len(self.stages) - 1, len(stage.exchanges)))
@@ -92,13 +94,12 @@ class Admission:
             session, stage.name, journal.transcript, result.signatures, minimum
         )
         digests = self._entry(result).told
-        if signatures.has_runs(stage):  # the digests of the task come first
+        if signatures.has_runs(stage):  # skip the digests of the task
             digests = digests[len(self._groups(stage.exchanges[0].audience)) :]
         _check_own_fields(result, set())
         self._check_digest(digests, stage.results_to, result.content_digest)
 
     def _check_task(self, packet: Packet) -> None:
-        """Refuse a task that differs from the transcript."""
         entry, kind = self._entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("The analyst announced another task.")
@@ -106,7 +107,7 @@ class Admission:
         exchange = stage.exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
         if stage is self.stages[-1] and not signatures.has_runs(stage):
-            return  # the closing's entry has the digests of the results
+            return  # this entry contains the digests of the results instead
         self._check_digest(entry.told, exchange.audience, packet.content_digest)
 
     def _entry(self, packet: Packet) -> Entry:
@@ -149,7 +150,7 @@ class Admission:
         )
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
-        """Refuse a position if a required exchange before it was not answered."""
+        """Raise if a required exchange before this position was not answered."""
         for number in range(max(journal.stage, 0), position[0] + 1):
             stage = self.stages[number]
             counts = journal.answered if number == journal.stage else {}
@@ -167,7 +168,6 @@ class Admission:
 
 
 def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
-    """Refuse a packet whose own fields are not exactly the declared ones."""
     if set(packet.own) != set(names):
         raise TaskRefused("A message has other own fields than its declaration.")
 
@@ -177,7 +177,7 @@ def _members(task: Record) -> list[str]:
 
 
 def _digest_content(packet: Packet) -> str:
-    """Return a digest of a task without its address and members."""
+    """Return a digest of a task that ignores its address and members."""
     header = {
         "record": digest_of(packet.header.record, packet.arrays, [_SHRINKING]),
         "envelopes": [label.model_dump() for label in packet.header.envelopes],

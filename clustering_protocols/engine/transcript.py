@@ -1,13 +1,14 @@
-"""The transcript: the tasks of all parties in one hash chain that they share.
+"""The transcript, a hash chain of the tasks of all parties.
 
-Every attempt of a round adds a line: its address, the kind of its task, the slots that are
-left out, and a digest of the task of each group. A line names the digest of the line
-before it, so its own digest stands for all of them: the *transcript*. Masks, tags,
-envelopes and private draws are bound to it. If a party receives a different task from
-the others, its transcript differs from then on, and its messages no longer fit theirs.
+Every attempt of a round adds a line with its address, the kind of its task, the slots
+that are left out, and a digest of each group's task. Each line contains the digest of
+the line before it. The digest of the last line therefore represents all lines; it is
+called the *transcript*. Masks, tags, envelopes and private draws are bound to it. If a
+party receives a different task from the others, its transcript differs from then on,
+and its messages no longer fit theirs.
 
-A party gets the lines since its last answer with its next task, and checks them before it
-reads anything else.
+With its next task, a party receives the lines since its last answer, which it checks
+before it reads anything else.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.terms.terms import Audience, Layout, Name
 
 AGREED: Final = 1
-"""The number of the first line, which names the agreement."""
+"""The number of the first line, which contains the agreement's digest."""
 
 
 class OpeningLine(Value):
-    """The first line: which session this is."""
+    """The first line, which identifies the agreement of the session."""
 
     number: Literal[1]
     previous: str
@@ -37,11 +38,11 @@ class OpeningLine(Value):
 
 
 class Entry(RoundRef):
-    """A line: one attempt of a round.
+    """A line that describes one attempt of a round.
 
     asks: the kind of the task.
-    left_out: the slots that get no task.
-    told: SHA-256 (hex) of the content for each group, in the order of the groups; empty
+    left_out: the slots that receive no task.
+    told: SHA-256 (hex) of each group's task content, in the order of the groups; empty
         for a group without a task.
     """
 
@@ -56,7 +57,7 @@ _LINE: TypeAdapter[OpeningLine | Entry] = TypeAdapter(OpeningLine | Entry)
 
 
 def write_first_line(session: SessionContext) -> str:
-    """Return the first line of a session."""
+    """Return the first line of a session's transcript."""
     return hash_chain.write(None, AGREED, {"agreement": session.agreement_digest})
 
 
@@ -65,9 +66,9 @@ def group_digests(
 ) -> list[str]:
     """Return the digest of each group's content, in the order of the groups.
 
-    digests: the digest of the content, by slot, for slots that get a task or result.
+    digests: the digest of the content for each slot that receives a task or result.
 
-    Raises ValueError if members of one group get different contents.
+    Raises ValueError if members of one group receive different contents.
     """
     by_group = []
     for group in layout.audiences(audience):
@@ -86,14 +87,14 @@ def append_attempt(
     left_out: Sequence[str],
     told: Sequence[str],
 ) -> list[str]:
-    """Return the lines with one more, for an attempt that is opened."""
+    """Return the lines with an additional line for a new attempt."""
     fields = {**address.model_dump(), "asks": asks, "left_out": left_out, "told": told}
     line = hash_chain.write(lines[-1], number_of(lines[-1]) + 1, fields)
     return [*lines, line]
 
 
 def last(lines: Sequence[str]) -> Entry:
-    """Return the entry of the open attempt; raise :class:`TaskRefused` if there is none."""
+    """Parse the entry of the open attempt; raise :class:`TaskRefused` without one."""
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
     except ValidationError:
@@ -115,8 +116,8 @@ def follow(
 ) -> list[tuple[Entry, str]]:
     """Return the entries that follow a known line, each with its transcript.
 
-    lines: they may begin with known lines.
-    agreement: the agreement's digest, which the first line must name.
+    lines: consecutive lines, the first of which may already be known.
+    agreement: the agreement's digest, which the first line must contain.
     number, digest: those of the last known line, or 0 and :data:`hash_chain.START`.
 
     Raises TaskRefused if the lines do not follow the known one.

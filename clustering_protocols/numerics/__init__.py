@@ -1,1 +1,1 @@
-"""Numbers in blocks: compiled kernels, sources of rows, scores and quality measures."""
+"""Compiled kernels, block-wise computation, sources of rows, and quality measures."""

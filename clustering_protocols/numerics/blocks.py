@@ -1,7 +1,7 @@
-"""Engines, which run a kernel over many blocks and yield results in the blocks' order.
+"""Engines that run a kernel over many blocks and yield the results in order.
 
-Whoever calls a role passes it an engine. Results are combined in the blocks' order, so
-that every engine gives the same bits.
+The caller of a role passes it an engine. Results are always combined in the order of
+the blocks, so every engine produces identical bits.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ R = TypeVar("R")
 
 
 class Engine(Protocol):
-    """Runs a kernel over blocks."""
+    """Interface of an object that runs a kernel over blocks."""
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
         """Yield the results of a kernel, in the order of the blocks.
 
-        Few blocks are held at a time. A kernel has no side effects: it may run twice,
-        and at the same time as others. At the analyst, kernel and block may be pickled
-        for another process: the kernel is a function of a module, bound to small
-        arguments, and the block holds views of received arrays.
+        Only a few blocks are held in memory at a time. A kernel must have no side
+        effects: it may run twice, and at the same time as others. At the analyst,
+        kernel and block may be pickled for another process, so the kernel must be a
+        module-level function bound to small arguments, and the block holds views of
+        received arrays.
         """
         ...
 
 
 class LocalEngine:
-    """Runs kernels in this process.
+    """An engine that runs kernels in this process.
 
-    n_threads: blocks that run at once. Only compiled kernels, which need no GIL, gain
-        from more than one.
+    n_threads: how many blocks are computed at once. Only compiled kernels, which
+        release the GIL, benefit from more than one thread.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
-        """Yield a kernel's result for each block, in the order of the blocks."""
+        """Yield the results of a kernel, in the order of the blocks."""
         if self.n_threads == 1:
             yield from map(kernel, blocks)
             return
@@ -51,22 +52,22 @@ class LocalEngine:
         try:
             while pending:
                 while not pending[0].is_done and any(r.run_here() for r in pending):
-                    pass  # this thread computes pending blocks instead of waiting
+                    pass  # compute pending blocks here instead of waiting
                 result = pending.popleft().result()
                 pending.extend(islice(runs, 1))
                 yield result
         finally:
-            for run in pending:  # the caller has stopped early
+            for run in pending:  # the caller stopped iterating early
                 run.cancel()
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        """Return the pool, kept because its threads take as long to start as a block."""
+        """Return the pool; it is cached because starting threads takes long."""
         return ThreadPoolExecutor(self.n_threads - 1)
 
 
 class _BlockRun(Generic[B, R]):
-    """A kernel over one block: in a thread of the pool, or in the thread that waits."""
+    """A kernel over one block, run by a thread of the pool or by the waiting thread."""
 
     def __init__(
         self, pool: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
@@ -80,7 +81,7 @@ class _BlockRun(Generic[B, R]):
         return bool(self._own_results) or self._future.done()
 
     def run_here(self) -> bool:
-        """Run the block here if no thread has begun it; return whether it ran."""
+        """Run the block here unless a thread has begun it; return whether it ran."""
         if self._own_results or not self._future.cancel():
             return False
         self._own_results.append(self._run())
@@ -94,4 +95,4 @@ class _BlockRun(Generic[B, R]):
 
 
 ONE_THREAD: Final[Engine] = LocalEngine()
-"""The default engine of all roles."""
+"""The default engine, which computes one block at a time."""

@@ -1,4 +1,4 @@
-"""A party's rows as a source of batches, such as a matrix in memory."""
+"""Data sources, which read a party's rows in batches, and transformations of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-# SciPy is imported only for sparse matrices, which few processes hold
+# SciPy is slow to import, and few processes use sparse matrices.
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -23,7 +23,7 @@ _BATCH_ITEMS = 1 << 22
 
 @runtime_checkable
 class DataSource(Protocol):
-    """Rows that can be read any number of times, each time in the same order."""
+    """Rows that can be read repeatedly, each time in the same order."""
 
     @property
     def n_rows(self) -> int:
@@ -32,19 +32,20 @@ class DataSource(Protocol):
 
     @property
     def columns(self) -> Sequence[str]:
-        """Return the names of the columns, in the order of the batches' columns."""
+        """Return the column names, in the order of the columns of a batch."""
         ...
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return one id per row, or None if only positions identify rows.
+        """Return one id per row, or None if rows are identified only by position.
 
-        Several rows may have one id; the session's terms say how they are handled.
+        Several rows may have the same id; the session's terms define how they are
+        handled.
         """
         ...
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows as (batch, n_columns) float64 arrays, finite."""
+        """Yield the rows as finite float64 arrays of shape (batch, n_columns)."""
         ...
 
 
@@ -53,14 +54,14 @@ class RandomAccess(DataSource, Protocol):
     """A data source whose rows can be read in any order."""
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, (k, n_columns)."""
+        """Return a copy of the rows with these indices, of shape (k, n_columns)."""
         ...
 
 
 def original_of(source: DataSource) -> DataSource:
-    """Return the rows with the names and cells of the party's own table.
+    """Return the source that has the names and cells of the party's own table.
 
-    They are the ``original`` of a source whose cells were changed, else the source itself.
+    It is the attribute ``original`` of a transformed source, or else the source itself.
     """
     return getattr(source, "original", source)
 
@@ -68,13 +69,13 @@ def original_of(source: DataSource) -> DataSource:
 class MatrixSource:
     """A data source over one matrix in memory.
 
-    X: array-like of shape (n_rows, n_columns); finite numbers; converted to float64.
-    columns: names; ``x0 … `` by default.
-    ids: one id per row.
+    X: array-like of shape (n_rows, n_columns); finite numbers, converted to float64.
+    columns: names of the columns; by default ``x0``, ``x1`` and so on.
+    ids: one id per row, or None.
     gaps: whether NaN is accepted as a missing value.
 
-    Raises InvalidData if X is not a finite matrix with rows and columns, or names or
-        ids do not fit.
+    Raises InvalidData if X is not a non-empty matrix of finite numbers, or if the names
+        or ids do not fit its shape.
     """
 
     def __init__(
@@ -106,34 +107,34 @@ class MatrixSource:
             )
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows in pieces of at most ``BATCH_ROWS``."""
+        """Yield the rows in batches of at most ``BATCH_ROWS`` rows."""
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield self._X[begin : begin + BATCH_ROWS]
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers."""
+        """Return a copy of the rows with these indices."""
         return self._X[rows]
 
 
 def check_width(new: DataSource, width: int) -> None:
-    """Raise InvalidData unless new rows have as many columns as the session's."""
+    """Raise InvalidData unless new rows have as many columns as the session."""
     if len(new.columns) != width:
         raise InvalidData(f"{len(new.columns)} columns; the session had {width}.")
 
 
 def matrix(source: DataSource) -> FloatArray:
-    """Return all rows as one (n_rows, n_columns) array."""
+    """Read all rows into one array of shape (n_rows, n_columns)."""
     X, begin = np.empty((source.n_rows, len(source.columns))), 0
-    for batch in source.batches():  # no batch is held: it may map a file into memory
+    for batch in source.batches():  # keep no batch: it may be a memory-mapped file
         X[begin : begin + len(batch)] = batch
         begin += len(batch)
     return X
 
 
 def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield slices of rows and their batches, of at most ``_BATCH_ITEMS / k`` rows each.
+    """Yield slices of at most ``_BATCH_ITEMS / k`` row indices, and the rows of each.
 
-    So an array of k numbers per row of a batch stays small.
+    The size is limited so that an array of k numbers per row of a slice stays small.
     """
     begin, size = 0, max(_BATCH_ITEMS // k, 1)
     for batch in data.batches():
@@ -144,15 +145,15 @@ def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
 
 
 class SparseSource:
-    """A data source over a sparse matrix, never densified as a whole.
+    """A data source over a sparse matrix, which is never made dense as a whole.
 
-    R: scipy sparse array or matrix of shape (n_rows, n_columns); finite numbers;
-        converted to float64, duplicates summed.
-    columns: names; ``x0 … `` by default.
-    ids: one id per row.
+    R: scipy sparse array or matrix of shape (n_rows, n_columns); finite numbers,
+        converted to float64; duplicate entries are summed.
+    columns: names of the columns; by default ``x0``, ``x1`` and so on.
+    ids: one id per row, or None.
 
-    Raises InvalidData if R has no rows or columns, a value is not finite, or names or
-        ids do not fit.
+    Raises InvalidData if R is empty, a value is not finite, or the names or ids do not
+        fit its shape.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class SparseSource:
         if R.ndim != 2 or 0 in R.shape:
             raise InvalidData("The data must be a matrix with rows and columns.")
         self.sparse = csr_array(R, dtype=np.float64)
-        if not self.sparse.has_canonical_format:  # the caller's arrays stay as they are
+        if not self.sparse.has_canonical_format:  # do not modify R
             self.sparse = self.sparse.copy()
             self.sparse.sum_duplicates()
         self.n_rows, width = self.sparse.shape
@@ -177,7 +178,7 @@ class SparseSource:
             raise InvalidData("Values are missing or infinite.")
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield dense pieces of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        """Yield dense batches of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
         size = _rows_per_batch(len(self.columns))
         for begin in range(0, self.n_rows, size):
             yield self.sparse[begin : begin + size].toarray()
@@ -188,7 +189,7 @@ def _rows_per_batch(width: int) -> int:
 
 
 def sparse_matrix(source: DataSource) -> csr_array:
-    """Return all rows as one sparse (n_rows, n_columns) array."""
+    """Read all rows into one sparse array of shape (n_rows, n_columns)."""
     from scipy.sparse import csr_array, vstack
 
     if isinstance(source, SparseSource):
@@ -206,7 +207,7 @@ def _check_names(
 
 
 def check_unique(ids: Sequence[str] | None) -> None:
-    """Refuse two rows with one id: :class:`InvalidData` names the first such rows."""
+    """Raise :class:`InvalidData`, which names the first such rows, for equal ids."""
     first_rows: dict[str, int] = {}
     for row, name in enumerate(ids or ()):
         first = first_rows.setdefault(name, row)
@@ -215,18 +216,18 @@ def check_unique(ids: Sequence[str] | None) -> None:
 
 
 def first_rows(ids: Sequence[str]) -> IntArray:
-    """Return the number of the first row of each id, ascending."""
+    """Return the index of the first row of each distinct id, ascending."""
     numbers: dict[str, int] = {}
     for row, name in enumerate(ids):
         numbers.setdefault(name, row)
     return np.array(list(numbers.values()), dtype=np.int64)
 
 
-# Some rows or columns of a source, or another order of its rows
+# Sources that select or reorder the rows or columns of another source
 
 
 class RowSelection:
-    """Some rows of a source, batch by batch, in the source's order."""
+    """A selection of a source's rows, read batch by batch in the source's order."""
 
     def __init__(self, source: DataSource, rows: IntArray) -> None:
         self._source = source
@@ -240,7 +241,7 @@ class RowSelection:
         return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the selected part of each batch of the source."""
+        """Yield the selected rows of each batch of the source."""
         begin = 0
         for batch in self._source.batches():
             first, last = np.searchsorted(self._rows, [begin, begin + len(batch)])
@@ -250,9 +251,9 @@ class RowSelection:
 
 
 def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
-    """Return the rows of a source with these numbers; a sparse source stays sparse.
+    """Return a source with a selection of rows; a sparse source stays sparse.
 
-    rows: int64 (k,); ascending.
+    rows: int64 (k,); the indices of the rows, ascending.
     """
     if not isinstance(source, SparseSource):
         return RowSelection(source, rows)
@@ -260,7 +261,7 @@ def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
 
 
 class OrderedRows:
-    """Rows of a source in any order, batch by batch, each by random access."""
+    """Rows of a random-access source in a new order, read batch by batch."""
 
     def __init__(self, source: RandomAccess, rows: IntArray) -> None:
         self._source = source
@@ -270,32 +271,32 @@ class OrderedRows:
 
     @property
     def original(self) -> DataSource:
-        """Return the rows of the party's own table, in the new order."""
+        """Return the same rows of the party's own table, in the new order."""
         source = original_of(self._source)
         return self if source is self._source else order_rows(source, self._rows)
 
     @cached_property
     def ids(self) -> Sequence[str] | None:
-        """Return the ids in the new order."""
+        """Return the ids of the rows in the new order."""
         return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers each."""
         size = _rows_per_batch(len(self.columns))
         for begin in range(0, self.n_rows, size):
             yield self._source.take(self._rows[begin : begin + size])
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows at these positions of the new order."""
+        """Return a copy of the rows at these positions in the new order."""
         return self._source.take(self._rows[rows])
 
 
 def order_rows(source: DataSource, rows: IntArray) -> DataSource:
-    """Return the rows of a source with these numbers, in this order.
+    """Return a source with these rows in this order.
 
     A sparse source stays sparse. A source without random access is read into memory.
 
-    rows: int64 (k,); in any order, some or all.
+    rows: int64 (k,); indices of some or all rows, in any order.
     """
     if isinstance(source, SparseSource):
         return _sparse_rows(source, rows)
@@ -305,7 +306,7 @@ def order_rows(source: DataSource, rows: IntArray) -> DataSource:
 
 
 class MappedRows:
-    """Rows of a source after a function of each batch, which gives other columns."""
+    """A source that applies a function to each batch, which produces other columns."""
 
     def __init__(
         self,
@@ -318,16 +319,16 @@ class MappedRows:
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return the ids of the source."""
+        """Return the ids of the underlying source."""
         return self._source.ids
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield what the function returns for each batch of the source."""
+        """Yield the function's result for each batch of the underlying source."""
         return map(self._function, self._source.batches())
 
 
 def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
-    """Return a source of some columns of another; a sparse source stays sparse.
+    """Return a source with a selection of columns; a sparse source stays sparse.
 
     numbers: int64 (m,); the indices of the columns, in the new order.
     """
@@ -346,6 +347,6 @@ def _take_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
     ids = source.ids
     if ids is None:
         return None
-    # ids in an array have a `take`, which creates no Python string per id
+    # Ids that are stored in an array have `take`, which creates no Python strings.
     take: Callable[[IntArray], Sequence[str]] | None = getattr(ids, "take", None)
     return tuple(ids[row] for row in rows) if take is None else take(rows)

@@ -1,8 +1,9 @@
-"""Loops in C if the library was built, else in numpy (decision record 12).
+"""Loops that run in C if the library was built, and otherwise in numpy.
 
-A kernel is a numpy function and a C function of the same name in ``kernels.c``, which gives
-the same bits about ten times as fast. A wheel that was built with a C compiler contains
-the library, which is used only with the source that it was compiled from.
+A kernel is a numpy function and a C function of the same name in ``kernels.c``, which
+produces the same bits about ten times as fast (decision record 12). A wheel that was
+built with a C compiler contains the library, which is used only with the source from
+which it was compiled.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SCALARS: Final = {
 
 
 class _Array(ctypes.Structure):
-    """Address and shape; a vector has one column."""
+    """The address and shape of an array; a vector has one column."""
 
     _fields_ = (
         ("at", ctypes.c_void_p),
@@ -64,11 +65,12 @@ IS_BUILT: Final = _LIBRARY is not None
 def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Return a decorator that calls the C function of the same name, without the GIL.
 
-    Arguments are positional, and as annotated: int, float, or arrays of
+    Arguments must be positional and annotated as int, float, or an array type of
     :mod:`clustering_protocols.records.arrays` with one or two dimensions.
 
-    outputs: names of the arrays that are written, which must be contiguous and of the
-        annotated dtype, or TypeError is raised. Other arrays are converted if needed.
+    outputs: names of the arrays that the kernel writes. They must be contiguous and
+        have the annotated dtype, otherwise TypeError is raised. Other arrays are
+        converted if needed.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -105,12 +107,12 @@ def _to_c_array(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
         raise TypeError("a kernel writes only to contiguous arrays of its own dtype")
     n, m = array.shape if array.ndim == 2 else (array.size, 1)
     c_array = _Array(array.ctypes.data, n, m)
-    c_array.array = array  # keeps the memory while its address is in use
+    c_array.array = array  # keep the memory alive while C uses its address
     return c_array
 
 
 def add_in_order(start: Any, terms: FloatArray) -> Any:
-    """Return start plus terms (n, …), added one by one: the same bits as in a loop."""
+    """Return start plus terms (n, …), added one at a time as in a loop, bit for bit."""
     return np.cumsum(np.concatenate([np.asarray(start)[None], terms]), axis=0)[-1]
 
 
@@ -118,5 +120,5 @@ _power: Final = np.frompyfunc(math.pow, 2, 1)
 
 
 def power(base: FloatArray, exponent: float) -> FloatArray:
-    """Return powers by the C library's ``pow``: numpy's bits depend on the processor."""
+    """Compute powers in the C library, because numpy's bits depend on the processor."""
     return np.asarray(_power(base, exponent), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Internal quality measures of a partition."""
+"""Internal quality measures of a clustering."""
 
 from __future__ import annotations
 
@@ -10,47 +10,48 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from clustering_protocols.records.record import Record
 
 DIGITS: Final = 6
-"""Significant digits of published figures."""
+"""The number of significant digits in published figures."""
 _WRITTEN_AS_NULL: Final = frozenset({
     "inertia", "simplified_silhouette", "silhouette", "calinski_harabasz",
     "davies_bouldin", "partition_coefficient", "xie_beni", "criterion", "gap",
     "gap_error", "gap_of_one", "stability", "prediction_strength", "n_iter", "converged",
 })  # fmt: skip
-"""Figures of the first release, which wrote null for an absent one.
+"""Figures of the first release, which are written as null if they are absent.
 
-Later figures are left out if absent, so that stored records keep their bytes.
+Figures that were added later are omitted instead, so that stored records stay identical.
 """
 
 
 class Figures(Record):
-    """Intrinsic figures of one partition; None if a figure is undefined or unknown.
+    """Quality figures of one clustering; a figure is None if undefined or unknown.
 
-    n_clusters: clusters that have rows.
-    inertia: sum of squared distances of rows to the mean of their cluster.
-    simplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances
-        to the means of the own and of the nearest other cluster (E. R. Hruschka,
-        L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering
-        gene-expression data", 2004).
-    silhouette: the same with mean distances to the rows of the clusters
-        (P. J. Rousseeuw, 1987).
+    n_clusters: the number of non-empty clusters.
+    inertia: the sum of squared distances of rows to the mean of their cluster.
+    simplified_silhouette: the mean over rows of (b - a) / max(a, b), where a and b are
+        the distances to the means of the row's own and of the nearest other cluster (E.
+        R. Hruschka, L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for
+        clustering gene-expression data", 2004).
+    silhouette: the same with mean distances to the rows of the clusters (P. J.
+        Rousseeuw, 1987).
     calinski_harabasz: T. Caliński and J. Harabasz, 1974.
     davies_bouldin: D. L. Davies and D. W. Bouldin, 1979.
-    partition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
+    partition_coefficient: the mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
     xie_beni: X. L. Xie and G. Beni, 1991.
-    criterion: the value that the algorithm itself optimises, if not the inertia.
-    aic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978), and
-        Biernacki, Celeux and Govaert (2000).
-    entropy: entropy of the memberships of a mixture, divided by its largest possible
-        value n log k: 0 if every row belongs to one cluster.
-    gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
-        is the gap of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Only of
-        sessions with several runs.
-    stability: mean adjusted Rand index of clusterings of halves. Only of several runs.
-    prediction_strength: smallest share, over the clusters of half the rows, of pairs that
-        the other half keeps together (R. Tibshirani, G. Walther, 2005). Only of several
+    criterion: the value that the algorithm itself optimises, if it is not the inertia.
+    aic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978),
+        and Biernacki, Celeux and Govaert (2000).
+    entropy: the entropy of the memberships of a mixture, divided by its maximum n log
+        k; 0 if every row belongs to one cluster.
+    gap, gap_error: the gap statistic and the standard error of its reference;
+        gap_of_one is the gap of a single cluster (R. Tibshirani, G. Walther, T. Hastie,
+        2001). Only for sessions with several runs.
+    stability: the mean adjusted Rand index of clusterings of halves. Only for several
         runs.
-    n_iter: number of updates.
-    converged: whether the iteration ended before its limit.
+    prediction_strength: the smallest share, over the clusters of half the rows, of
+        pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only
+        for several runs.
+    n_iter: the number of updates.
+    converged: whether the algorithm stopped before its iteration limit.
     """
 
     kind = "figures"
@@ -78,12 +79,11 @@ class Figures(Record):
 
     @model_serializer(mode="wrap")
     def _write_present(self, write: SerializerFunctionWrapHandler) -> Any:
-        """Leave absent figures out, except those that the first release always wrote."""
         values = write(self).items()
         return {k: v for k, v in values if v is not None or k in _WRITTEN_AS_NULL}
 
     def round_values(self) -> Figures:
-        """Return the figures to six significant digits, as they are published."""
+        """Return the figures with six significant digits, as they are published."""
         values = {
             name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
             for name, value in dict(self).items()
@@ -91,7 +91,7 @@ class Figures(Record):
         return Figures.model_validate(values)
 
     def agrees(self, published: Figures) -> bool:
-        """Return whether published figures equal these except for rounding."""
+        """Return whether published figures equal these up to rounding."""
         pairs = zip(self.values.values(), published.values.values(), strict=True)
         return all(
             math.isclose(

@@ -1,4 +1,4 @@
-"""A session's objective and labels, compared with the best of ten pooled starts."""
+"""A comparison of a session's objective and labels with the best of ten pooled runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _ZERO: Final = 1e-12
 
 
 class Objectives(NamedTuple):
-    """Values of one objective on the pooled rows; smaller is better.
+    """Values of an objective function on the pooled rows, where smaller is better.
 
-    own: value of the session's result.
-    pooled: value of the best of ten starts of the pooled method.
-    agreement: adjusted Rand index between the session's labels and those of the best
-        pooled run. Labels may differ if several clusterings are nearly as good, or a
-        small cluster was missed. None if clusters of the pooled run coincide, because
-        its labels are then arbitrary.
-    same_rules: value of the best of ten pooled starts under the rules of the session
-        (clusters of few rows that stay, dimensions that are left out); None if no rule
+    own: the value for the session's result.
+    pooled: the best value of ten runs of the pooled method.
+    agreement: the adjusted Rand index between the session's labels and those of the
+        best pooled run. Labels may differ if several clusterings are nearly as good, or
+        if a small cluster was missed. None if clusters of the pooled run coincide,
+        because its labels are then arbitrary.
+    same_rules: the best value of ten pooled runs under the session's rules (small
+        clusters do not move, some dimensions are left out); None if no such rule
         applied.
     """
 
@@ -28,12 +28,12 @@ class Objectives(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return the session's value over the pooled one, None if that alone is 0."""
+        """Return own / pooled; 1 if both are 0, or None if only ``pooled`` is 0."""
         return _divide(self.own, self.pooled)
 
     @property
     def ratio_same_rules(self) -> float | None:
-        """Return the session's value over the pooled one, under the same rules if any."""
+        """Return own / same_rules if the latter is set, otherwise :attr:`ratio`."""
         pooled = self.same_rules
         return self.ratio if pooled is None else _divide(self.own, pooled)
 

@@ -1,7 +1,7 @@
-"""Intervals and tests of described variables, computed from a profile alone.
+"""Confidence intervals and tests of described variables, computed from a profile.
 
-Anyone who has the profile can compute them. Clustered variables have no test, because the
-clusters were formed so that these variables differ.
+Anyone who has the profile can compute them. Clustered variables are not tested, because
+the clusters were formed in such a way that these variables differ.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from clustering_protocols.records.arrays import FloatArray
 
 CONFIDENCE: Final = 0.95
 _FEWEST_EXPECTED: Final = 5.0
-"""Expected rows in a cell below which chi-squared fits badly (Cochran 1954)."""
+"""Expected count below which the chi-squared approximation is poor (Cochran 1954)."""
 
 Bounds = tuple[float, float]
 
 
 class Outcome(Value):
-    """One described variable: intervals in each line of a profile, and one test.
+    """Intervals of one described variable in each line of a profile, and one test.
 
     name, title, unit, is_date: as in the profile.
-    means: the interval of the mean of each line, in the variable's unit; None for a
-        line of a single value, or whose mean the profile withholds. Empty for a
-        variable with levels.
+    means: the interval of the mean in each line, in the variable's unit; None for a
+        line with a single value or a withheld mean. Empty for a variable with levels.
+    levels: the levels of the variable, as in the profile.
     shares: for each line, the interval of the share of each level, in the profile's
         order of levels.
     test: ``anova`` tests whether means differ between lines, ``chi-squared`` whether
         shares of levels do.
-    statistic: F of the analysis of variance, or Pearson's chi-squared without a
-        continuity correction; like ``p`` None if there is nothing to compare.
-    degrees: degrees of freedom of the statistic: two for F, one for chi-squared.
-    p: the probability of a statistic at least this large if clusters do not differ.
-    n_small: cells of the table of counts in which fewer than five rows are expected.
+    statistic: F of the analysis of variance, or Pearson's chi-squared without
+        continuity correction. It is None, as is ``p``, if there is nothing to compare.
+    degrees: the degrees of freedom of the statistic: two numbers for F, one for
+        chi-squared.
+    p: the probability of a statistic at least as large if the clusters do not differ.
+    n_small: the number of cells of the contingency table with an expected count below
+        five.
     """
 
     name: str
@@ -56,11 +58,11 @@ class Outcome(Value):
 
 
 class OutcomeTable(Value):
-    """The outcomes of one profile's described variables, and how to read them.
+    """The outcomes of one profile's described variables, with notes for readers.
 
     column, own, rounded, clusters, others: as in the profile.
-    fields: in the profile's order.
-    notes: sentences for readers.
+    fields: the outcomes, in the profile's order of variables.
+    notes: sentences that explain how to read the table.
     """
 
     column: int = Field(ge=0)
@@ -162,15 +164,14 @@ def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
 
 
 def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
-    """Return the 95 % interval of a mean by Student's t; None for fewer than two values.
+    """Return Student's 95 % interval of a mean, or None for fewer than two values.
 
     mean ± t(n - 1) · s / √n, where s² divides by n - 1 (Student 1908).
 
-    spread: the standard deviation that divides by n.
+    spread: the standard deviation, computed with the divisor n.
     n: the number of values.
     """
-    # SciPy is imported only when a profile has described variables
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # slow to import, and rarely needed
 
     if n < 2:
         return None
@@ -181,7 +182,7 @@ def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
 def wilson_interval(share: float, n: float) -> Bounds:
     """Return Wilson's 95 % score interval of a share of n rows.
 
-    Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
+    E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
     """
     from scipy.special import ndtri
 
@@ -191,13 +192,13 @@ def wilson_interval(share: float, n: float) -> Bounds:
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     root = (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     half = z * root / (1 + z * z / n)
-    # rounding must not move an end of the interval off a share of exactly 0 or 1
+    # Rounding errors must not exclude a share of exactly 0 or 1 from its interval.
     low = 0.0 if share == 0 else max(0.0, centre - half)
     return low, 1.0 if share == 1 else min(1.0, centre + half)
 
 
 def _analyse_variance(n: FloatArray, mean: FloatArray, spread: FloatArray) -> _Test:
-    """Return the one-way analysis of variance of groups.
+    """Return the one-way analysis of variance of k groups.
 
     F = [Σ nᵢ (mᵢ - m)² / (k - 1)] / [Σ nᵢ sᵢ² / (N - k)], where sᵢ² divides by nᵢ
     (Fisher 1925).
@@ -218,10 +219,10 @@ def _analyse_variance(n: FloatArray, mean: FloatArray, spread: FloatArray) -> _T
 
 
 def _chi_squared(counts: FloatArray) -> _Test:
-    """Return Pearson's test of whether lines and levels are independent.
+    """Return Pearson's test of independence between lines and levels.
 
-    χ² = Σ (observed - expected)² / expected, without a continuity correction (Pearson
-    1900). Levels without rows are left out.
+    χ² = Σ (observed - expected)² / expected, without continuity correction (Pearson
+    1900). Levels without rows are omitted.
 
     counts: float64 (lines, levels).
     """
@@ -244,7 +245,7 @@ def _chi_squared(counts: FloatArray) -> _Test:
 def outcome_tables(
     profiles: Sequence[Profile], described: Sequence[Collection[str]]
 ) -> tuple[OutcomeTable, ...]:
-    """Return the tables of all profiles that have described variables.
+    """Return the outcome table of each profile that has described variables.
 
     described: the names of the described variables of each column group.
     """

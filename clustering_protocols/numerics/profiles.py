@@ -1,4 +1,4 @@
-"""Profiles: what the clusters of one partition are like, field by field."""
+"""Cluster profiles: summary statistics of each cluster, field by field."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ from clustering_protocols.numerics.survival import Survival
 from clustering_protocols.records.record import ReadableTable
 
 SHARES: Final = 20
-"""Outsiders read shares, and means in standard deviations, in steps of 1 / SHARES."""
+"""Published shares, and means in standard deviations, are multiples of 1 / SHARES."""
 
 NO_YES: Final = ("no", "yes")
-"""The levels of a yes-or-no field."""
+"""The levels of a boolean field."""
 
 _MOST_DAYS: Final = 100_000_000
-"""Days from 1970-01-01: more than any table has, and few enough for NumPy's dates."""
+"""The largest number of days since 1970-01-01, which NumPy's dates can represent."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def date_of(days: float) -> str:
-    """Return the date a number of days after 1970-01-01, such as 2026-01-31."""
+    """Return the date that is ``days`` after 1970-01-01, in the form 2026-01-31."""
     return str(np.datetime64(round(days), "D"))
 
 
 class FieldProfile(Value):
-    """One field of the dictionary, with one entry for each line of a profile.
+    """Statistics of one dictionary field, with one entry for each line of a profile.
 
     name, title, unit: as in the dictionary.
-    n_rows: rows that have a value; None if too few have one.
-    mean, spread: mean and standard deviation (which divides by n) of the values. Yes and
-        no count as 1 and 0, a date as days since 1970-01-01. Empty for a field of levels.
-    quartiles: first, second and third, on the profile's grid; None beyond it. Empty for
-        a field of levels.
-    levels: their labels; the last level may combine rare ones.
-    shares: of the rows that have a value, in the order of ``levels``.
-    difference: the spread of the lines' means divided by the spread within lines, from
-        0; fields are ordered by it.
+    n_rows: the number of rows that have a value; None if too few have one.
+    mean, spread: the mean and the standard deviation (with divisor n) of the values.
+        Yes and no count as 1 and 0, and dates as days since 1970-01-01. Empty for a
+        categorical field.
+    quartiles: the first, second and third quartile, on the profile's grid; None beyond
+        it. Empty for a categorical field.
+    levels: the labels of the levels; the last level may combine rare ones.
+    shares: the shares of the levels among the rows that have a value, in order of
+        ``levels``.
+    difference: the standard deviation of the lines' means, divided by that within
+        lines, at least 0. Fields are ordered by it.
     """
 
     name: str
@@ -64,14 +66,14 @@ class FieldProfile(Value):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return the field's text in each line; a dash where too few rows have a value."""
+        """Return the text of each line, with a dash where too few rows have a value."""
         if self.levels:
             return tuple(map(self.shares_text, range(len(self.shares))))
         pairs = zip(self.mean, self.spread, strict=True)
         return tuple(itertools.starmap(self._mean_text, pairs))
 
     def shares_text(self, line: int) -> str:
-        """Return each level with its share of the rows of a line."""
+        """Return a text with each level and its share of the rows of a line."""
         shares = self.shares[line]
         if shares is None:
             return "–"
@@ -105,16 +107,17 @@ class FieldProfile(Value):
 
 
 class Profile(Value):
-    """The clusters, described by the fields of one column group.
+    """A description of the clusters by the fields of one column group.
 
-    own: whether the rows are those of one party, not of all that hold these fields.
+    own: whether the rows are those of one party, and not of all that hold these fields.
     clusters: the labels that have a line of their own, ascending.
     others: the labels of small clusters, which share the last line.
-    n_rows: rows of each line.
+    n_rows: the number of rows of each line.
     rounded: whether values were rounded for outsiders.
-    fields: the fields that differ most between clusters come first.
-    survival: times to events; left out of the JSON if empty.
-    is_description: whether nothing was clustered; left out of the JSON if false.
+    fields: the profiles of the fields; those that differ most between clusters come
+        first.
+    survival: times to events; omitted from the JSON if empty.
+    is_description: whether nothing was clustered; omitted from the JSON if false.
     """
 
     column: int = Field(ge=0)
@@ -136,13 +139,13 @@ class Profile(Value):
         return (*clusters, *["others"] * bool(self.others))
 
     def missing(self, field: FieldProfile) -> int | None:
-        """Return how many rows of a description have no value of a field."""
+        """Return how many rows of a description lack a value; None if withheld."""
         present = field.n_rows[0]
         return None if present is None else self.n_rows[0] - present
 
     @property
     def table(self) -> ReadableTable:
-        """Return means and standard deviations, or shares of levels, as text."""
+        """Return a table of means and standard deviations, or of shares of levels."""
         return ReadableTable(
             caption="Means and standard deviations, or shares of levels",
             columns=("variable", *self.line_names),

@@ -1,7 +1,7 @@
 """Round numbers: 1, 2 and 5 times the powers of ten.
 
-Values are disclosed in round steps, because the digits of any other step, however
-coarse, would disclose something about the rows from which it was computed.
+Values are disclosed in round steps, because any other step size, however coarse, would
+reveal by its digits something about the rows from which it was computed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _COARSEST_STEP: Final = 1 / 20
 _ROWS_HIDDEN: Final = 5
-"""Published means are as coarse as if five rows of their cluster moved by one spread."""
+"""Published means are rounded as if five rows could move by one standard deviation."""
 _LARGEST_POWER: Final = 300
 _ROUND: Final = np.array(
     [
@@ -26,24 +26,25 @@ _ROUND: Final = np.array(
 
 
 def round_up(numbers: FloatArray) -> FloatArray:
-    """Return each number rounded up to the next round number; 0 stays 0."""
+    """Return the smallest round number that is not below each number; 0 stays 0."""
     index = np.minimum(np.searchsorted(_ROUND, numbers), _ROUND.size - 1)
     return np.where(numbers > 0, _ROUND[index], 0.0)
 
 
 def round_down(number: float) -> float:
-    """Round a positive number down to a round number.
+    """Return the largest round number that does not exceed a positive number.
 
-    It is first rounded to nine digits, because further digits differ between machines.
+    The number is first rounded to nine digits, because further digits may differ
+    between machines.
     """
     index = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
     return float(_ROUND[index - 1])
 
 
 def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
-    """Return the round steps (p, F) in which means are published; 0 for a spread of 0.
+    """Return the round step (p, F) of each published mean; 0 where the spread is 0.
 
-    sizes: int64 (p,); the rows of each mean.
+    sizes: int64 (p,); the number of rows behind each mean.
     spreads: float64 (F,); the standard deviation of each feature.
     """
     shares = np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))

@@ -1,7 +1,7 @@
-"""Blocks of rows, each loaded by the thread or process that works on it.
+"""Blocks of rows that are loaded only by the thread or process that works on them.
 
-A block holds views of received arrays and computes its rows from them when it is loaded,
-so that a pass over all rows takes memory for the current blocks alone.
+A block holds views of received arrays and computes its rows from them when it is
+loaded, so a pass over all rows needs memory only for the blocks in use.
 """
 
 from __future__ import annotations
@@ -16,54 +16,54 @@ from clustering_protocols.common.limits import fit_in_one_array
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BLOCK_ITEMS: Final = 1 << 20
-"""Approximate count of numbers in a loaded block."""
+"""The approximate number of values in a loaded block."""
 
 
 class RowBlock(Protocol):
-    """Consecutive rows."""
+    """A block of consecutive rows."""
 
     @property
     def first(self) -> int:
-        """Return the number of the first row."""
+        """Return the index of the first row."""
         ...
 
     @property
     def n_rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         ...
 
     def load(self) -> FloatArray:
-        """Return the rows (n_rows, F), C-contiguous.
+        """Return the rows as a C-contiguous array of shape (n_rows, F).
 
-        A row has the same bits in whichever block it is loaded.
+        A row has the same bits, whichever block it is loaded with.
         """
         ...
 
 
 class RowSubset(Protocol):
-    """Rows that can be read by their numbers."""
+    """Rows that can be read by their indices."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and of features."""
+        """Return the number of rows and the number of features."""
         ...
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return the rows (s, F) with these numbers (s,), which must fit into memory."""
+        """Return the rows (s, F) at these indices (s,), which must fit into memory."""
         ...
 
 
 class RowBlocks(RowSubset, Protocol):
-    """Rows in blocks, which can be read any number of times."""
+    """Rows that are divided into blocks and can be read repeatedly."""
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Yield all rows in their order, a block at a time."""
+        """Yield all rows in order, one block at a time."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayBlock:
-    """Rows of an array.
+    """A block of rows of an array.
 
     rows: float64 (n_rows, F); a view.
     """
@@ -73,39 +73,39 @@ class ArrayBlock:
 
     @property
     def n_rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self.rows)
 
     def load(self) -> FloatArray:
-        """Return the rows."""
+        """Return the rows as a contiguous float64 array."""
         return np.ascontiguousarray(self.rows, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayRows:
-    """Rows in one array X (n, F)."""
+    """Rows that are stored in one array X (n, F)."""
 
     X: FloatArray = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and of features."""
+        """Return the number of rows and the number of features."""
         n, n_features = self.X.shape
         return n, n_features
 
     def blocks(self) -> Iterator[ArrayBlock]:
-        """Yield all rows in their order, a block at a time."""
+        """Yield all rows in order, one block at a time."""
         for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
             yield ArrayBlock(first=rows.start, rows=self.X[rows])
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows (s, F) by their numbers (s,)."""
+        """Return the rows (s, F) with these indices (s,)."""
         return np.ascontiguousarray(self.X[numbers], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SideBySideBlock:
-    """Rows whose features lie in several arrays.
+    """A block of rows whose features are stored in several arrays.
 
     columns: tuple of float64 (n_rows, F_j); views.
     """
@@ -115,59 +115,59 @@ class SideBySideBlock:
 
     @property
     def n_rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self.columns[0])
 
     def load(self) -> FloatArray:
-        """Return the rows."""
+        """Return the rows with the features of all arrays."""
         return np.hstack(self.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideBySide:
-    """Rows whose features lie in several arrays (n, F_j), one beside the other."""
+    """Rows whose features are stored in several arrays (n, F_j)."""
 
     columns: tuple[FloatArray, ...] = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and of features."""
+        """Return the number of rows and the number of features."""
         return len(self.columns[0]), sum(array.shape[1] for array in self.columns)
 
     def blocks(self) -> Iterator[SideBySideBlock]:
-        """Yield all rows in their order, a block at a time."""
+        """Yield all rows in order, one block at a time."""
         for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
             parts = tuple(array[rows] for array in self.columns)
             yield SideBySideBlock(first=rows.start, columns=parts)
 
     def take(self, numbers: IntArray) -> FloatArray:
-        """Return some rows (s, F) by their numbers (s,)."""
+        """Return the rows (s, F) with these indices (s,)."""
         return np.hstack([array[numbers] for array in self.columns])
 
 
 def of(rows: FloatArray | RowBlocks) -> RowBlocks:
-    """Return rows in blocks; an array (n, F) is wrapped."""
+    """Return rows as blocks; an array (n, F) is wrapped in :class:`ArrayRows`."""
     return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
 def slices(n: int, size: int) -> Iterator[slice]:
-    """Yield slices of at most ``size`` out of n items."""
+    """Yield slices that divide n items into parts of at most ``size`` items."""
     for begin in range(0, n, size):
         yield slice(begin, min(begin + size, n))
 
 
 def rows_of_a_block(n_features: int) -> int:
-    """Return the number of rows of a block: at least one."""
+    """Return the number of rows in a block, which is at least one."""
     return max(BLOCK_ITEMS // n_features, 1)
 
 
 def span(block: RowBlock) -> slice:
-    """Return the slice of a block among all rows."""
+    """Return the slice of all rows that a block covers."""
     return slice(block.first, block.first + block.n_rows)
 
 
 def whole(rows: RowBlocks) -> FloatArray:
-    """Return all rows (n, F) in one array, which must fit into memory."""
+    """Load all rows into one array (n, F), which must fit into memory."""
     if isinstance(rows, ArrayRows):
         return rows.X
     X = np.empty(rows.shape)
@@ -177,5 +177,5 @@ def whole(rows: RowBlocks) -> FloatArray:
 
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
-    """Return rows, bit for bit, in one array if they are few enough for k-means++."""
+    """Load rows into one array if k-means++ would, or return them unchanged."""
     return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows

@@ -1,6 +1,6 @@
-"""How well two labellings agree, and how well one describes its data.
+"""Measures of agreement between two labellings, and of the quality of one.
 
-ARI, NMI (geometric mean) and the silhouette are scikit-learn's. Accuracy and kappa
+ARI, NMI (geometric mean) and the silhouette come from scikit-learn. Accuracy and kappa
 first match cluster numbers to classes; only the matching is our own code.
 """
 
@@ -13,7 +13,7 @@ from sklearn import metrics as sk
 
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-_MAX_STEPS = 100  # Dinkelbach converges superlinearly; a handful is usual
+_MAX_STEPS = 100  # Dinkelbach's method usually needs a handful
 
 
 def adjusted_rand(truth: ArrayLike, labels: ArrayLike) -> float:
@@ -22,16 +22,16 @@ def adjusted_rand(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def normalized_mutual_information(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Return mutual information over the geometric mean of the entropies, in [0, 1]."""
+    """Return mutual information over the geometric mean of entropies, in [0, 1]."""
     return float(
         sk.normalized_mutual_info_score(truth, labels, average_method="geometric")
     )
 
 
 def clustering_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of rows that agree under the best one-to-one matching.
+    """Return the share of rows that agree under the best one-to-one matching of labels.
 
-    Kuhn's Hungarian assignment on the contingency table (padded to a square).
+    The matching is found by the Hungarian algorithm on the padded contingency table.
     """
     table = _square_table(truth, labels)
     rows, columns = linear_sum_assignment(table, maximize=True)
@@ -41,9 +41,9 @@ def clustering_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
     """Return Cohen's kappa, maximised over one-to-one matchings of labels.
 
-    The matching with the best accuracy is not always the one with the best kappa,
-    because the chance agreement changes with it. Kappa is a ratio of two sums that are
-    both linear in the matching, so Dinkelbach's iteration over assignments finds the
+    The matching with the best accuracy does not always have the best kappa, because the
+    chance agreement depends on the matching. Kappa is a ratio of two sums that are both
+    linear in the matching, so Dinkelbach's iteration over assignments finds the
     maximum: W. Dinkelbach, "On nonlinear fractional programming", 1967.
     """
     table = _square_table(truth, labels)
@@ -51,7 +51,7 @@ def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
     chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     value = -np.inf
     for _ in range(_MAX_STEPS):
-        # maximise (observed - chance) - value * (total - chance)
+        # Maximise (observed - chance) - value * (total - chance).
         gain = table - chance + (value * chance if np.isfinite(value) else 0.0)
         rows, columns = linear_sum_assignment(gain, maximize=True)
         observed, expected = table[rows, columns].sum(), chance[rows, columns].sum()
@@ -65,12 +65,12 @@ def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def silhouette(X: FloatArray, labels: IntArray) -> float:
-    """Return the mean silhouette of labels on rows X, in [-1, 1]."""
+    """Return the mean silhouette coefficient of labels on rows X, in [-1, 1]."""
     return float(sk.silhouette_score(X, labels))
 
 
 def agreement_with(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """Return all four agreements by their usual names."""
+    """Return ARI, NMI, accuracy and kappa, keyed by their usual abbreviations."""
     return {
         "ARI": adjusted_rand(truth, labels),
         "NMI": normalized_mutual_information(truth, labels),

@@ -1,8 +1,9 @@
 """Survival in each line of a profile: Kaplan-Meier curves and the log-rank test.
 
-Times lie in bins of the declared range; an event or a censoring counts at the end of its
-bin. Bins of events, and those of censorings, merge until each holds no rows or enough rows
-of its line, so that neither a bin nor the difference of two bins shows a few people.
+Times are grouped into bins of the declared range; an event or a censoring counts at the
+end of its bin. Bins of events and bins of censorings are merged until each holds either
+no rows or enough rows of its line, so that neither a bin nor the difference between two
+bins reveals a few people.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 BINS: Final = 20
 TOO_FEW: Final = "too few events to show"
 _Z: Final = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution: intervals are of 95 %."""
+"""The 97.5 % quantile of the normal distribution, for intervals of 95 %."""
 
 
 class BinnedRows(Value):
-    """Numbers of rows by the bin of their time.
+    """Numbers of rows, counted by the bin of their time.
 
-    ends: ends of the bins, ascending, in the unit of time; the last ends the range.
-    n_rows: rows in each bin.
+    ends: the ends of the bins, ascending, in the unit of time; the last is the end of
+        the range.
+    n_rows: the number of rows in each bin.
     """
 
     ends: tuple[float, ...] = Field(min_length=1, max_length=BINS)
@@ -45,7 +47,7 @@ class BinnedRows(Value):
         return self._cumulative[np.searchsorted(self.ends, times)]
 
     def rebin(self, ends: FloatArray) -> FloatArray:
-        """Return the rows in coarser bins, each of whose ends (m,) must end a bin here."""
+        """Return the rows in coarser bins, whose ends (m,) must be ends of bins."""
         until = self._cumulative[np.searchsorted(self.ends, ends, side="right")]
         return np.diff(until, prepend=0.0)
 
@@ -55,29 +57,29 @@ class BinnedRows(Value):
 
 
 class SurvivalLine(Value):
-    """The events of one line, and the rows that were last observed without the event."""
+    """The rows of one line with an event, and those last observed without the event."""
 
     events: BinnedRows
     censored: BinnedRows
 
     @property
     def shows_events(self) -> bool:
-        """Return whether events are counted; too few to release are counted as none."""
+        """Return whether any events are counted; too few to release count as none."""
         return any(self.events.n_rows)
 
     def at_risk(self, times: FloatArray) -> FloatArray:
-        """Return how many rows are under observation at each time (m,)."""
+        """Return the number of rows under observation just before each time (m,)."""
         total = sum(self.events.n_rows) + sum(self.censored.n_rows)
         return total - self.events.before(times) - self.censored.before(times)
 
 
 class Survival(Value):
-    """A time to an event in each line of a profile.
+    """The time to an event in each line of a profile.
 
-    name, title, unit: of the time.
-    event: name of the yes-or-no field that tells whether the event occurred.
+    name, title, unit: those of the time variable.
+    event: the name of the boolean field that says whether the event occurred.
     most: the end of the declared range.
-    lines: None if a line has too few rows.
+    lines: the counts of each line; None if a line has too few rows.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Survival(Value):
 
     @property
     def table(self) -> list[tuple[str | float, ...]]:
-        """Return the names of the columns, then a row for each line and bin of events."""
+        """Return a header, followed by one row for each line and bin of events."""
         rows: list[tuple[str | float, ...]] = [
             ("line", "until", "at_risk", "events", "survival", "low", "high")
         ]
@@ -108,10 +110,11 @@ class Survival(Value):
 
 
 class Curve(NamedTuple):
-    """A Kaplan-Meier curve; arrays are float64 (bins,).
+    """A Kaplan-Meier curve, whose arrays are float64 (bins,).
 
-    ends: ends of the bins of events.
-    survival, low, high: share without the event after each end, and its 95 % interval.
+    ends: the ends of the bins of events.
+    survival, low, high: the share without the event after each end, and its 95 %
+        interval.
     mean, deviation: the restricted mean survival up to the last end, and its standard
         error.
     """
@@ -125,7 +128,7 @@ class Curve(NamedTuple):
 
 
 class LogRank(NamedTuple):
-    """The log-rank test; None if there is nothing to compare."""
+    """The result of a log-rank test; all None if there is nothing to compare."""
 
     statistic: float | None = None
     degrees: int = 0
@@ -137,7 +140,8 @@ def count_rows(
 ) -> IntArray:
     """Count the rows with an event and the censored rows by line and bin.
 
-    times, events: float64 (n,); from 0 to ``end``, and 0 or 1; NaN for no value.
+    times, events: float64 (n,); times from 0 to ``end`` and events 0 or 1, with NaN for
+        a missing value.
     line: int64 (n,); from 0 to k - 1.
 
     Returns int64 (k, 2, BINS); events come before censorings.
@@ -153,12 +157,13 @@ def count_rows(
 def merge_line(
     counts: IntArray, end: float, smallest: int, *, rounded: bool
 ) -> SurvivalLine | None:
-    """Return the released form of a line; None if it has fewer than ``smallest`` rows.
+    """Return a line in publishable form, or None if it has too few rows.
 
     counts: int64 (2, BINS).
     end: the end of the range.
-    rounded: whether running totals are rounded to multiples of ``smallest``, so that the
-        tables of two sessions never differ by fewer rows.
+    smallest: the minimum number of rows of a line, and of a non-empty bin.
+    rounded: whether running totals are rounded to multiples of ``smallest``, so that
+        the tables of two sessions never differ by fewer rows.
     """
     if counts.sum() < smallest:
         return None
@@ -178,7 +183,7 @@ def _merge(
             ends.append(end)
             totals.append(pending)
             pending = 0
-    if pending:  # the last nonempty bin takes these rows, and ends after the last one
+    if pending:  # extend the last nonempty bin so that it includes these rows
         while totals and totals[-1] == 0:
             ends.pop()
             totals.pop()
@@ -197,10 +202,10 @@ def _merge(
 def kaplan_meier(line: SurvivalLine) -> Curve:
     """Return the curve of a line, with bounds by the exponential Greenwood formula.
 
-    S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ±
-    z σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980). The
-    restricted mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)), with
-    the area Aᵢ after the i-th end.
+    S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ± z
+    σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980). The
+    restricted mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)),
+    where Aᵢ is the area after the i-th end.
     """
     ends = np.array(line.events.ends)
     d = np.array(line.events.n_rows, dtype=np.float64)
@@ -222,13 +227,13 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
 def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
     """Test whether all lines have the same hazard.
 
-    Bins merge until they end at times that end a bin of every line. Lines with too few
-    events to show are left out.
+    Bins are merged until they end at times at which a bin of every line ends. Lines
+    with too few events to show are omitted.
 
-    χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel 1966;
-    Peto and Peto 1972).
+    χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel
+    1966; Peto and Peto 1972).
     """
-    from scipy.special import chdtrc  # few profiles have survival
+    from scipy.special import chdtrc  # slow to import, and rarely needed
 
     compared = [line for line in lines if line is not None and line.shows_events]
     if len(compared) < 2:

@@ -1,1 +1,1 @@
-"""What parties agree on: terms, roster, risks, and signed evidence of them."""
+"""The documents on which parties agree: terms, roster, risks, and signed logs."""

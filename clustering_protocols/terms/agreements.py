@@ -1,7 +1,8 @@
 """The roster and the agreement of a session.
 
 The agreement consists of the terms and, once all parties have joined, the roster with
-their public keys. Like the terms it is exact bytes, which each side hashes as received.
+their public keys. Like the terms it is an exact byte string, which each side hashes as
+it was received.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from clustering_protocols.terms.terms import Name, Terms, read_terms
 
 
 class RosterEntry(Value):
-    """A party's own entry in the roster."""
+    """The part of a roster line that the party itself declares."""
 
     slot: Name
     n_rows: int = Field(ge=1, lt=2**40)
@@ -33,7 +34,7 @@ class RosterEntry(Value):
 
 
 class Member(RosterEntry):
-    """One line of the roster: an entry with its mark and its signature.
+    """One line of the roster: a party's entry, with a mark and a signature.
 
     See :func:`clustering_protocols.terms.roster_entries.enrol`.
     """
@@ -45,20 +46,20 @@ class Member(RosterEntry):
 
     @property
     def line(self) -> RosterEntry:
-        """Return the entry that mark and signature cover."""
+        """Return the entry that the mark and the signature cover."""
         return RosterEntry.model_validate(
             self.model_dump(exclude={"mark", "signature"})
         )
 
 
 class Agreement(Value):
-    """The exact text of the previewed terms, and the roster in slot order."""
+    """The exact text of the terms, and the roster in the order of the slots."""
 
     terms: str
     roster: tuple[Member, ...]
 
     def member(self, slot: str) -> Member:
-        """Return the roster's line of a slot."""
+        """Return the roster line of a slot."""
         return self._by_slot[slot]
 
     @cached_property
@@ -68,9 +69,10 @@ class Agreement(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Seat:
-    """A slot and its institution.
+    """A slot and the institution that occupies it.
 
-    name: the name on the institution's card if trusted, else the one that it gives itself.
+    name: the name on the institution's card if the card is trusted, otherwise the name
+        that the institution gives itself.
     known: whether this party trusts that card, or belongs to the institution.
     """
 
@@ -83,7 +85,7 @@ class Seat:
 
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
-    """Parse an agreement and its terms; the roster must fill the layout, else Malformed."""
+    """Parse an agreement and its terms; raise Malformed unless the roster fits both."""
     agreement = read_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:

@@ -1,4 +1,4 @@
-"""Write, hash and read canonical JSON (RFC 8785) of values that parties agree on."""
+"""Canonical JSON (RFC 8785) of the values on which parties agree."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _V = TypeVar("_V", bound=Value)
 
 
 def digest(content: bytes) -> str:
-    """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
+    """Return the SHA-256 (hex) of the exact bytes of terms or an agreement."""
     return sha256(content).hexdigest()
 
 
 def canonical_json(value: BaseModel) -> bytes:
-    """Return a value as canonical JSON (RFC 8785), its text in NFC.
+    """Serialise a value as canonical JSON (RFC 8785), with its text in NFC.
 
     Raises InvalidParameters for integers beyond 2^53 and for invalid Unicode.
     """
@@ -34,7 +34,7 @@ def canonical_json(value: BaseModel) -> bytes:
 
 
 def _nfc(value: Any) -> Any:
-    """Normalise before JSON escapes text: an accent could join the letter of an escape."""
+    """Normalise text before it is escaped, so that accents cannot join an escape."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def _nfc(value: Any) -> Any:
 
 
 def read_as(model: type[_V], text: bytes, noun: str) -> _V:
-    """Parse received bytes; if they are invalid, raise Malformed, which names the noun."""
+    """Parse received bytes; raise Malformed, which mentions the noun, if invalid."""
     try:
         return model.model_validate_json(text)
     except ValidationError:

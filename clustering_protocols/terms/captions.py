@@ -1,7 +1,7 @@
-"""Captions: how forms, options, sheets and letters present the fields of a request.
+"""Captions that forms, options, sheets and letters use to present request fields.
 
-A field's annotation carries its caption, so none of these presentations lists fields. This
-module imports nothing at run time, so that ``--help`` starts fast.
+A field's annotation carries its caption, so that none of these presentations has to
+list the fields. This module imports nothing at run time, which keeps ``--help`` fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 Group = Literal["words", "limits", "gaps", "runs", "results"]
-"""Groups of fields in forms, and of options in commands."""
+"""Groups into which forms divide fields, and commands divide options."""
 YEAR: Final = 366 * 86_400
 DECADE: Final = 10 * YEAR
 
@@ -27,14 +27,15 @@ class Caption:
     label: the label in forms and on sheets.
     group: the group of fields in forms; None if no form shows the field.
     flag, help, metavar: texts of the command-line option; empty if there is none.
-    least, most: limits of the option's number.
-    name: the field's name in forms, by default that of the option; for a section, the
-        name of its sentence on sheets.
-    hint, usual, choices: hint, default and choices in forms; ``{week}`` stands for a week
-        from now, ``{}`` in a choice for the name of a figure.
-    days: whether forms ask for days where the terms have seconds.
-    lacking: the error if the field is empty while others of its section are filled in.
-    letter: the label in letters, by default ``label``.
+    least, most: the limits of the option's number.
+    name: the field's name in forms; by default, the name of the option. For a section,
+        the name of its sentence on sheets.
+    hint, usual, choices: the hint, default and choices in forms. ``{week}`` stands for
+        the date in a week, and ``{}`` in a choice for the name of a figure.
+    days: whether forms ask for days where the terms contain seconds.
+    lacking: the error message if the field is empty while other fields of its section
+        are filled in.
+    letter: the label in letters; by default, ``label``.
     """
 
     label: str
@@ -222,13 +223,13 @@ MIN_CLUSTER_ROWS: Final = Caption(
 
 
 def find_captions(group: Group) -> list[Caption]:
-    """Return the captions of a group that have an option, in the order of this module."""
+    """Return the captions of a group that have an option, in their defined order."""
     captions = (c for c in globals().values() if isinstance(c, Caption))
     return [c for c in captions if c.group == group and c.flag]
 
 
 def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Caption]]:
-    """Yield the fields of a model that carry a caption."""
+    """Yield the name, the field and the caption of each field that has a caption."""
     for name, info in model.model_fields.items():
         for caption in info.metadata:
             if isinstance(caption, Caption):
@@ -236,7 +237,7 @@ def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Captio
 
 
 def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
-    """Yield the caption and text of each field except the title, including empty texts."""
+    """Yield the caption and the text of each field with an option, even if empty."""
     for name, _, caption in captions_of(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

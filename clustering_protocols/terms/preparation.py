@@ -1,9 +1,9 @@
-"""How fields become columns: agreed in the terms, computed by each party at home.
+"""How the fields of a table become the columns that are clustered.
 
 A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a
-table. A :class:`Preparation` sets how each field's gaps are filled, how its levels are
-encoded, and its weight. Together they give a :class:`ColumnPlan`, by which parties turn
-their tables into the same columns.
+table. A :class:`Preparation` defines how missing values of each field are imputed, how
+its levels are encoded, and its weight. Together they determine a :class:`ColumnPlan`.
+Parties agree on the plan in the terms, and each applies it to its own table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Missing: TypeAlias = Literal[
     "refuse", "drop", "leave", "mean", "median", "most_frequent"
 ]
 FILLED: Final[frozenset[Missing]] = frozenset({"mean", "median", "most_frequent"})
-"""The rules that impute missing values."""
+"""The rules that replace missing values by a statistic."""
 
 _MISSING_HELP: Final = (
     "Rule for rows without a value. refuse: the table is refused. drop: the row does not "
@@ -37,7 +37,7 @@ _MISSING_HELP: Final = (
 
 
 class Treatment(SparseModel):
-    """The treatment of one field."""
+    """The rules that apply to one field."""
 
     name: str = Declared(description="Name of the field in the dictionary.")
     missing: Missing | None = Declared(
@@ -58,7 +58,7 @@ class Treatment(SparseModel):
 
     @property
     def sentence(self) -> str:
-        """Return the treatment in words."""
+        """Return a description of the treatment in words."""
         gaps = {
             "refuse": "",
             "leave": "",
@@ -75,13 +75,13 @@ class Treatment(SparseModel):
 
 
 class Preparation(SparseModel):
-    """How the fields of a column group become columns, in common units.
+    """How the fields of a column group become columns in common units.
 
     Numbers, integers, dates (in days) and ordinals (the number of the level) become one
-    column each, which is standardised. A yes or no becomes 0 or 1, a category one
-    column per level: 1/√2 where the row has the level, else 0, so that rows of
-    different levels are 1 apart, as rows with yes and no are. Levels are not
-    standardised: an indicator of a rare level would outweigh everything.
+    column each, which is standardised. A boolean becomes 0 or 1. A category becomes one
+    column per level: 1/√2 where the row has the level, otherwise 0, so that rows with
+    different levels are 1 apart, like rows with yes and no. Levels are not
+    standardised, because an indicator of a rare level would outweigh everything else.
     """
 
     missing: Literal["refuse", "drop", "leave"] = Declared(
@@ -113,14 +113,14 @@ class Preparation(SparseModel):
         return {treatment.name: treatment for treatment in self.fields}
 
     def of(self, field: Field) -> Treatment:
-        """Return the treatment of a field, with the default filled in."""
+        """Return the treatment of a field, in which the default rule is filled in."""
         treatment = self._by_name.get(field.name) or Treatment(name=field.name)
         if treatment.missing is not None:
             return treatment
         return treatment.model_copy(update={"missing": self.missing})
 
     def check(self, schema: Schema) -> None:
-        """Raise ValueError for unknown fields and treatments that do not fit."""
+        """Raise ValueError for unknown fields or treatments that do not fit a field."""
         if unknown := sorted(self._by_name.keys() - set(schema.names)):
             raise ValueError(f"the dictionary describes no field {unknown[0]!r}")
         if idle := sorted(self._by_name.keys() & set(schema.described_names)):
@@ -162,16 +162,16 @@ class Preparation(SparseModel):
 
 
 _FEWEST_HARMONISED: Final = 2
-"""ComBat estimates how site effects vary over columns, so it needs at least two."""
+"""The minimum number of columns for ComBat, which compares site effects across them."""
 
 
 def build_imputation(
     schema: Schema, statistic: Literal["mean", "median"]
 ) -> Preparation:
-    """Return the preparation that fills the gaps of clustered fields.
+    """Return a preparation that imputes the missing values of all clustered fields.
 
-    Numbers are filled with the statistic, levels with the most frequent one, and ordinals
-    with the median if that is the statistic.
+    Numbers get the statistic, categories the most frequent level, and ordinals the
+    median if that is the statistic.
     """
     fields = []
     for field in schema.clustered_part.fields:
@@ -205,7 +205,7 @@ def _check_treatment(field: Field, treatment: Treatment) -> None:
 
 
 class Ranges(NamedTuple):
-    """The least and the greatest value of each column, infinite if unknown.
+    """The smallest and the largest value of each column; infinite if unknown.
 
     low, high: float64 (m,).
     """
@@ -215,17 +215,17 @@ class Ranges(NamedTuple):
 
     @classmethod
     def of(cls, schema: Schema) -> Ranges:
-        """Return the ranges of fields that are clustered as they are."""
+        """Return the ranges of fields that are clustered without a preparation."""
         low, high = np.array([field.extremes for field in schema.fields]).T
         return cls(low, high)
 
     @classmethod
     def unknown(cls, width: int) -> Ranges:
-        """Return infinite ranges of ``width`` columns."""
+        """Return infinite ranges for ``width`` columns."""
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
     def check(self, data: DataSource) -> None:
-        """Raise InvalidData, naming columns but no value, for a row outside the ranges."""
+        """Raise InvalidData, which names only columns, if a value is out of range."""
         outside = np.zeros(len(data.columns), dtype=bool)
         for batch in data.batches():
             outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
@@ -237,13 +237,11 @@ class Ranges(NamedTuple):
 def check_bounded(
     dictionary: Sequence[Schema], subject: str, *, wide: bool = False
 ) -> None:
-    """Refuse fields without a finite minimum and maximum.
+    """Raise :class:`InvalidParameters` for fields without a finite range.
 
-    dictionary: the schema of each column group; empty if terms have none.
-    subject: the method or option that needs the ranges, for the error sentence.
-    wide: whether a range of one value is refused too.
-
-    Raises InvalidParameters.
+    dictionary: the schema of each column group; empty if the terms have none.
+    subject: the method or option that needs the ranges, for the error message.
+    wide: whether a range that consists of a single value is refused too.
     """
     if not dictionary:
         raise InvalidParameters(
@@ -265,19 +263,20 @@ def check_bounded(
 
 
 _INDICATOR: Final = 0.5**0.5
-"""Value of a level's indicator: rows of different levels are then 1 apart."""
+"""The value of a level's indicator, with which rows of different levels are 1 apart."""
 
 MOST_COLUMNS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The pooled statistic that fills the gaps of one field.
+    """The pooled statistic that replaces the missing values of one field.
 
-    place: index of the field among the clustered ones.
+    place: the index of the field among the clustered ones.
     how: 'mean', 'median' or 'most_frequent'.
-    low, high: range of the values, after the logarithm if it is taken; infinite if unknown.
-    whole: whether its values are integers.
+    low, high: the range of the values, after the logarithm if it is taken; infinite if
+        unknown.
+    whole: whether the values are integers.
     ranking: indices of the levels, in the order that breaks ties of most_frequent.
     """
 
@@ -292,7 +291,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The columns of one field, from ``begin`` on."""
+    """One field and its columns, the first of which has the index ``begin``."""
 
     field: Field
     treatment: Treatment
@@ -300,7 +299,6 @@ class _Piece:
 
     @property
     def n_levels(self) -> int:
-        """Return the number of indicators of levels; 0 unless the field is nominal."""
         return len(self.field.levels) if _is_nominal(self.field) else 0
 
     @property
@@ -314,7 +312,6 @@ class _Piece:
 
     @property
     def observed_range(self) -> tuple[float, float]:
-        """Return the range of the values, after the logarithm if it is taken."""
         low, high = self.field.extremes
         if self.treatment.log1p:
             return float(np.log1p(low)), float(np.log1p(high))
@@ -332,7 +329,7 @@ class _Piece:
 
     @property
     def in_units(self) -> list[bool]:
-        """Return which columns are in common units already."""
+        """Return which of the columns are in common units without scaling."""
         own = self.n_levels or 1
         ready = bool(self.n_levels) or self.field.type == "boolean"
         return [ready] * own + [True] * self.treatment.indicator
@@ -343,10 +340,11 @@ class ColumnPlan:
     """How the rows of one column group become columns.
 
     schema: the dictionary of the clustered fields.
-    described: further fields that are read: covariates that are not clustered.
+    preparation: the rules that apply to them.
+    described: further fields to read, namely covariates that are not clustered.
 
-    Raises ValueError if the preparation does not fit the fields, or two columns would have
-        the same name.
+    Raises ValueError if the preparation does not fit the fields, or if two columns
+        would have the same name.
     """
 
     schema: Schema = attribute(repr=False)
@@ -355,7 +353,7 @@ class ColumnPlan:
 
     @classmethod
     def of(cls, dictionary: Schema, preparation: Preparation) -> Self:
-        """Return the plan for a dictionary, whose fields need not all be clustered."""
+        """Return the plan for a dictionary that may also have fields not to cluster."""
         described = [
             dictionary.field(name)
             for name in preparation.covariates
@@ -382,7 +380,7 @@ class ColumnPlan:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """Return the names of the fields that are read, the clustered ones first."""
+        """Return the names of the fields to read; the clustered fields come first."""
         return (*self.schema.names, *(field.name for field in self.described))
 
     @cached_property
@@ -392,12 +390,12 @@ class ColumnPlan:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """Return the field of each column."""
+        """Return the name of the field from which each column is computed."""
         return tuple(p.field.name for p in self._pieces for _ in p.names)
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Return the factor of each column (m,) once it is scaled."""
+        """Return the factor (m,) that multiplies each column after scaling."""
         weights = [
             piece.treatment.weight for piece in self._pieces for _ in piece.names
         ]
@@ -405,12 +403,12 @@ class ColumnPlan:
 
     @cached_property
     def in_units(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) are in common units already, with their weights."""
+        """Return which columns (m,) are in common units, with weights, unscaled."""
         return np.array([ready for piece in self._pieces for ready in piece.in_units])
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the columns of each set of indicators; yes-or-no and gaps have one."""
+        """Return the column indices of each set of indicators; some sets have one."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -422,7 +420,7 @@ class ColumnPlan:
 
     @cached_property
     def bounds(self) -> Ranges:
-        """Return the ranges of the columns; infinite for harmonised ones."""
+        """Return the ranges of the columns; infinite for harmonised columns."""
         low, high = self._ranges.T
         unknown = Ranges.unknown(len(low))
         return Ranges(
@@ -436,7 +434,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) have their site effects removed."""
+        """Return from which columns (m,) site effects are removed."""
         return np.array(
             [
                 self.preparation.harmonises(piece.field) and column == 0
@@ -447,7 +445,7 @@ class ColumnPlan:
 
     @property
     def declared(self) -> Schema:
-        """Return the clustered fields, harmonised ones without their ranges."""
+        """Return the clustered fields, without the ranges of harmonised ones."""
         if not self.harmonised.any():
             return self.schema
         fields = tuple(
@@ -464,21 +462,20 @@ class ColumnPlan:
         return [field for _, field in self._covariates]
 
     def design_names(self, field: Field) -> list[str]:
-        """Return the names of the columns of a covariate."""
+        """Return the names of a covariate's columns in the design matrix."""
         if not _is_nominal(field):
             return [field.name]
         return [f"{field.name}={level}" for level in field.levels[1:]]
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
-        """Return the names of the covariates' columns; the first level has no indicator."""
+        """Return the column names of all covariates; a first level has no column."""
         return tuple(
             name for _, field in self._covariates for name in self.design_names(field)
         )
 
     @cached_property
     def _covariates(self) -> list[tuple[int, Field]]:
-        """Return the covariates, each with its number among the fields that are read."""
         fields = (*self.schema.fields, *self.described)
         return [
             (number, fields[number])
@@ -487,7 +484,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised_ranges(self) -> Ranges:
-        """Return ranges (f + q,) of the harmonised columns, then of covariates' columns."""
+        """Return the ranges (f + q,) of harmonised columns and covariates' columns."""
         bounds = []
         for number, field in self._covariates:
             ends = field.extremes
@@ -500,9 +497,9 @@ class ColumnPlan:
         return Ranges(low, high)
 
     def units(self, spread: FloatArray) -> FloatArray:
-        """Return the divisor of each column (m,), given its spread.
+        """Return the divisor of each column (m,), given its standard deviation.
 
-        It is 1 for a column in common units, and else the spread over the weight.
+        It is 1 for a column in common units, otherwise the spread over the weight.
         """
         return np.where(self.in_units, 1.0, spread / self.weights)
 
@@ -523,13 +520,13 @@ class ColumnPlan:
         )
 
     def fields_by_missing(self, missing: Missing) -> IntArray:
-        """Return the indices of fields that are read and have this rule for gaps."""
+        """Return the indices of the fields to read that have this rule for gaps."""
         rules = [piece.treatment.missing for piece in self._pieces]
         rules += [self.preparation.missing] * len(self.described)
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)
 
     def take_logarithms(self, rows: FloatArray) -> FloatArray:
-        """Return rows (n, fields) with logarithms taken; NaN marks a missing value."""
+        """Return rows (n, fields) with logarithms taken where the plan says so."""
         if not self._logarithms:
             return rows
         values = np.array(rows)
@@ -542,9 +539,12 @@ class ColumnPlan:
         return [i for i, piece in enumerate(self._pieces) if piece.treatment.log1p]
 
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
-        """Return columns (n, m) of observed rows (n, fields), then of covariates (n, q).
+        """Return the columns (n, m) of rows, then the covariates' columns (n, q).
 
-        filled: float64 (len(fills),); the values for the gaps of each of ``fills``.
+        observed: float64 (n, fields); the output of :meth:`take_logarithms`, with NaN
+            for a missing value.
+        filled: float64 (len(fills),); the replacement for missing values, for each of
+            ``fills``.
         """
         fillers = np.full(observed.shape[1], np.nan)
         fillers[[fill.place for fill in self.fills]] = filled
@@ -587,7 +587,7 @@ def _write_columns(
 def _rank_levels(field: Field) -> Iterator[int]:
     """Yield the indices of levels: ordinals in their order, others sorted by value.
 
-    The lowest of equally frequent levels fills a gap, as in scikit-learn.
+    The first of equally frequent levels is imputed, as in scikit-learn.
     """
     if field.type == "boolean":
         yield from (0, 1)
@@ -606,10 +606,11 @@ def plans_of(
     dictionary: Sequence[Schema] | None,
     preparation: Sequence[Preparation] | None,
 ) -> tuple[ColumnPlan, ...] | None:
-    """Return the plan of each of ``n_groups`` column groups; None without a preparation.
+    """Return the plan of each column group, or None without a preparation.
 
     Raises ValueError if there are not ``n_groups`` dictionaries or preparations, if a
-        preparation has no dictionary that it fits, or if categories have no preparation.
+        preparation has no dictionary that it fits, or if categories have no
+        preparation.
     """
     if dictionary is not None and len(dictionary) != n_groups:
         raise ValueError(f"{n_groups} column groups need {n_groups} dictionaries")
@@ -629,7 +630,7 @@ def plans_of(
 
 
 def check_fields(source: DataSource, names: Sequence[str]) -> None:
-    """Refuse columns that are not the fields in their order."""
+    """Raise :class:`InvalidData` unless the columns are the fields in their order."""
     if tuple(source.columns) != tuple(names):
         raise InvalidData(
             "The terms describe other columns, or another order of them: "
@@ -642,9 +643,10 @@ def clustered_columns(
 ) -> DataSource:
     """Return a party's rows without the columns that are only described.
 
-    The covariates of a plan follow the clustered fields.
+    The clustered fields come first, followed by the covariates of a plan.
 
-    source: its columns are all fields of the dictionary, or already those to return.
+    source: a table with all fields of the dictionary, or with only the columns to
+        return.
     """
     if schema is None or not schema.described_names:
         return source
@@ -657,11 +659,12 @@ def clustered_columns(
 
 
 def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
-    """Return the numbers of the rows without a gap that excludes them; None for all rows.
+    """Return the indices of the rows that can take part, or None if all can.
 
-    source: its columns are the fields.
+    source: a table whose columns are the fields.
 
-    Raises InvalidData if a field has gaps that are refused, or no row remains.
+    Raises InvalidData if a field has gaps that are refused, or if every row has a gap
+        that excludes it.
     """
     dropping, refusing = (
         plan.fields_by_missing("drop"),

@@ -1,4 +1,4 @@
-"""The fields of a session request that people are asked for."""
+"""The fields of a session request that forms and commands ask for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clustering_protocols.terms.terms import SessionRequest
 
 
 class RequestField(NamedTuple):
-    """A field of a request; ``name`` is empty for a whole section."""
+    """A field of a request; ``name`` is empty if it stands for a whole section."""
 
     section: str
     name: str
@@ -24,17 +24,17 @@ class RequestField(NamedTuple):
 
     @property
     def option(self) -> str:
-        """Return the name of the field's command-line option, as a Python identifier."""
+        """Return the field's command-line option as a Python identifier."""
         return self.caption.flag.lstrip("-").replace("-", "_")
 
     @property
     def form_name(self) -> str:
-        """Return the field's name in a form."""
+        """Return the name of the field in a form."""
         return self.caption.name or self.option
 
 
 def request_fields() -> Iterator[RequestField]:
-    """Yield the fields of a request that people are asked for, by section."""
+    """Yield the fields of a request that forms and commands ask for, by section."""
     whole = {name: caption for name, _, caption in captions_of(SessionRequest)}
     for section, info in SessionRequest.model_fields.items():
         if section in whole and whole[section].group is not None:
@@ -44,7 +44,7 @@ def request_fields() -> Iterator[RequestField]:
 
 
 def _model_of(info: FieldInfo) -> type[BaseModel]:
-    """Return the model of a section or of its items, BaseModel if it has none."""
+    """Return the model of a section or its items, or BaseModel if it has none."""
     options = get_args(info.annotation)
     kinds = (info.annotation, *options, *(k for o in options for k in get_args(o)))
     models = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
@@ -54,7 +54,7 @@ def _model_of(info: FieldInfo) -> type[BaseModel]:
 def read_sections(
     value_of: Callable[[RequestField], Any],
 ) -> dict[str, dict[str, Any]]:
-    """Return the values that are filled in, by section and field."""
+    """Return all values that ``value_of`` finds filled in, by section and field."""
     sections: dict[str, dict[str, Any]] = {}
     for field in request_fields():
         value = value_of(field) if field.name else None
@@ -64,7 +64,7 @@ def read_sections(
 
 
 def build_section(section: str, values: Mapping[str, Any]) -> Any:
-    """Return a section with these values.
+    """Build a section from these values.
 
     Raises InvalidParameters, which names the invalid or missing field.
     """

@@ -1,4 +1,4 @@
-"""Entries of a session's roster, and the checks by which a party trusts it."""
+"""The entries of a session's roster, and the checks that make it trustworthy."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:
-    """Return the 32-byte secret that all invitations carry, but no request contains."""
+    """Return the 32-byte secret that every invitation contains, but no request."""
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
-# The coordinator's signature of the terms
+# The coordinator's signature under the terms
 
 
 def sign_terms(coordinator: Institution, terms_digest: str) -> str:
-    """Return the coordinator's signature (hex) of the digest of its terms."""
+    """Return the coordinator's signature (hex) over the digest of its terms."""
     return coordinator.sign(_build_terms_bytes(terms_digest))
 
 
@@ -57,8 +57,8 @@ def enrol(
 ) -> Member:
     """Return a party's line of the roster for these terms (exact bytes).
 
-    Its mark with the session secret shows that the party was invited; its signature
-    shows who it is.
+    The mark, computed with the session secret, proves that the party was invited. The
+    signature proves which institution it is.
     """
     session = read_terms(terms).session
     line = RosterEntry(
@@ -106,9 +106,10 @@ def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> by
 def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
     """Return the signature (hex) with which a party joins.
 
-    Others may know the roster and the codes, but only the holder of the private key can
-    take the slot, or take it again. The signature covers the line of the roster and the
-    number of earlier joins (``joins``), so that a recorded join cannot be replayed.
+    Others may know the roster and the invitation codes, but only the holder of the
+    private key can take the slot, or take it again. The signature covers the roster
+    line and the number of earlier joins (``joins``), so that a recorded join cannot be
+    replayed.
     """
     signing = PartyKeys(entropy, session, member.slot).signing
     return signing.sign(_build_join_bytes(session, member, code, joins)).hex()
@@ -134,7 +135,7 @@ def _build_join_bytes(session: str, member: Member, code: str, joins: int) -> by
 
 
 def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
-    """Return the agreement of terms (exact bytes) and a complete roster."""
+    """Return the agreement that consists of terms (exact bytes) and a full roster."""
     names = read_terms(terms).layout.names
     return canonical_json(
         Agreement(terms=terms.decode(), roster=tuple(roster[name] for name in names))
@@ -147,14 +148,14 @@ def check_agreement(
     secret: bytes,
     own: Member | None = None,
 ) -> None:
-    """Refuse an agreement whose terms or roster are not what was accepted and signed.
+    """Raise if an agreement differs from what was accepted and signed.
 
     accepted_terms: the terms that the party accepted, or that the coordinator drew up.
     own: the party's own line; None for a coordinator.
 
     Raises AgreementMismatch if the terms or the party's own line were changed.
-    Raises KeyNotAuthentic if a line lacks the mark of the session secret or the signature
-        of its institution, or if that institution is not the expected one.
+    Raises KeyNotAuthentic if a line lacks the mark of the session secret or the
+        signature of its institution, or if that institution is not the expected one.
     """
     document, terms = read_agreement(agreement)
     if document.terms.encode() != accepted_terms:

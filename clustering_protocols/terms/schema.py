@@ -1,8 +1,9 @@
-"""A data dictionary: what the columns of a table mean, for all parties that hold them.
+"""A data dictionary, which describes the columns of a table to all who hold them.
 
-The format is Table Schema of the Data Package standard (https://datapackage.org/standard/
-table-schema/), reduced to what clustering needs, with further properties such as
-``role``. Columns of ids are not part of it: each party names its own.
+The format is Table Schema of the Data Package standard
+(https://datapackage.org/standard/table-schema/), reduced to what clustering needs, with
+additional properties such as ``role``. Columns of ids are not part of it: each party
+names its own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from clustering_protocols.common.limits import CONTROLS
 MOST_FIELDS: Final = 100_000
 MOST_LEVELS: Final = 10_000
 MOST_DESCRIBED: Final = 100_000
-"""Limit of described numbers plus levels, which a profile has for each cluster."""
+"""The maximum number of values that a profile has for each cluster."""
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Kind: TypeAlias = Literal["number", "integer", "boolean", "string", "date"]
@@ -42,7 +43,7 @@ Role: TypeAlias = Literal["cluster", "describe", "leave-out"]
 
 
 def normal(text: str) -> str:
-    """Return a name or level for comparison: in NFC, without surrounding blanks."""
+    """Return a name or level in NFC, without surrounding whitespace."""
     return unicodedata.normalize("NFC", text).strip()
 
 
@@ -53,7 +54,7 @@ _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
 class SparseModel(BaseModel):
-    """A frozen value that is serialised without fields that have their default."""
+    """An immutable value that is serialised without fields that have their default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -69,7 +70,7 @@ class SparseModel(BaseModel):
 
 
 class Level(SparseModel):
-    """One level of a category, with a label for people."""
+    """One level of a category, with a label for display."""
 
     value: _Value
     label: _Text = ""
@@ -89,7 +90,7 @@ class Constraints(SparseModel):
 
 
 class Field(SparseModel):
-    """One column: its name, its type, and its valid values."""
+    """One column of a table: its name, its type, and its valid values."""
 
     name: _Name
     title: _Text = Declared(default="", description="For people.")
@@ -164,7 +165,7 @@ class Field(SparseModel):
 
     @property
     def is_measured(self) -> bool:
-        """Return whether its values are numbers in a unit."""
+        """Return whether the field's values are numbers on a scale."""
         return not self.is_category and self.type in {"number", "integer"}
 
     @property
@@ -174,7 +175,7 @@ class Field(SparseModel):
 
     @property
     def last_digit(self) -> float | None:
-        """Return the step of the field's values, such as 0.1; None if unknown."""
+        """Return the step between the field's values, such as 0.1; None if unknown."""
         if self.is_category or self.type == "boolean":
             return None
         if self.type in {"integer", "date"}:
@@ -183,12 +184,12 @@ class Field(SparseModel):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Return the levels as texts, in the dictionary's order; empty for a number."""
+        """Return the levels as text, in the dictionary's order; empty for a number."""
         return tuple(str(value) for value, _ in self._levels)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the labels of the levels, in the same order."""
+        """Return the labels of the levels, in the order of :attr:`levels`."""
         return tuple(label or str(value) for value, label in self._levels)
 
     @property
@@ -201,16 +202,16 @@ class Field(SparseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return minimum and maximum, infinite if unknown; dates are days since 1970."""
+        """Return minimum and maximum, infinite if unknown; dates as days since 1970."""
         low, high = self.constraints.minimum, self.constraints.maximum
         return self._parse_bound(low, -math.inf), self._parse_bound(high, math.inf)
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """Return the range of the numbers that encode the field's values.
+        """Return the smallest and the largest number that encode the field's values.
 
-        These are the bounds of a number or date, or the indices of levels, from 0 (no
-        is 0, yes is 1).
+        They are the bounds of a number or date. Levels are encoded by their indices
+        from 0, and no and yes by 0 and 1.
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))
@@ -225,7 +226,7 @@ class Field(SparseModel):
 
 
 class Schema(SparseModel):
-    """The dictionary of a table: its fields, in their order."""
+    """The dictionary of a table, which consists of its fields in order."""
 
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)
     missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  the name in Table Schema
@@ -267,17 +268,17 @@ class Schema(SparseModel):
 
     @property
     def used(self) -> Self:
-        """Return the dictionary without the fields that are left out."""
+        """Return the dictionary without the fields whose role is 'leave-out'."""
         return self._with_roles("cluster", "describe")
 
     @property
     def clustered_part(self) -> Self:
-        """Return the dictionary of the fields that are clustered."""
+        """Return the dictionary of the clustered fields only."""
         return self._with_roles("cluster")
 
     @property
     def described_names(self) -> tuple[str, ...]:
-        """Return the names of the fields that only profiles show."""
+        """Return the names of the fields that appear in profiles only."""
         return tuple(field.name for field in self.fields if field.role == "describe")
 
     def _with_roles(self, *roles: Role) -> Self:
@@ -287,17 +288,17 @@ class Schema(SparseModel):
         return self.model_copy(update={"fields": fields})
 
     def field(self, name: str) -> Field:
-        """Return the field of a name; raise :class:`KeyError` if there is none."""
+        """Return the field of this name; raise :class:`KeyError` if there is none."""
         return {field.name: field for field in self.fields}[name]
 
     def missing_codes(self, field: Field) -> frozenset[str]:
-        """Return the texts that stand for a gap in a field, including the empty text."""
+        """Return the texts that mark a missing value, including the empty text."""
         own = self.missingValues if field.missingValues is None else field.missingValues
         return frozenset({"", *own})
 
 
 def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Schema:
-    """Return the dictionary of columns that hold numbers.
+    """Return a dictionary for numeric columns.
 
     minimum, maximum: float or array-like of shape (len(names),); finite.
     """
@@ -313,10 +314,10 @@ def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Sch
 
 
 def day_number(date: str) -> int:
-    """Return the days from 1970-01-01 to a date such as 2026-01-31, or raise ValueError."""
+    """Return the days since 1970-01-01 of an ISO date; raise ValueError otherwise."""
     try:
         if _DATE.fullmatch(date):
             return int(np.datetime64(date, "D").astype(np.int64))
     except ValueError:
-        pass  # a month or a day that the calendar does not have
+        pass  # the form is right, but there is no such day
     raise ValueError("a date has the form 2026-01-31")

@@ -1,4 +1,4 @@
-"""Sections of terms: numbers of clusters, profiles, and retention."""
+"""Optional sections of terms: several numbers of clusters, profiles, and retention."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ USUAL: Final[tuple[Rule, ...]] = (
     "partition_coefficient",
     "bic",
 )
-"""The default rule: the first of these figures that any run has decides."""
+"""By default, the first of these figures that any run has selects the best run."""
 MAX_RUNS: Final = 50
 
 
 class Evaluation(Section):
-    """Several numbers of clusters in one session, and the choice of one.
+    """Several numbers of clusters in one session, and the rule that selects one.
 
-    The protocol's own ``n_clusters`` is the largest, so that checks of size cover all.
+    The protocol's own ``n_clusters`` is the largest, so that size checks cover all
+    runs.
     """
 
     n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
@@ -86,7 +87,7 @@ class Evaluation(Section):
 
     @property
     def sentence(self) -> str:
-        """Return the numbers of clusters and the rule of choice in words."""
+        """Return a phrase with the numbers of clusters and the selection rule."""
         numbers = ", ".join(map(str, self.n_clusters))
         rule = {
             "later": "the coordinator reads the figures of all and chooses one",
@@ -95,7 +96,7 @@ class Evaluation(Section):
         return f"runs with {numbers} clusters; {rule}"
 
     def check_figure(self, figures: Collection[str]) -> None:
-        """Raise :class:`InvalidParameters` for a figure that the protocol lacks."""
+        """Raise :class:`InvalidParameters` if the protocol lacks the chosen figure."""
         if self.choose not in {"usual", "later", *figures}:
             raise InvalidParameters(
                 f"this protocol does not compute {self.choose!r} here; it computes "
@@ -104,16 +105,18 @@ class Evaluation(Section):
             )
 
     def rule(self, runs: Sequence[Figures]) -> Rule:
-        """Return the figure that decides among runs; raise InvalidParameters without one.
+        """Return the figure that decides among runs.
 
-        With 'later' it is the usual figure, until the coordinator chooses.
+        If the coordinator chooses later, it is the default figure until then.
+
+        Raises InvalidParameters if no run has the figure.
         """
         is_figure = self.choose not in {"usual", "later"}
         for rule in cast("Sequence[Rule]", (self.choose,)) if is_figure else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
         if not is_figure and runs and all(run.n_clusters == 1 for run in runs):
-            return USUAL[0]  # one cluster in every run: the first is selected
+            return USUAL[0]  # best() then returns the first run
         figures = self.choose if is_figure else f"any of {', '.join(USUAL)}"
         raise InvalidParameters(
             f"no run of this session has {figures}.", field="choose"
@@ -122,8 +125,8 @@ class Evaluation(Section):
     def best(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run with the best value of the rule's figure.
 
-        It is 0 if all runs have one cluster. Raises InvalidParameters if no run has
-        the figure.
+        It is 0 if all runs have one cluster. Raises InvalidParameters if no run has the
+        figure.
         """
         rule = self.rule(runs)
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
@@ -133,10 +136,10 @@ class Evaluation(Section):
 
 
 class Release(Section):
-    """Profiles of the clusters, field by field, over all parties.
+    """The publication of cluster profiles, field by field, over all parties.
 
-    Where three or more parties hold the same fields, they add up one profile. Otherwise
-    each party profiles its own rows, and keeps that profile.
+    If three or more parties hold the same fields, they compute one profile together.
+    Otherwise each party computes a profile of its own rows and does not send it.
     """
 
     profiles: Annotated[Literal["members", "everybody"], PROFILES] = Field(
@@ -152,7 +155,7 @@ class Release(Section):
 
     @property
     def readers(self) -> Mapping[str, str]:
-        """Return which profiles analyst, party and coordinator read."""
+        """Return which profiles the analyst, a party and the coordinator read."""
         if self.profiles == "members":
             return {"party": "Profiles in its own variables."}
         rounded = "Rounded profiles."
@@ -161,7 +164,7 @@ class Release(Section):
 
     @property
     def sentence(self) -> str:
-        """Return the readers of the profiles in words."""
+        """Return a phrase that says who reads the profiles."""
         readers = {
             "members": "the parties that hold the same columns read them",
             "everybody": "all parties and the coordinator read them, rounded",
@@ -173,9 +176,9 @@ class Release(Section):
 
 
 class Retention(Section):
-    """The longest time for which the analyst keeps contributions, and the session.
+    """The maximum time for which the analyst keeps contributions, and the session.
 
-    The terms are signed, so that a party can hold the analyst to these times, whatever
+    Because the terms are signed, a party can hold the analyst to these times, whatever
     the analyst's settings say.
     """
 
@@ -186,14 +189,14 @@ class Retention(Section):
         description="Seconds after the end of the session.",
     )
     session: Annotated[int, DELETE_WITHIN] = Field(
-        ge=3600,  # parties have to fetch their results
+        ge=3600,  # parties need time to fetch their results
         le=DECADE,
         description="Seconds after its end until everything except the audit is deleted.",
     )
 
     @property
     def sentence(self) -> str:
-        """Return the times of deletion in words."""
+        """Return a phrase that says when data are deleted."""
         deadline = f"within {_format_duration(self.contributions)} of the end"
         return (
             "the analyst deletes contributions "

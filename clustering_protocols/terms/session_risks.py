@@ -1,4 +1,4 @@
-"""What a risk is, and the risks that follow from a session's set-up in any protocol."""
+"""The properties of a risk, and the risks that a session of any protocol can have."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ K = TypeVar("K")
 
 
 class RiskLevel(StrEnum):
-    """The origin of a risk; sheets list risks in this order."""
+    """The origin of a risk; terms sheets list risks in this order."""
 
-    OPTION = "option"  # a choice of this session; a different one removes it
-    COLLUSION = "collusion"  # parties that collude or lie: they may get rows
-    DESIGN = "by-design"  # what everybody accepts by taking part
+    OPTION = "option"  # due to an option; another choice would remove the risk
+    COLLUSION = "collusion"  # needs parties that collude or lie
+    DESIGN = "by-design"  # inherent in every session of the protocol
 
 
 class Harm(IntEnum):
     """The worst harm that can follow from a risk, in descending order."""
 
-    ROWS = 1  # one other participant alone reads or computes values of rows
-    ROWS_JOINTLY = 2  # two that collude do so, or one that already knows rows
-    GEOMETRY = 3  # how rows lie to each other, or which group each is in
+    ROWS = 1  # a single other participant reads or computes values of rows
+    ROWS_JOINTLY = 2  # as above, but two must collude or one must know some rows
+    GEOMETRY = 3  # relative positions of rows, or the group of each row
     STATISTICS = 4  # means, counts and sums over several rows
     RESULT = 5  # the result is wrong or missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """Something that a session lets others learn or do.
+    """Something that a session allows others to learn or do.
 
-    sentence: at most 25 words.
-    remedy: what would remove it.
-    measured: what our trials disclosed, in numbers; empty if not measured.
-    detail: when, how and how far, for the annex; empty if the sentence suffices.
+    sentence: a description of at most 25 words.
+    remedy: the change that would remove the risk.
+    measured: what was disclosed in our experiments, in numbers; empty if not measured.
+    detail: when, how and to what extent, for the annex; empty if the sentence suffices.
     readers: for a risk by design, each reader and what it learns.
     """
 
@@ -53,13 +53,13 @@ class Risk:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return all its texts for people."""
+        """Return all non-empty texts of the risk that are shown to people."""
         texts = (self.sentence, self.measured, self.remedy, self.detail)
         return tuple(filter(None, (*texts, *(text for _, text in self.readers))))
 
 
 def worst_first(risks: Mapping[K, Risk]) -> dict[K, Risk]:
-    """Return risks in the order of their harm, worst first."""
+    """Return the risks sorted by harm, with the worst first."""
     return dict(sorted(risks.items(), key=lambda item: item[1].harm))
 
 
@@ -266,7 +266,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="It can enter one guess for each row and match key.",
     ),
 }
-"""Risks of any protocol, by their codes without the prefix."""
+"""Risks that are not specific to a protocol, by their codes without the prefix."""
 
 
 OTHER_UNITS: Final = "allow_other_units"
@@ -296,10 +296,10 @@ CHOICES: Final[Mapping[str, str]] = {
         "them. The analyst can then read the values of this variable."
     ),
 }
-"""What a party may decide alone in any protocol."""
+"""Choices that each party makes alone in any protocol."""
 
 LIMITS: Final = frozenset(CHOICES)
-"""The choices that decide only whether an answer may be sent: all of them."""
+"""The choices that only decide whether an answer may be sent, which are all of them."""
 
 
 def risks_of(
@@ -308,7 +308,7 @@ def risks_of(
     plans: Sequence[ColumnPlan] = (),
     release: Release | None = None,
 ) -> set[str]:
-    """Return the risk codes that follow from these parts of terms."""
+    """Return the codes of the risks that follow from these parts of the terms."""
     codes = set()
     if any(name not in identities.slots for name in layout.names):
         codes.add(f"{PREFIX}.open-slot")
@@ -316,7 +316,7 @@ def risks_of(
         codes.add(f"{PREFIX}.site-effects")
     for column, plan in enumerate(plans):
         n_members = len(layout.column_group(column))
-        if plan.fills and n_members > 1:  # a party that is alone asks nobody
+        if plan.fills and n_members > 1:  # a single party pools nothing
             codes.add(f"{PREFIX}.filled-values")
             if n_members == 2:
                 codes.add(TWO_PARTIES)

@@ -1,8 +1,8 @@
-"""Signed receipts, audits and ledgers: what analyst and party can prove to others.
+"""Signed receipts, audits and ledgers: evidence that analyst and party can present.
 
-The analyst signs each receipt and its audit with the key that the terms name, a party its
-ledger with the key of its institution in the roster. Terms and agreement are enough to
-check the signatures.
+The analyst signs each receipt and its audit with the key that the terms name. A party
+signs its ledger with the key of its institution in the roster. Terms and agreement
+suffice to verify the signatures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LogKind = Literal["audit", "ledger"]
 
 
 def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
-    """Return a receipt with the analyst's signature; a repeat has the same one."""
+    """Return a receipt with the analyst's signature, which is deterministic."""
     signed_bytes = _build_receipt_bytes(
         receipt.session, receipt.slot, receipt.model_dump()
     )
@@ -52,7 +52,6 @@ def check_receipt(analyst: str, receipt: Receipt) -> None:
 
 
 def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) -> bytes:
-    """Return the signed text; ``entry`` covers the line of the audit with its time."""
     fields = ("round", "attempt", "digest", "size", "sequence", "entry")
     values = (str(receipt[name]) for name in fields)
     return length_prefixed("coterie/receipt/1", session, slot, *values)
@@ -62,10 +61,10 @@ def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) ->
 
 
 class SignedLog(BaseModel):
-    """A chain of lines, and a signature under the last one.
+    """A hash chain of lines, with a signature under the last one.
 
-    log: ``audit`` of an analyst, or ``ledger`` of a party.
-    slot: the party of a ledger; empty for an audit.
+    log: ``audit`` for an analyst's log, ``ledger`` for a party's.
+    slot: the slot of a ledger's party; empty for an audit.
     lines: the exact text of each line, the oldest first.
     key, signature: the signer's public key and signature (Ed25519, hex).
     """
@@ -82,7 +81,7 @@ class SignedLog(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> SignedLog:
-        """Parse the bytes of a log file; raise InvalidParameters if it is no log."""
+        """Parse the bytes of a log file; raise InvalidParameters for any other file."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
@@ -91,10 +90,11 @@ class SignedLog(BaseModel):
             ) from None
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the entries in the lines.
+        """Verify the signature and the chain, and return the entries of all lines.
 
-        Raises KeyNotAuthentic if the holder of the key did not sign them.
-        Raises AuditBroken if the chain is broken, or the audit is of another session.
+        Raises KeyNotAuthentic if the holder of the key did not sign the lines.
+        Raises AuditBroken if the chain is broken, or an entry of an audit belongs to
+            another session.
         """
         signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
         check_signature(self.key, signed_bytes, self.signature)
@@ -107,13 +107,13 @@ class SignedLog(BaseModel):
 def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
     """Return the signature (hex) under an audit's last line, which covers all lines.
 
-    lines: at least the last one, which names its number and the line before it.
+    lines: the last line, optionally preceded by earlier ones.
     """
     return analyst.sign(_build_log_bytes("audit", session, "", lines))
 
 
 def signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
-    """Return the audit that an analyst sent; raise AuditBroken if it is not signed."""
+    """Return the audit that an analyst sent; raise AuditBroken if it is unsigned."""
     first = next(hash_chain.read(lines), {})
     try:
         return SignedLog(
@@ -147,13 +147,13 @@ def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) ->
 
 
 def compare(audit: SignedLog, ledger: SignedLog) -> int:
-    """Compare the receipts in a party's ledger with the analyst's audit.
+    """Verify that the analyst's audit contains every receipt of a party's ledger.
 
-    Returns int: the number of receipts. Each is signed with the audit's key, and the audit
-        has its number and digests.
+    Returns int: the number of receipts. Each is signed with the audit's key, and its
+        line in the audit has the same digests.
 
-    Raises InvalidParameters if the logs are of different sessions.
-    Raises AuditBroken if a receipt does not match; a truncated audit shows here.
+    Raises InvalidParameters if the logs belong to different sessions.
+    Raises AuditBroken if a receipt does not match, for example in a truncated audit.
     Raises KeyNotAuthentic if one of the logs, or a receipt, is not signed with its key.
     """
     entries = audit.entries()
@@ -167,11 +167,11 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
 
 
 def check_signer(log: SignedLog, agreement: bytes) -> None:
-    """Refuse a log whose key is not the one that the agreement (exact bytes) names.
+    """Raise unless a log is signed with the key that the agreement (exact bytes) names.
 
-    Raises InvalidParameters if the agreement is of another session.
-    Raises KeyNotAuthentic unless an audit has the analyst's key in the terms, and a ledger
-        the key of the institution of its slot.
+    Raises InvalidParameters if the agreement belongs to another session.
+    Raises KeyNotAuthentic unless an audit has the analyst's key in the terms, and a
+        ledger the key of the institution of its slot.
     """
     document, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in document.roster}
@@ -184,7 +184,7 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
 
 
 def _check_session(log: SignedLog, subject: str, session: str) -> None:
-    """Refuse files of two sessions, which would accuse somebody by mistake."""
+    """Raise for logs of two sessions, so that nobody is accused by mistake."""
     if log.session != session:
         raise InvalidParameters(
             f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "

@@ -1,7 +1,8 @@
 """The layout and the terms of a session.
 
-Terms are fixed when the session is created and can be read before joining. They are exact
-bytes: each side hashes the bytes that it received and never writes them anew.
+Terms are fixed when the session is created and can be read before joining. They are an
+exact byte string: each side hashes the bytes that it received and never serialises them
+again.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
 
 class Words(Value):
-    """The purpose of a session in words, in its terms and on their sheet."""
+    """Descriptive texts of a session, which appear in its terms and on their sheet."""
 
     title: Annotated[Text, TITLE] = Field(
         default="", description="One line, no control characters."
@@ -72,11 +73,11 @@ class Words(Value):
 
 
 class About(Words, Section):
-    """The purpose of a session in words."""
+    """Descriptive texts of a session."""
 
 
 class Slot(Section):
-    """One place in the lattice: row group and column group, counted from 0."""
+    """One place for a party, with its row group and column group, counted from 0."""
 
     name: Name = Field(description="Name of this place, e.g. hospital-a.")
     title: Text = Field(default="", description="Name of the participant, for readers.")
@@ -122,7 +123,7 @@ class Layout(Value):
 
     @classmethod
     def lattice(cls, row_groups: int, column_groups: int = 1) -> Self:
-        """Return the regular layout of row groups × column groups, named ``r1c1 …``."""
+        """Return the full grid of row groups × column groups, named ``r1c1 …``."""
         return cls(
             slots=tuple(
                 Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
@@ -133,26 +134,26 @@ class Layout(Value):
 
     @property
     def n_row_groups(self) -> int:
-        """Return c, the number of row groups."""
+        """Return the number of row groups."""
         return 1 + max(slot.row for slot in self.slots)
 
     @property
     def n_column_groups(self) -> int:
-        """Return d, the number of column groups."""
+        """Return the number of column groups."""
         return 1 + max(slot.column for slot in self.slots)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all slots in order; the first is the leader."""
+        """Return the names of all slots in order; the first one is the leader."""
         return tuple(slot.name for slot in self.slots)
 
     @property
     def regular(self) -> bool:
-        """Return whether every cell of the lattice has a slot."""
+        """Return whether each pair of a row group and a column group has a slot."""
         return len(self.slots) == self.n_row_groups * self.n_column_groups
 
     def audiences(self, audience: Audience) -> list[tuple[str, ...]]:
-        """Return the slots by group: all, by row group, by column group, or each alone."""
+        """Return groups of slot names: all, by row or column group, or singly."""
         if audience == "all":
             return [self.names]
         if audience == "row":
@@ -162,7 +163,7 @@ class Layout(Value):
         return [(name,) for name in self.names]
 
     def slot(self, name: str) -> Slot:
-        """Return the slot of a name; raise :class:`KeyError` if there is none."""
+        """Return the slot of this name; raise :class:`KeyError` if there is none."""
         return self._by_name[name]
 
     @cached_property
@@ -193,7 +194,6 @@ class Layout(Value):
 
 
 def _group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
-    """Return the names of each group, from group 0 on, in the order given."""
     groups: defaultdict[int, list[str]] = defaultdict(list)
     for number, name in numbered_names:
         groups[number].append(name)
@@ -213,7 +213,7 @@ class Identities(Section):
 
 
 class Deadlines(Value):
-    """How long the analyst waits, in seconds."""
+    """The time limits for joining and for each round, in seconds."""
 
     recruiting: Annotated[_Seconds, RECRUITING] = Field(
         default=7 * 86_400, description="Seconds for all to join."
@@ -224,7 +224,7 @@ class Deadlines(Value):
 
 
 class Guards(Value):
-    """Minimum sizes that every party enforces at home; a party may demand more."""
+    """Minimum sizes that every party enforces itself; a party may require more."""
 
     minimum_rows: Annotated[int, MINIMUM_ROWS] = Field(
         default=10, ge=1, description="Rows of each party."
@@ -232,23 +232,23 @@ class Guards(Value):
 
 
 class ProtocolRequest(Value):
-    """A protocol of the catalogue, and parameters that are not the defaults."""
+    """The name of a protocol, and parameters that differ from the defaults."""
 
     name: Name
     params: dict[str, Any] = Field(default={})
 
 
 class ProtocolChoice(ProtocolRequest, Section):
-    """A protocol of the catalogue, and parameters that are not the defaults."""
+    """The name and version of a protocol, and parameters other than the defaults."""
 
     version: int
 
 
 class SessionRequest(Value):
-    """A coordinator's request, from which ``session_terms.draw_up`` builds terms.
+    """A coordinator's request, from which ``session_terms.draw_up`` creates terms.
 
     dictionary: the schema of each column group, in order. Parties find their columns by
-        name, whatever their order.
+        name, in whatever order.
     preparation: how these columns become those that are clustered, one for each
         dictionary.
     """
@@ -293,7 +293,7 @@ class SessionRequest(Value):
 
     @property
     def optional_sections(self) -> dict[str, Any]:
-        """Return the optional sections by name; None for those that the session lacks."""
+        """Return the optional sections by name; a section that is not set is None."""
         fields = SessionRequest.model_fields
         return {
             name: value
@@ -303,7 +303,7 @@ class SessionRequest(Value):
 
 
 class Terms(SessionRequest, Section):
-    """What a party agrees to when it joins."""
+    """The terms of a session, to which a party agrees when it joins."""
 
     coterie: int = TERMS_VERSION
     session: Name
@@ -329,35 +329,34 @@ class Terms(SessionRequest, Section):
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:
-        """Return the plan that turns a slot's fields into columns, if any."""
+        """Return the plan that turns a slot's fields into columns, or None."""
         column = self.layout.slot(slot).column
         return None if self._plans is None else self._plans[column]
 
     def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
-        """Return the clustered columns of a slot, given the columns of its table."""
+        """Return a slot's clustered columns; ``fields``: the columns of its table."""
         plan, schema = self.plan(slot), self.dictionary_of(slot)
         if plan is not None:
             return plan.columns
         return fields if schema is None else schema.clustered_part.names
 
     def dictionary_of(self, slot: str) -> Schema | None:
-        """Return the dictionary of a slot's fields, if there is one."""
+        """Return the dictionary of a slot's fields, or None if the terms have none."""
         column = self.layout.slot(slot).column
         return None if self.dictionary is None else self.dictionary[column]
 
     def described_names(self, slot: str) -> tuple[str, ...]:
-        """Return the variables of a slot that only profiles show."""
+        """Return the names of a slot's fields that appear in profiles only."""
         schema = self.dictionary_of(slot)
         return () if schema is None else schema.described_names
 
     def bounds(self, slot: str) -> Ranges | None:
-        """Return the ranges of a slot's clustered columns; None without a dictionary."""
+        """Return the ranges of a slot's clustered columns, or None if undeclared."""
         column = self.layout.slot(slot).column
         return None if self._ranges is None else self._ranges[column]
 
-    @cached_property
+    @cached_property  # roles read the ranges in every round
     def _ranges(self) -> Sequence[Ranges] | None:
-        """Return the ranges of each column group; cached: roles read them each round."""
         if self._plans is not None:
             return [plan.bounds for plan in self._plans]
         if self.dictionary is None:
@@ -366,19 +365,19 @@ class Terms(SessionRequest, Section):
 
     @property
     def plans(self) -> Sequence[ColumnPlan]:
-        """Return the plans of all column groups; none without a preparation."""
+        """Return the plans of all column groups; empty without a preparation."""
         return self._plans or ()
 
     @property
     def title(self) -> str:
-        """Return the title of the session, or its name without one."""
+        """Return the title of the session, or its id if it has no title."""
         return self.about.title or self.session
 
 
-@lru_cache(maxsize=64)  # terms of 20,000 columns take 16 MB
+@lru_cache(maxsize=64)  # few, because terms of 20,000 columns take 16 MB
 def read_terms(text: bytes) -> Terms:
-    """Return the terms in received bytes; raise VersionMismatch for another version."""
-    # read before the rest: terms of a later version may have more fields
+    """Parse the terms; raise VersionMismatch if their format has another version."""
+    # Check the version first, because later versions may have additional fields.
     version = read_as(_TermsVersion, text, "terms").coterie
     if version != TERMS_VERSION:
         release = "an older" if version < TERMS_VERSION else "a newer"
