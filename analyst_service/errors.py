@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from analyst_service.logs import current_request, describe
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver
-from clustering_protocols.common.values import in_words
+from clustering_protocols.common.values import describe_finding
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def _handle_validation_error(_request: Request, error: Any) -> JSONResponse:
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
     return problem_response(
-        Problem.INVALID_PARAMETERS, f"{place}: {in_words(finding)}."
+        Problem.INVALID_PARAMETERS, f"{place}: {describe_finding(finding)}."
     )
 
 

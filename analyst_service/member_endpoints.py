@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import (
     NotFound,
 )
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.session_risks import sentences_of
+from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import Name, Text, read_terms
 from clustering_protocols.wire.answers import Codes, Joined, Preview
 from clustering_protocols.wire.states import SessionState, SlotState
@@ -119,7 +119,7 @@ def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
         slot=slot.slot,
         state=SessionState(session.state),
         terms=session.terms.decode(),
-        risks=sentences_of(session_terms.risks_in(read_terms(session.terms))),
+        risks=risk_sentences(session_terms.risks_of_terms(read_terms(session.terms))),
         joins=slot.joins,
     )
 

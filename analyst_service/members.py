@@ -37,9 +37,13 @@ from clustering_protocols.common.errors import (
     ShapeConflict,
 )
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.session_terms import check_opening
+from clustering_protocols.session_terms import check_new_session_terms
 from clustering_protocols.terms import agreements as wire
-from clustering_protocols.terms.roster_entries import agree, check_line, check_proof
+from clustering_protocols.terms.roster_entries import (
+    build_agreement,
+    check_join_signature,
+    check_roster_line,
+)
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import Event, SlotState
 
@@ -175,8 +179,8 @@ def join_session(
         raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
     if invitation.used_at is not None and _roster_entry(own) != joining:
         raise InvitationUsed(f"Slot {own.slot!r} is taken.")
-    check_line(session.terms, joining)
-    check_proof(joining, session.name, code, own.joins, proof)
+    check_roster_line(session.terms, joining)
+    check_join_signature(joining, session.name, code, own.joins, proof)
     if invitation.used_at is None:
         _check_sizes(read_terms(session.terms), members, own, joining, max_bytes)
         _fill_slot(db, session, members, own, joining, invitation)
@@ -250,7 +254,7 @@ def _check_sizes(
             f"The labels of {joining.n_rows} rows take {needed} bytes; this service "
             f"takes messages of at most {max_bytes}."
         )
-    check_opening(terms)
+    check_new_session_terms(terms)
     params = parse_params(terms.protocol.name, terms.protocol.params)
     joined = [m for m in members.values() if m.state == SlotState.JOINED]
     for other in joined:

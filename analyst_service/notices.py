@@ -152,7 +152,7 @@ def _lines_about_end(notification: Notification) -> Iterator[str]:
     if session.detail and slot is None and (has_expired or has_stopped):
         yield session.detail
     try:
-        problem = Problem.of_slug(notice.reason or "")
+        problem = Problem.from_slug(notice.reason or "")
     except KeyError:
         return
     yield f"{problem.title}."

@@ -81,7 +81,10 @@ def get_identity(service: ServiceDep) -> AnalystIdentity:
 @cache
 def _catalogue_json(settings: Settings) -> bytes:
     offered = [name for name in catalogue.catalogue() if settings.offers(name)]
-    listed = [ProtocolRead.model_validate(catalogue.describe(name)) for name in offered]
+    listed = [
+        ProtocolRead.model_validate(catalogue.build_catalogue_entry(name))
+        for name in offered
+    ]
     return Catalogue(protocols=listed).model_dump_json().encode()
 
 

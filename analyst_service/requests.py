@@ -34,7 +34,7 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
 )
 from clustering_protocols.common.limits import JSON_BYTES, NAME_PATTERN
-from clustering_protocols.common.values import invalid_parameters
+from clustering_protocols.common.values import convert_validation_error
 from clustering_protocols.records import codec, json_form
 
 
@@ -80,7 +80,7 @@ class UnreadBody(Generic[_M]):
         except UnicodeDecodeError:
             raise Malformed("The body is not UTF-8.") from None
         except ValidationError as error:
-            raise invalid_parameters(error) from None
+            raise convert_validation_error(error) from None
         return read
 
     @classmethod

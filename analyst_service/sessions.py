@@ -28,7 +28,7 @@ from clustering_protocols.common.errors import (
     SessionExists,
     SessionOver,
 )
-from clustering_protocols.session_terms import check_terms, draw_up
+from clustering_protocols.session_terms import check_terms, draw_up_terms
 from clustering_protocols.terms.terms import SessionRequest, read_terms
 from clustering_protocols.wire.states import (
     OVER,
@@ -327,7 +327,7 @@ def create_session(
     SessionExists if the name is already used for a session with different terms.
     """
     caller.require_role(*_COORDINATORS)
-    terms = draw_up(name, request)
+    terms = draw_up_terms(name, request)
     existing = _find_by_name(db, caller.principal_id, name, lock=True)
     if existing is not None:
         if existing.terms != terms:

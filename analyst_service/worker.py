@@ -123,14 +123,14 @@ def _writers() -> ThreadPoolExecutor:
 def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
     """Return the next move; ``mapped``: the blobs of the step, by digest."""
     if job.state is None:
-        return engine.begin(job.agreement)
+        return engine.begin_session(job.agreement)
     if job.chooses:
-        return engine.choose(job.agreement, mapped[job.state], job.chosen)
+        return engine.choose_run(job.agreement, mapped[job.state], job.chosen)
     tasks, contributions = (
         {slot: mapped[p] if isinstance(p, str) else p for slot, p in payloads.items()}
         for payloads in (job.tasks, job.contributions)
     )
-    return engine.advance(
+    return engine.advance_session(
         job.agreement,
         mapped[job.state],
         tasks,
@@ -176,7 +176,7 @@ def run_next(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
     outcome = attempt(job)
     send(outcome)
     if isinstance(outcome, engine.Opened) and jobs.empty():
-        engine.prepare(job.agreement)
+        engine.import_analyst_roles(job.agreement)
 
 
 def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:

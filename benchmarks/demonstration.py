@@ -170,7 +170,7 @@ def table_lines(held: Deal, played: SimulatedSession) -> Iterator[str]:
     """Yield a table: the fidelity of each party alone, and of the session."""
     pooled, labels = played.whole.pooled, played.whole.labels
     rows = {slot.name: held.parts.rows[slot.row] for slot in LAYOUT.slots}
-    reference = catalogue.protocol_of(PARAMS).reference()
+    reference = catalogue.find_protocol(PARAMS).reference()
     alone = [
         simulation.compute_fidelity(
             pooled[own],

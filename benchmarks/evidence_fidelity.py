@@ -115,7 +115,7 @@ def way_of(protocol: str, name: str, partitioning: str) -> Method:
 
 def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, Any]:
     """Return the parameters that a way is measured with."""
-    given = way.parameters(len(np.unique(classes)))
+    given = way.recommended_params(len(np.unique(classes)))
     if "fuzzy" in way.name and X.shape[1] >= WIDE:
         given[EXPONENTS[protocol]] = EXPONENT
     if protocol == "llf" and "fuzzy" in way.name and "horizontal" in way.partitionings:

@@ -27,8 +27,8 @@ from clustering_protocols.contract import RowHistory
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.session_terms import draw_up
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.session_terms import draw_up_terms
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
@@ -106,18 +106,18 @@ def play(
             "params": LosslessFederated(**given).model_dump(mode="json"),
         },
         layout=Layout.lattice(3),
-        dictionary=(numbers(table.names, -1e6, 1e6),),
+        dictionary=(numeric_schema(table.names, -1e6, 1e6),),
         seed=0,
     )
-    terms = read_terms(draw_up("s", request))
+    terms = read_terms(draw_up_terms("s", request))
     history, policy = History(home), Policy()
     rows = history.rows_of(MatrixSource(table.rows, columns=table.names, ids=table.ids))
     use = Use.from_terms(terms, session, "r1c1", table.names)
     history.check(use, rows, policy)
-    summed = RowHistory.of_none(len(table.rows))
+    summed = RowHistory.empty(len(table.rows))
     X = np.vstack([table.rows, others[:, : table.rows.shape[1]]])
     for labels in partitions(X, len(table.rows), given["n_clusters"], len(session)):
-        summed = summed.after(labels)
+        summed = summed.after_partition(labels)
     history.record(use, rows, policy, summed)
 
 

@@ -126,10 +126,10 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
-    yield "Of any session", worst_first(catalogue.house_risks())
+    yield "Of any session", worst_first(catalogue.general_risks())
     for name, known in catalogue.catalogue().items():
         if known.methods:
-            yield f"`{name}`", catalogue.known_risks(name)
+            yield f"`{name}`", catalogue.protocol_risks(name)
 
 
 def main() -> None:

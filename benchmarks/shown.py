@@ -19,10 +19,10 @@ from clustering_protocols.contract.disclosures import (
     Disclosure,
     Kind,
     Reader,
-    kinds_of,
-    of_preparation,
-    of_release,
-    of_runs,
+    disclosures_of_preparation,
+    disclosures_of_release,
+    disclosures_of_runs,
+    kinds_read_by,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.schema import Field, Schema
@@ -97,10 +97,16 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
         schema, Preparation(fields=(Treatment(name="x", missing="mean"),))
     )
     return [
-        ("profiles `members`", of_release(Release(profiles="members"), ROWS_SPLIT)),
-        ("profiles `everybody`", of_release(Release(profiles="everybody"), ROWS_SPLIT)),
-        ("fillings, site effects", of_preparation([plan], ROWS_SPLIT)),
-        ("several runs", of_runs(Evaluation(n_clusters=(2, 3)))),
+        (
+            "profiles `members`",
+            disclosures_of_release(Release(profiles="members"), ROWS_SPLIT),
+        ),
+        (
+            "profiles `everybody`",
+            disclosures_of_release(Release(profiles="everybody"), ROWS_SPLIT),
+        ),
+        ("fillings, site effects", disclosures_of_preparation([plan], ROWS_SPLIT)),
+        ("several runs", disclosures_of_runs(Evaluation(n_clusters=(2, 3)))),
     ]
 
 
@@ -111,7 +117,7 @@ def table(ways: Sequence[Way]) -> str:
 
 
 def _line(said: str, shown: frozenset[Disclosure]) -> str:
-    cells = (_cell(kinds_of(shown, reader)) for reader in Reader)
+    cells = (_cell(kinds_read_by(shown, reader)) for reader in Reader)
     return f"| {said} | {' | '.join(cells)} |"
 
 

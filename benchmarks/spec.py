@@ -20,7 +20,7 @@ from benchmarks import spec_pages
 from benchmarks.spec_calls import write_calls
 from benchmarks.spec_example import write_example
 from benchmarks.vectors.form import read_layers, read_sessions
-from clustering_protocols.protocol_packages import own_modules
+from clustering_protocols.protocol_packages import built_in_modules
 
 ROOT: Final = Path(__file__).parents[1]
 SPEC: Final = ROOT / "spec"
@@ -48,7 +48,7 @@ def generated() -> dict[Path, str]:
     messages, schemas, vectors = SPEC / "messages", SPEC / "schemas", SPEC / "vectors"
     sessions = read_sessions(vectors)
     return {
-        **{messages / f"{n}.md": spec_pages.write_page(n) for n in own_modules()},
+        **{messages / f"{n}.md": spec_pages.write_page(n) for n in built_in_modules()},
         **{
             schemas / f"{name}.json": spec_pages.write_schema(name)
             for name in spec_pages.SCHEMAS

@@ -60,7 +60,7 @@ def _describe_steps(session: RecordedSession) -> Iterator[str]:
 
 
 def _read(text: str) -> Packet:
-    return packets.read(base64.b64decode(text))
+    return packets.parse(base64.b64decode(text))
 
 
 def _describe(packet: Packet) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def write_page(name: str) -> str:
 
 
 def _parameter_rows(name: str) -> Iterator[str]:
-    for each in parameters_of(catalogue.describe(name)["params"]):
+    for each in parameters_of(catalogue.build_catalogue_entry(name)["params"]):
         has_default = "default" in each.schema
         usual = f"`{json.dumps(each.schema['default'])}`" if has_default else "required"
         yield f"| `{each.name}` | {_values(each)} | {usual} | {_meaning(each)} |\n"

@@ -23,7 +23,7 @@ from clustering_protocols.contract import ClusteringProtocol, Params
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.sections import Release
-from clustering_protocols.terms.session_risks import Risk, sentences_of, worst_first
+from clustering_protocols.terms.session_risks import Risk, risk_sentences, worst_first
 from clustering_protocols.terms.terms import Identities, Layout
 
 P = TypeVar("P", bound=Params)
@@ -31,7 +31,7 @@ P = TypeVar("P", bound=Params)
 
 @cache
 def _import_protocol(module: str) -> ClusteringProtocol[Any]:
-    own = protocol_packages.own_modules().values()
+    own = protocol_packages.built_in_modules().values()
     try:
         imported: ClusteringProtocol[Any] = import_module(module).PROTOCOL
         has_examples = module in own or bool(imported.reference().examples())
@@ -76,10 +76,10 @@ def protocol(name: str) -> ClusteringProtocol[Any]:
     return _import_protocol(module)
 
 
-def name_of(params: Params) -> str:
+def find_protocol_name(params: Params) -> str:
     """Return the name of the protocol to which these parameters belong."""
     kind = type(params)
-    for modules in (protocol_packages.own_modules, protocol_packages.find_modules):
+    for modules in (protocol_packages.built_in_modules, protocol_packages.find_modules):
         for name, module in modules().items():
             if f"{kind.__module__}.".startswith(f"{module}."):
                 if protocol(name).params is kind:
@@ -88,23 +88,23 @@ def name_of(params: Params) -> str:
     raise TypeError(f"{kind.__name__} are the parameters of no protocol")
 
 
-def protocol_of(params: Params) -> ClusteringProtocol[Any]:
+def find_protocol(params: Params) -> ClusteringProtocol[Any]:
     """Return the protocol to which these parameters belong."""
-    return protocol(name_of(params))
+    return protocol(find_protocol_name(params))
 
 
-def known_risks(name: str) -> dict[str, Risk]:
+def protocol_risks(name: str) -> dict[str, Risk]:
     """Return every risk that a protocol can have, by code and with the worst first."""
     risks = protocol(name).risks
-    return worst_first(_with_codes(name, risks, risks))
+    return worst_first(_prefix_codes(name, risks, risks))
 
 
-def house_risks() -> dict[str, Risk]:
+def general_risks() -> dict[str, Risk]:
     """Return the risks that are not specific to any protocol, by their codes."""
-    return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
+    return _prefix_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
 
 
-def _with_codes(
+def _prefix_codes(
     name: str, risks: Mapping[str, Risk], codes: Iterable[str]
 ) -> dict[str, Risk]:
     return {f"{name}.{code}": risks[code] for code in codes}
@@ -125,7 +125,7 @@ def find_risk(code: str) -> Risk:
     return risks[suffix]
 
 
-def risks_of(
+def find_session_risks(
     params: Params,
     layout: Layout,
     identities: Identities,
@@ -135,15 +135,15 @@ def risks_of(
     several: bool = False,
 ) -> dict[str, Risk]:
     """Return every risk of a session by its code, with the protocol's own first."""
-    name = name_of(params)
+    name = find_protocol_name(params)
     own_protocol, house = protocol(name), session_risks
     codes = [*own_protocol.risks_of(params, layout)]
     codes += own_protocol.risks_of_runs(params, layout) if several else ()
     of_house = {code for code in codes if code.startswith(f"{house.PREFIX}.")}
     own = [code for code in codes if code not in of_house]
-    of_house |= house.risks_of(layout, identities, plans, release)
-    return _with_codes(name, own_protocol.risks, own) | {
-        code: risk for code, risk in house_risks().items() if code in of_house
+    of_house |= house.find_risk_codes(layout, identities, plans, release)
+    return _prefix_codes(name, own_protocol.risks, own) | {
+        code: risk for code, risk in general_risks().items() if code in of_house
     }
 
 
@@ -153,11 +153,10 @@ def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     return params
 
 
-def defaults(params: type[Params]) -> dict[str, Any]:
-    """Return the default values of a protocol's parameters as JSON values.
+def default_values(params: type[Params]) -> dict[str, Any]:
+    """Return the defaults of a protocol's parameters as JSON values.
 
-    Terms do not contain them, so a default may only change together with the protocol's
-    version.
+    Terms omit them, so a default may only change together with the protocol's version.
     """
     return {
         name: to_jsonable_python(field.get_default(call_default_factory=True))
@@ -171,7 +170,7 @@ def find_changed_params(params: Params) -> dict[str, Any]:
 
     A nested parameter is included as a whole if any part of it differs.
     """
-    usual = defaults(type(params))
+    usual = default_values(type(params))
     return {
         name: value
         for name, value in params.model_dump(mode="json").items()
@@ -179,7 +178,7 @@ def find_changed_params(params: Params) -> dict[str, Any]:
     }
 
 
-def check_choices(name: str, choices: Iterable[str]) -> None:
+def check_choice_names(name: str, choices: Iterable[str]) -> None:
     """Raise :class:`InvalidParameters` if the protocol lacks one of these choices."""
     names = {**protocol(name).choices, **session_risks.CHOICES}
     for choice in choices:
@@ -189,12 +188,12 @@ def check_choices(name: str, choices: Iterable[str]) -> None:
             )
 
 
-def limits_of(name: str) -> frozenset[str]:
+def limiting_choices(name: str) -> frozenset[str]:
     """Return the choices that only decide whether a contribution may be sent."""
     return protocol(name).limits | session_risks.LIMITS
 
 
-def describe(name: str) -> dict[str, Any]:
+def build_catalogue_entry(name: str) -> dict[str, Any]:
     """Return a protocol's entry in the catalogue as JSON values."""
     described = protocol(name)
     schema: type[BaseModel] = described.params
@@ -205,7 +204,7 @@ def describe(name: str) -> dict[str, Any]:
         "summary": described.summary,
         "partitionings": list(described.partitionings),
         "learns": dict(described.learns),
-        "risks": sentences_of(known_risks(name)),
+        "risks": risk_sentences(protocol_risks(name)),
         "choices": {**described.choices, **session_risks.CHOICES},
         "params": schema.model_json_schema(),
     }

@@ -35,19 +35,19 @@ def use_packages(source: Source) -> None:
     find_modules.cache_clear()
 
 
-def offer_packages(source: Source) -> None:
+def use_packages_by_default(source: Source) -> None:
     """Use a source of distributions unless this process already has one."""
     if not _sources:
         use_packages(source)
 
 
-def named_packages() -> tuple[str, ...]:
+def list_enabled_packages() -> tuple[str, ...]:
     """Return the names of the enabled distributions, in alphabetical order."""
     return tuple(sorted({name for source in _sources for name in source()}))
 
 
 @cache
-def own_modules() -> Mapping[str, str]:
+def built_in_modules() -> Mapping[str, str]:
     """Return the modules of the built-in protocols, by protocol name."""
     names = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
     return MappingProxyType({name: _OWN + name for name in names})
@@ -60,9 +60,9 @@ def find_modules() -> Mapping[str, str]:
     Raises InvalidParameters if a named distribution is not installed, has no protocol,
         or has one with an invalid name.
     """
-    modules = dict(own_modules())
-    for package in named_packages():
-        for name, module in _entries(package):
+    modules = dict(built_in_modules())
+    for package in list_enabled_packages():
+        for name, module in _read_entry_points(package):
             _check_entry(package, name, module, modules)
             modules[name] = module
     return MappingProxyType(dict(sorted(modules.items())))
@@ -70,10 +70,10 @@ def find_modules() -> Mapping[str, str]:
 
 def find_module(name: str) -> str | None:
     """Return the module of a protocol, or None if there is no protocol of this name."""
-    return own_modules().get(name) or find_modules().get(name)
+    return built_in_modules().get(name) or find_modules().get(name)
 
 
-def _entries(package: str) -> Iterator[tuple[str, str]]:
+def _read_entry_points(package: str) -> Iterator[tuple[str, str]]:
     from importlib import metadata  # slow to import, and most processes use no packages
 
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from clustering_protocols import catalogue, session_terms
-from clustering_protocols.contract.disclosures import Kind, Reader, kinds_of
+from clustering_protocols.contract.disclosures import Kind, Reader, kinds_read_by
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 
@@ -26,7 +26,7 @@ _OUTLIERS = 2
 """Clusters with at most this many rows are reported as possible outliers."""
 
 
-def of_terms(terms: Terms) -> list[str]:
+def find_terms_warnings(terms: Terms) -> list[str]:
     """Return warnings about a session's terms; empty if they have no dictionary."""
     if terms.dictionary is None:
         return []
@@ -36,21 +36,20 @@ def of_terms(terms: Terms) -> list[str]:
         widths = [len(plan.columns) for plan in plans]
     params = session_terms.check_terms(terms)
     return [
-        *of_session(params, terms.layout, widths),
-        *of_fields(params, terms.layout, terms.dictionary, plans),
+        *find_session_warnings(params, terms.layout, widths),
+        *find_field_warnings(params, terms.layout, terms.dictionary, plans),
     ]
 
 
-def of_session(params: Params, layout: Layout, widths: Sequence[int]) -> list[str]:
-    """Return the protocol's warnings about these parameters.
-
-    widths: the number of columns of each column group.
-    """
-    protocol = catalogue.protocol_of(params)
+def find_session_warnings(
+    params: Params, layout: Layout, widths: Sequence[int]
+) -> list[str]:
+    """Return a protocol's warnings; ``widths``: the column counts of the column groups."""
+    protocol = catalogue.find_protocol(params)
     return list(protocol.cautions(params, layout, widths))
 
 
-def of_fields(
+def find_field_warnings(
     params: Params,
     layout: Layout,
     dictionary: Sequence[Schema],
@@ -58,13 +57,13 @@ def of_fields(
 ) -> list[str]:
     """Return warnings about fields that the analyst may recognise in disguised rows.
 
-    It returns an empty list unless the analyst gets rows up to rotation and shift.
-
     dictionary: the schema of each column group.
     plans: the plan of each column group; empty if the terms have no preparation.
     """
-    protocol = catalogue.protocol_of(params)
-    if Kind.GEOMETRY not in kinds_of(protocol.shows(params, layout), Reader.OUTSIDE):
+    protocol = catalogue.find_protocol(params)
+    if Kind.GEOMETRY not in kinds_read_by(
+        protocol.shows(params, layout), Reader.OUTSIDE
+    ):
         return []
     clustered = [schema.clustered_part for schema in dictionary]
     sentences = (
@@ -75,7 +74,7 @@ def of_fields(
     return [sentence for sentence in sentences if sentence]
 
 
-def _all_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
+def _all_clusters_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
     """Return whether there is one cluster, or all memberships are equal."""
     if figures is None or figures.n_clusters == 1:
         return figures is not None
@@ -84,7 +83,7 @@ def _all_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
     return "partition_coefficient" in computed and figures.partition_coefficient is None
 
 
-def of_result(
+def find_result_warnings(
     params: Params,
     *,
     layout: Layout,
@@ -103,12 +102,12 @@ def of_result(
     """
     from clustering_protocols.quality.runs import favours_one_cluster  # imports numpy
 
-    protocol = catalogue.protocol_of(params)
+    protocol = catalogue.find_protocol(params)
     k = getattr(params, "n_clusters", None)
     n_coinciding = int(report.get("n_coinciding") or 0)
     sentences = []
     if k is not None and k > 1:
-        if n_coinciding >= k - 1 or _all_coincide(
+        if n_coinciding >= k - 1 or _all_clusters_coincide(
             protocol.figures(params, layout), figures
         ):
             sentences.append(

@@ -16,8 +16,8 @@ from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import Disclosure, Params, SessionContext
 from clustering_protocols.contract.disclosures import (
     check_disclosures,
-    of_preparation,
-    of_release,
+    disclosures_of_preparation,
+    disclosures_of_release,
 )
 from clustering_protocols.contract.parameters import required_choices
 from clustering_protocols.terms import session_risks
@@ -46,7 +46,7 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
     """
     sections = {name: v for name, v in sections.items() if v is not None}
     choice = {
-        "name": catalogue.name_of(params),
+        "name": catalogue.find_protocol_name(params),
         "params": params.model_dump(mode="json"),
     }
     return validate_values(
@@ -54,7 +54,7 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
     )
 
 
-def check_chosen(params: Params) -> None:
+def check_required_choices(params: Params) -> None:
     """Raise if a parameter is missing that the coordinator has to choose explicitly.
 
     Raises InvalidParameters; the message explains the cost of each possible value.
@@ -64,7 +64,9 @@ def check_chosen(params: Params) -> None:
             raise InvalidParameters(f"name it: {costs}", field=name)
 
 
-def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:
+def draw_up_terms(
+    session: str, request: SessionRequest, *, simulated: bool = False
+) -> bytes:
     """Return the terms of a session as canonical JSON, including their list of risks.
 
     simulated: whether one machine plays all parties. Simulations may use parameter
@@ -83,11 +85,11 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
     sections = request.sections | _sections_of_description(params, request)
     values = {"session": session, "protocol": choice, "risks": (), **sections}
     terms = validate_values(Terms, values)
-    _check_fit(params, terms)
-    _check_opening(params, terms)
+    _check_terms_fit(params, terms)
+    _check_new_session(params, terms)
     if not simulated:
-        params.check_retired()
-    risks = tuple(_risks(params, terms))
+        params.check_retired_values()
+    risks = tuple(_find_risks(params, terms))
     return canonical_json(terms.model_copy(update={"risks": risks}))
 
 
@@ -102,19 +104,19 @@ def _sections_of_description(params: Params, request: SessionRequest) -> dict[st
     }
 
 
-def _check_fit(params: Params, terms: Terms) -> None:
+def _check_terms_fit(params: Params, terms: Terms) -> None:
     layout, plans = terms.layout, terms.plans
     protocol = catalogue.protocol(terms.protocol.name)
-    protocol.check_runs(runs_of(params, terms.evaluation), layout)
+    protocol.check_runs(params_per_run(params, terms.evaluation), layout)
     if terms.evaluation is not None:
         terms.evaluation.check_figure(protocol.figures(params, layout))
     if terms.release is not None:
         _check_release(params, terms)
     if plans:
-        params.check_prepared(plans)
+        params.check_prepared_columns(plans)
     _check_described(params, terms)
     params.check_dictionary(
-        [plan.declared for plan in plans]
+        [plan.declared_schema for plan in plans]
         or [schema.clustered_part for schema in terms.dictionary or ()]
     )
     shared = any(len(group) > 1 for group in layout.row_groups)
@@ -148,22 +150,22 @@ def _check_described(params: Params, terms: Terms) -> None:
         )
 
 
-def check_opening(terms: Terms) -> None:
+def check_new_session_terms(terms: Terms) -> None:
     """Raise if no new session may be opened with these terms, even if they are valid.
 
     Raises InvalidParameters, or whatever :func:`check_terms` raises.
     """
     params = check_terms(terms)
-    _check_opening(params, terms)
-    params.check_retired()
+    _check_new_session(params, terms)
+    params.check_retired_values()
 
 
-def _check_opening(params: Params, terms: Terms) -> None:
+def _check_new_session(params: Params, terms: Terms) -> None:
     catalogue.protocol(terms.protocol.name).check_opening(params, terms.layout)
     check_disclosures(_find_disclosures(params, terms))
 
 
-def disclosures_under(terms: Terms) -> frozenset[Disclosure]:
+def disclosures_of_terms(terms: Terms) -> frozenset[Disclosure]:
     """Validate terms, and return what they disclose about rows and to which readers."""
     return _find_disclosures(check_terms(terms), terms)
 
@@ -171,8 +173,8 @@ def disclosures_under(terms: Terms) -> frozenset[Disclosure]:
 def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
     disclosures = catalogue.protocol(terms.protocol.name).shows(params, layout)
-    disclosures |= of_preparation(terms.plans, layout)
-    return disclosures | of_release(terms.release, layout)
+    disclosures |= disclosures_of_preparation(terms.plans, layout)
+    return disclosures | disclosures_of_release(terms.release, layout)
 
 
 def _check_release(params: Params, terms: Terms) -> None:
@@ -191,7 +193,7 @@ def _check_release(params: Params, terms: Terms) -> None:
         )
 
 
-def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
+def params_per_run(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
     """Return the parameters of each run of a session.
 
     Raises InvalidParameters if several numbers of clusters are compared and the
@@ -209,8 +211,8 @@ def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
     )
 
 
-def _risks(params: Params, terms: Terms) -> dict[str, Risk]:
-    return catalogue.risks_of(
+def _find_risks(params: Params, terms: Terms) -> dict[str, Risk]:
+    return catalogue.find_session_risks(
         params,
         terms.layout,
         terms.identities,
@@ -234,12 +236,12 @@ def check_terms(terms: Terms) -> Params:
     choice = terms.protocol
     check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
-    _check_fit(params, terms)
+    _check_terms_fit(params, terms)
     for code in terms.risks:
         if code.partition(".")[0] not in {choice.name, session_risks.PREFIX}:
             raise VersionMismatch(f"The risk {code!r} is of another protocol.")
         catalogue.find_risk(code)
-    if terms.risks != tuple(_risks(params, terms)):
+    if terms.risks != tuple(_find_risks(params, terms)):
         raise InvalidParameters(
             "The terms do not list exactly the risks that their parameters bring."
         )
@@ -258,28 +260,28 @@ def check_version(terms: Terms) -> None:
         )
 
 
-def risks_in(terms: Terms) -> dict[str, Risk]:
+def risks_of_terms(terms: Terms) -> dict[str, Risk]:
     """Return the risks that the terms list, keyed by code and with the worst first.
 
     Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """
-    return worst_first(_risks(check_terms(terms), terms))
+    return worst_first(_find_risks(check_terms(terms), terms))
 
 
-def session_context(agreement: bytes) -> SessionContext:
+def build_session_context(agreement: bytes) -> SessionContext:
     """Return the session context that the exact bytes of an agreement define."""
     document, terms = read_agreement(agreement)
-    params = check_terms(terms).resolve_sizes(*_size(document, terms.layout))
+    params = check_terms(terms).resolve_sizes(*_total_shape(document, terms.layout))
     return SessionContext(
         agreement=document,
         agreement_digest=digest(agreement),
         terms=terms,
         params=params,
-        runs=runs_of(params, terms.evaluation),
+        runs=params_per_run(params, terms.evaluation),
     )
 
 
-def _size(document: Agreement, layout: Layout) -> tuple[int, int]:
+def _total_shape(document: Agreement, layout: Layout) -> tuple[int, int]:
     return (
         sum(document.member(group[0]).n_rows for group in layout.row_groups),
         sum(document.member(group[0]).n_columns for group in layout.column_groups),

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.outcomes import Outcome, OutcomeTable
-from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
+from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, format_date
 from clustering_protocols.numerics.survival import (
     TOO_FEW,
     Survival,
     kaplan_meier,
     log_rank,
 )
-from clustering_protocols.terms.captions import captions_of, texts_of
+from clustering_protocols.terms.captions import captioned_fields, captioned_texts
 from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
@@ -250,7 +250,7 @@ def agreement_sentence(sheet: TermsSheet) -> str:
 
 def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
     """Yield the labelled facts of the page to sign."""
-    for caption, text in texts_of(sheet):
+    for caption, text in captioned_texts(sheet):
         yield caption.label, text or "Not stated in the terms."
     n_open = sum(slot.expected is None for slot in sheet.places)
     names = ", ".join(map(title_of, sheet.places))
@@ -284,7 +284,7 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
 
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
     """Yield the label and the sentence of each section of the terms."""
-    for _, _, caption in captions_of(SessionRequest):
+    for _, _, caption in captioned_fields(SessionRequest):
         sentence = "" if caption.group else getattr(sheet, caption.name)
         if sentence:
             yield caption.label, f"{sentence[:1].upper()}{sentence[1:]}."
@@ -335,19 +335,19 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
 def cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
     """Return a field's mean, or the shares of its levels, in a line of a profile."""
     if field.levels:
-        return field.shares_text(line)
+        return field.format_shares(line)
     mean, spread = field.mean[line], field.spread[line]
     if mean is None:
         return "–"
     if field.is_date:
-        centre = f"{date_of(mean)} ± {number(spread)} days"
+        centre = f"{format_date(mean)} ± {number(spread)} days"
     else:
         centre = f"{number(mean)} ± {number(spread)}"
     quartile_values = field.quartiles[line] if field.quartiles and quartiles else None
     if quartile_values is None or quartile_values == (None, None, None):
         return centre
     texts = (
-        date_of(q) if field.is_date and q is not None else number(q)
+        format_date(q) if field.is_date and q is not None else number(q)
         for q in quartile_values
     )
     return f"{centre} ({', '.join(texts)})"
@@ -366,7 +366,9 @@ def outcome_cell(field: Outcome, line: int) -> str:
         interval = field.means[line]
         if interval is None:
             return "–"
-        low, high = (date_of(end) if field.is_date else number(end) for end in interval)
+        low, high = (
+            format_date(end) if field.is_date else number(end) for end in interval
+        )
         return f"{low} to {high}"
     shares = field.shares[line]
     if shares is None:

@@ -11,7 +11,7 @@ from clustering_protocols.numerics.profiles import (
     NO_YES,
     FieldProfile,
     Profile,
-    date_of,
+    format_date,
 )
 from clustering_protocols.terms.sections import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
@@ -180,7 +180,7 @@ def _bracketed_value(row: Deviations, line: int) -> str:
     if mean is None:
         return ""
     if field.is_date:
-        return f" ({date_of(mean)})"
+        return f" ({format_date(mean)})"
     return f" ({number(mean)} {field.unit}".rstrip() + ")"
 
 
@@ -218,7 +218,7 @@ class PairedProfile(NamedTuple):
     def _gaps(self, field: FieldProfile) -> str:
         if not self.profile.is_description:
             return ""
-        missing = self.profile.missing(field)
+        missing = self.profile.count_missing(field)
         return f"; {share(missing, self.profile.n_rows[0])} missing" if missing else ""
 
     def _own_value(self, field: FieldProfile | None, line: int) -> str:

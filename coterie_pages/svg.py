@@ -469,7 +469,9 @@ def survival_curves(
         if not survival.shows_events:
             parts += [text(plot.left, y, TOO_FEW, class_="small")]
             continue
-        for tick, n_rows in zip(times, survival.at_risk(np.array(times)), strict=True):
+        for tick, n_rows in zip(
+            times, survival.count_at_risk(np.array(times)), strict=True
+        ):
             x, _ = plot.place(tick, 0.0)
             parts += [text(x, y, f"{int(n_rows):,}", anchor="middle", class_="small")]
         curve = kaplan_meier(survival)

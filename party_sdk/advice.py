@@ -1,6 +1,6 @@
 """Advice on methods, and the sizes and warnings of a planned session.
 
-The facts are the protocols' own: ``methods``, ``check``, ``sizing`` and ``risks_of``.
+The facts are the protocols' own: ``methods``, ``check_params``, ``sizing`` and ``risks_of``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
 from clustering_protocols.contract import Disclosure, Params, Reader, SessionContext
-from clustering_protocols.contract.disclosures import exposures, opens_rows
+from clustering_protocols.contract.disclosures import analyst_exposures, discloses_rows
 from clustering_protocols.contract.parameters import required_choices
 from clustering_protocols.contract.sizing import Extent
-from clustering_protocols.session_terms import runs_of
+from clustering_protocols.session_terms import params_per_run
 from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
@@ -142,7 +142,7 @@ class Fit:
     def risks(self) -> tuple[str, ...]:
         """Return the risk codes of a session with these parameters."""
         params = catalogue.parse_params(self.protocol, self.params)
-        return tuple(catalogue.risks_of(params, self.layout, Identities()))
+        return tuple(catalogue.find_session_risks(params, self.layout, Identities()))
 
     @property
     def disclosures(self) -> frozenset[Disclosure]:
@@ -152,7 +152,7 @@ class Fit:
     @property
     def exposures(self) -> tuple[Exposure, Exposure]:
         """Return what the analyst can infer, alone and together with one party."""
-        return exposures(self.disclosures)
+        return analyst_exposures(self.disclosures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     def order(fit: Fit) -> tuple[Any, ...]:
         method = fit.method
         worst, _ = method.agreement.get(partitioning, (0.0, 0.0))
-        opened = opens_rows(fit.disclosures, Reader.GROUP, Reader.ALL)
+        opened = discloses_rows(fit.disclosures, Reader.GROUP, Reader.ALL)
         return (opened, *fit.exposures, -worst, method.rounds, fit.protocol)
 
     return sorted(fits, key=order), unsuitable
@@ -219,13 +219,13 @@ def _fit_method(
         return f"It takes {' or '.join(protocol.partitionings)} partitioning."
     if situation.data != method.data:
         return f"It takes {QUESTIONS['data'].answers[method.data]}."
-    exposure = max(exposures(_disclosures_of(name, method, layout)))
+    exposure = max(analyst_exposures(_disclosures_of(name, method, layout)))
     if exposure >= Exposure.GEOMETRY and not situation.distances:
         return f"The analyst, alone or with a party, can work out {exposure.sentence}."
-    values = method.parameters(_N_CLUSTERS)
+    values = method.recommended_params(_N_CLUSTERS)
     try:
         params = catalogue.parse_params(name, values)
-        protocol.check(params, layout)
+        protocol.check_params(params, layout)
         check_sizes(params, layout, situation.rows, USUAL_COLUMNS)
     except (InvalidParameters, ProtocolFailed) as error:
         return error.detail
@@ -241,14 +241,14 @@ def _fit_method(
 
 
 def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disclosure]:
-    params = catalogue.parse_params(name, method.parameters(_N_CLUSTERS))
+    params = catalogue.parse_params(name, method.recommended_params(_N_CLUSTERS))
     return catalogue.protocol(name).shows(params, layout)
 
 
 def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[str, ...]:
     """Return the row of a method in the table of :data:`COLUMNS`."""
     worst, best = method.agreement.get(partitioning, (0.0, 0.0))
-    alone, with_party = exposures(
+    alone, with_party = analyst_exposures(
         _disclosures_of(protocol, method, layout_of(partitioning, 3))
     )
     agreement = f"{worst:.2f}" if worst == best else f"{worst:.2f} to {best:.2f}"
@@ -314,14 +314,14 @@ def check_sizes(
     """
     if rows is None:
         return
-    sizes = catalogue.protocol_of(params).sizing()
+    sizes = catalogue.find_protocol(params).sizing()
     max_rows = sizes.most_rows(params, columns)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
-            f"With these parameters {catalogue.name_of(params)} ends at {max_rows:,} rows. "
-            f"{sizes.beyond(params)}"
+            f"With these parameters {catalogue.find_protocol_name(params)} ends at {max_rows:,} rows. "
+            f"{sizes.advice_beyond_limit(params)}"
         )
-    text = session_terms.draw_up(
+    text = session_terms.draw_up_terms(
         "planned",
         session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
         simulated=True,
@@ -342,9 +342,9 @@ def check_sizes(
         agreement_digest="",
         terms=read_terms(text),
         params=params,
-        runs=session_terms.runs_of(params, evaluation),
+        runs=session_terms.params_per_run(params, evaluation),
     )
-    catalogue.protocol_of(params).check_roster(session)
+    catalogue.find_protocol(params).check_roster(session)
 
 
 def widths_of(layout: Layout, columns: int) -> list[int]:
@@ -364,11 +364,13 @@ def size_warnings(
 ) -> list[str]:
     """Return warnings about a session's size and the quality of its result."""
     warnings = list(
-        result_warnings.of_session(params, layout, widths_of(layout, columns))
+        result_warnings.find_session_warnings(
+            params, layout, widths_of(layout, columns)
+        )
     )
     if rows is None:
         return warnings
-    sizes = catalogue.protocol_of(params).sizing()
+    sizes = catalogue.find_protocol(params).sizing()
     extent = Extent(rows=rows, features=columns, layout=layout)
     upload = sizes.upload_bytes(params, extent)
     memory = sizes.memory_bytes(params, extent)
@@ -396,8 +398,8 @@ def _update_warnings(
     params: Params, layout: Layout, own_rows: int, evaluation: Evaluation
 ) -> list[str]:
     """Warn if sums_limit allows too few updates for some numbers of clusters."""
-    runs = runs_of(params, evaluation)
-    sizes = catalogue.protocol_of(params).sizing()
+    runs = params_per_run(params, evaluation)
+    sizes = catalogue.find_protocol(params).sizing()
     fitting = []
     for n, number in enumerate(evaluation.n_clusters, 1):
         updates = sizes.updates_that_fit(runs[:n], layout, own_rows)
@@ -418,7 +420,7 @@ def _update_warnings(
 def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
     """Return a sentence about the cost of several runs."""
     n_runs = len(runs.n_clusters)
-    stages = catalogue.protocol_of(params).stages(params, layout)
+    stages = catalogue.find_protocol(params).stages(params, layout)
     if any(stage.each_run for stage in stages):
         return (
             f"{n_runs} runs, one after the other: about {n_runs} times the rounds, bytes and "

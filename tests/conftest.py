@@ -185,7 +185,7 @@ def earlier(
     @contextmanager
     def draw_up() -> Iterator[None]:
         with monkeypatch.context() as patch:
-            patch.setattr(session_terms, "_check_opening", lambda *_: None)
+            patch.setattr(session_terms, "_check_new_session", lambda *_: None)
             yield
 
     return draw_up

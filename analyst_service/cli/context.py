@@ -34,7 +34,7 @@ def read_settings() -> Settings:
 
     from analyst_service.secret_files import variable
     from analyst_service.settings import Settings
-    from clustering_protocols.common.values import in_words
+    from clustering_protocols.common.values import describe_finding
     from clustering_protocols.protocol_packages import use_packages
 
     try:
@@ -45,7 +45,7 @@ def read_settings() -> Settings:
             # an error about several settings has an empty ``loc``
             " ".join(
                 "".join(f"{variable(str(name))}: " for name in error["loc"][:1])
-                + f"{in_words(error)}."
+                + f"{describe_finding(error)}."
                 for error in problems
             )
         ) from None

@@ -38,7 +38,7 @@ from analyst_service.engines.tasks import (
 )
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.protocol_packages import named_packages
+from clustering_protocols.protocol_packages import list_enabled_packages
 
 # Only futures are used, never ``scatter``, so that whatever a cluster loses can be computed
 # again. Trouble with the cluster raises :class:`Unavailable`, which delays a step and fails
@@ -362,7 +362,7 @@ class DaskEngine:
         self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _Cost
     ) -> Iterator[BlockTask]:
         sent_kernel, _ = self._mapped.replace_arrays(kernel)
-        installed = versions(named_packages())
+        installed = versions(list_enabled_packages())
         while batch := list(islice(blocks, _n_blocks_per_task(cost))):
             sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
             yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.engine.packets import Address, Header, Packet, encode
+from clustering_protocols.engine.packets import Address, Header, Packet, encode_packet
 from clustering_protocols.records import json_form
 from clustering_protocols.wire.states import SessionState, SlotState, StopReason
 
@@ -77,7 +77,7 @@ BODIES: Final[dict[str, Example]] = {
         },
         "proof": _SIGNATURE,
     },
-    "put_contribution": json_form.of_bytes(encode(_CONTRIBUTION)),
+    "put_contribution": json_form.of_bytes(encode_packet(_CONTRIBUTION)),
 }
 """Example bodies, by operation."""
 

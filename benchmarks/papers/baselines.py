@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
 from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, at_hand, main, printed
-from clustering_protocols.numerics.scores import agreement_with, kappa
+from clustering_protocols.numerics.scores import agreement_scores, kappa
 from coterie.datasets import deal_classes
 
 Parts = Sequence[Matrix]
@@ -365,7 +365,7 @@ def dc_baselines(trials: int) -> Iterator[Cell]:
                     labels = nearest(half, kumar(parts, k, seed))
                 else:
                     labels = dsc(parts, k, seed)
-                agreement = agreement_with(y[order], labels)
+                agreement = agreement_scores(y[order], labels)
                 found.append([agreement[metric] for metric in METRICS])
             for metric, draws in zip(METRICS, np.transpose(found), strict=True):
                 yield _cell(table, name, baseline, metric, draws)
@@ -393,7 +393,7 @@ def llf_baselines(draws: int) -> Iterator[Cell]:
                     V = gdf_fcm(parts, rng.random((k, Z.shape[1])))
                 else:
                     V = c2f_fcm(parts, k, seed)
-                found.append(agreement_with(y, nearest(Z, V))["ARI"])
+                found.append(agreement_scores(y, nearest(Z, V))["ARI"])
             yield _cell(table, name, baseline, "ARI", found)
 
 

@@ -87,7 +87,7 @@ def cluster_pooled(algorithm: str, X: Matrix, k: int, seed: int) -> Labels:
 
 def agreement(y: Labels, labels: Labels) -> list[float]:
     """Return ARI, NMI and ACC."""
-    found = scores.agreement_with(y, labels)
+    found = scores.agreement_scores(y, labels)
     return [found[name] for name in METRICS]
 
 

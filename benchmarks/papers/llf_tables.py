@@ -50,7 +50,7 @@ from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.llf import LosslessFederated, messages, reference
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 from coterie.datasets import deal_classes
 
@@ -125,7 +125,7 @@ def session_figures(
     layout = Layout.lattice(len(rows), 1)
     data = {n: MatrixSource(X[r]) for n, r in zip(layout.names, rows, strict=True)}
     names = data[layout.names[0]].columns
-    dictionary = [numbers(names, X.min(axis=0), X.max(axis=0))]
+    dictionary = [numeric_schema(names, X.min(axis=0), X.max(axis=0))]
     run = simulation.run(params, layout, data, seed, dictionary=dictionary)
     order = np.concatenate(rows)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
@@ -221,7 +221,7 @@ def column_cells() -> Iterator[Cell]:
             groups = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
             layout, data = split_columns(X, groups)
             ranges = [
-                numbers(
+                numeric_schema(
                     data[slot].columns, X[:, own].min(axis=0), X[:, own].max(axis=0)
                 )
                 for slot, own in zip(layout.names, groups, strict=True)

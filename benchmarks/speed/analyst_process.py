@@ -207,7 +207,7 @@ class Member:
         self.rows = Rows(n_rows)
         terms = client.preview(code).terms.encode()
         line = simulation.enrol(terms, slot, keys, self.rows)
-        proof = roster_entries.prove(self.entropy, session, line, code, joins=0)
+        proof = roster_entries.sign_join(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
         self.journal, self.memory = engine.Journal(), Memory()
@@ -226,7 +226,7 @@ class Member:
     def greet(self) -> None:
         """Answer the current round, and send the answer."""
         content = self._answer()
-        at = packets.read(content).address
+        at = packets.parse(content).address
         self.client.contribute(self.session, at.round, at.attempt, content)
 
     def count(self) -> Upload:
@@ -235,7 +235,7 @@ class Member:
 
     def upload(self, content: bytes) -> Upload:
         """Return an answer, ready to be sent."""
-        at = packets.read(content).address
+        at = packets.parse(content).address
         where = f"rounds/{at.round}/attempts/{at.attempt}/contribution"
         path = f"/v1/sessions/{self.session}/{where}"
         return Upload(path=path, token=self.token, content=content)

@@ -81,7 +81,7 @@ def _over_http(params: Any, X: Any) -> dict[str, float]:
     from pyarrow import parquet
 
     from benchmarks.speed.analyst_process import AnalystProcess
-    from clustering_protocols.terms.schema import numbers
+    from clustering_protocols.terms.schema import numeric_schema
     from clustering_protocols.terms.terms import Layout
     from party_sdk.coordinator.coordinator import Coordinator
 
@@ -98,7 +98,10 @@ def _over_http(params: Any, X: Any) -> dict[str, float]:
             Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
         ):
             session = coordinator.create_session(
-                "speed", params, layout, dictionary=[numbers(columns, -bound, bound)]
+                "speed",
+                params,
+                layout,
+                dictionary=[numeric_schema(columns, -bound, bound)],
             )
             invitations, risks = session.invite(), session.status().risks
             served = sum(analyst.processor_seconds())

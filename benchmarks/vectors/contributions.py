@@ -99,9 +99,9 @@ class ContributionReader:
         tolerance: of floats, relative to the largest of their array.
         leeway: how they may differ; tags behind words that may be off go uncompared.
         """
-        asked, right = packets.read(task), packets.read(expected)
+        asked, right = packets.parse(task), packets.parse(expected)
         try:
-            came = self._describe(asked, packets.read(found), leeway)
+            came = self._describe(asked, packets.parse(found), leeway)
         except CoterieError as error:
             return f".contribution: {error.problem.slug}: {error.detail}"
         due = self._describe(asked, right, leeway)

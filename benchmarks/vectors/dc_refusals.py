@@ -60,7 +60,7 @@ def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
         """Return the closing with other values, of which everybody was told."""
         said = say(packet, **values)
         told = json.loads(packet.history[-1])["told"]
-        digest = packets.digest_of(said.header.record, said.arrays)
+        digest = packets.digest_content(said.header.record, said.arrays)
         return tell(said, told=[digest, *told[1:]])
 
     def figures(packet: Packet) -> list[object]:

@@ -48,7 +48,9 @@ class Forger:
     def _sent(self) -> list[Packet]:
         """Return the tasks that the slot was sent, in order."""
         own = self.recording.slot
-        return [packets.read(m.payload) for m in self.session.sent if m.receiver == own]
+        return [
+            packets.parse(m.payload) for m in self.session.sent if m.receiver == own
+        ]
 
     def refuse(self, changes: Refused) -> list[Refusal]:
         """Return refusals of changed messages.
@@ -77,7 +79,7 @@ class Forger:
     @property
     def result(self) -> Packet:
         """Return the result as it was sent."""
-        return packets.read(self.session.final_step.results[self.recording.slot])
+        return packets.parse(self.session.final_step.results[self.recording.slot])
 
     def seal(self, packet: Packet, place: int, content: Record) -> Packet:
         """Return a packet with another content in one of its envelopes."""
@@ -135,7 +137,7 @@ class Forger:
 
     def _transcript(self, label: EnvelopeLabel) -> str:
         for message in self.session.sent:
-            packet = packets.read(message.payload)
+            packet = packets.parse(message.payload)
             if packet.history and packet.address.when == label.when:
                 return hash_chain.digest(packet.history[-1])
         raise ValueError("nobody was told of this attempt")
@@ -149,7 +151,7 @@ def _kind_of(packet: Packet) -> str:
 def _refuse(
     name: str, after: int, call: str, what: str, sent: Packet | bytes, problem: str
 ) -> Refusal:
-    content = sent if isinstance(sent, bytes) else packets.encode(sent)
+    content = sent if isinstance(sent, bytes) else packets.encode_packet(sent)
     step = VectorCase(
         name=name,
         section="7",
@@ -171,7 +173,7 @@ def tell(packet: Packet, **changes: Any) -> Packet:
 def tell_all(packet: Packet) -> Packet:
     """Return a packet whose last line tells all groups of its content."""
     told = json.loads(packet.history[-1])["told"]
-    digest = packets.digest_of(packet.header.record, packet.arrays, packet.own)
+    digest = packets.digest_content(packet.header.record, packet.arrays, packet.own)
     return tell(packet, told=[digest] * len(told))
 
 
@@ -258,10 +260,10 @@ def label(packet: Packet, **changes: Any) -> Packet:
 
 def shorten(packet: Packet) -> bytes:
     """Return the bytes of a packet without the last one."""
-    return packets.encode(packet)[:-1]
+    return packets.encode_packet(packet)[:-1]
 
 
 def grow(packet: Packet) -> bytes:
     """Return the bytes of a packet with an unknown member in its header."""
-    header, arrays = codec.decode(packets.encode(packet))
+    header, arrays = codec.decode(packets.encode_packet(packet))
     return codec.encode({**header, "more": 1}, arrays)

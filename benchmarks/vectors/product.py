@@ -246,7 +246,7 @@ def write_line(given: Input) -> Output:
 def prove_join(given: Input) -> Output:
     """Sign the proof of a join."""
     member = Member.model_validate(given["member"])
-    proof = roster_entries.prove(
+    proof = roster_entries.sign_join(
         bytes.fromhex(given["entropy"]),
         *(given["session"], member, given["code"], given["joins"]),
     )
@@ -333,7 +333,7 @@ def read_total(given: Input) -> Output:
 
 def read_packet(given: Input) -> Output:
     """Read a packet."""
-    packet = packets.read(base64.b64decode(given["bytes"]))
+    packet = packets.parse(base64.b64decode(given["bytes"]))
     arrays = json_form.of_bytes(codec.encode({}, packet.arrays))["arrays"]
     header = packet.header.model_dump(mode="json")
     sealed = [envelope.sealed.hex() for envelope in packet.envelopes]
@@ -352,7 +352,7 @@ def read_packet(given: Input) -> Output:
 def follow_lines(given: Input) -> Output:
     """Follow lines of the transcript."""
     known = given["known"]
-    found = transcript.follow(
+    found = transcript.follow_lines(
         given["lines"], given["agreement"], known["number"], known["digest"]
     )
     last = hash_chain.digest(given["lines"][-1])
@@ -365,7 +365,7 @@ def follow_lines(given: Input) -> Output:
 def sign_transcript(given: Input) -> Output:
     """Sign the transcript of the opening or the closing."""
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
-    said = signatures.statement(given["stage"], given["transcript"])
+    said = signatures.bytes_to_sign(given["stage"], given["transcript"])
     return {"signature": key.sign(said).hex()}
 
 
@@ -380,7 +380,9 @@ def check_signatures(given: Input) -> Output:
     )
     rows = [list(bytes.fromhex(each)) for each in given["signatures"]]
     told = np.array(rows, np.uint8).reshape(len(rows), packets.SIGNATURE_BYTES)
-    signatures.check(session, given["stage"], given["transcript"], told, given["least"])
+    signatures.check_signatures(
+        session, given["stage"], given["transcript"], told, given["least"]
+    )
     return {}
 
 
@@ -508,7 +510,7 @@ class ProductParty:
 
     def _answer(self, task: bytes) -> bytes:
         self._journal.check_not_stopped()
-        at = packets.read(task).address
+        at = packets.parse(task).address
         when, last = (at.round, at.attempt), self._journal
         if when == (last.round, last.attempt):
             if task != self._task:

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.vectors.contributions import TOLERANCE, leeway_of
 from benchmarks.vectors.form import Level, RecordedSession, Refusal, VectorCase
 from clustering_protocols.contract import Params
-from clustering_protocols.engine.packets import read
+from clustering_protocols.engine.packets import parse
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
@@ -180,7 +180,7 @@ class Recording:
             session=_SESSION,
             slot=self.slot,
             code="k3-Zq_9x",
-            secret=roster_entries.session_secret(entropy, _SESSION),
+            secret=roster_entries.derive_session_secret(entropy, _SESSION),
             terms=signed,
             coordinator=coordinator.key,
             signature=roster_entries.sign_terms(coordinator, signed),
@@ -196,8 +196,8 @@ class Recording:
 
     @staticmethod
     def _build_step(task: bytes, contribution: bytes) -> VectorCase:
-        asked = read(task)
-        at, leeway = asked.address, leeway_of(read(contribution))
+        asked = parse(task)
+        at, leeway = asked.address, leeway_of(parse(contribution))
         return VectorCase(
             name=f"{asked.header.record['kind']}, round {at.round}.{at.attempt}",
             section="7" if at.stage in {"opening", "closing"} else "12",

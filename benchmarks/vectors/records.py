@@ -40,7 +40,7 @@ def _packets() -> list[VectorCase]:
     session.run_to_end()
     found = []
     for sent in session.sent:
-        packet = packets.read(sent.payload)
+        packet = packets.parse(sent.payload)
         kind = packet.header.record["kind"]
         if packet.address.slot == layout.names[0]:
             name = f"{kind}: {sent.sender} to {sent.receiver}, round {sent.round}"
@@ -67,7 +67,7 @@ def _own_fields() -> list[VectorCase]:
         "the same task, a value of its own": ("members",),
         "the same task, a value and an array of its own": ("centres", "members"),
     }.items():
-        written = packets.write(_address(), task, own=own, history=["{}", "{}"])
+        written = packets.write_packet(_address(), task, own=own, history=["{}", "{}"])
         found.append(
             build_case(name, "3", "read-packet", {"bytes": as_base64(written)})
         )
@@ -81,7 +81,9 @@ def _address() -> packets.Address:
 
 
 def _refused_packets() -> list[VectorCase]:
-    good = packets.write(_address(), _Update(number=1, members=[], centres=np.eye(1)))
+    good = packets.write_packet(
+        _address(), _Update(number=1, members=[], centres=np.eye(1))
+    )
     header, arrays = codec.decode(good)
     field = np.frombuffer(codec.encode({"number": 2}, {}), np.uint8)
     unknown: dict[str, Any] = {"peer": "a", "kind": "x", "stage": "x"}

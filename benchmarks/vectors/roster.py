@@ -46,7 +46,9 @@ class _KnownSession:
         self.terms: str = read["terms"]
         self.roster: list[dict[str, Any]] = read["roster"]
         self.terms_digest = digest(self.terms.encode())
-        secret = roster_entries.session_secret(self.entropies[COORDINATOR], SESSION)
+        secret = roster_entries.derive_session_secret(
+            self.entropies[COORDINATOR], SESSION
+        )
         self.secret = secret.hex()
         self.coordinator = Institution.derive(self.entropies[COORDINATOR])
 

@@ -27,7 +27,7 @@ def _signature_cases() -> list[VectorCase]:
     transcript = str((followed.output or {})["transcript"])
     keys = {slot: PartyKeys(bytes(32), "wards", slot) for slot in _SLOTS}
     public = {slot: each.public.ed25519 for slot, each in keys.items()}
-    said = signatures.statement("opening", transcript)
+    said = signatures.bytes_to_sign("opening", transcript)
     signed = [each.signing.sign(said).hex() for each in keys.values()]
     private = keys["south"].signing.private_bytes_raw().hex()
     given = {

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.common.limits import fit_in_one_array
+from clustering_protocols.common.limits import fits_in_one_array
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import RowBlocks
@@ -67,14 +67,14 @@ def draw_starts(
     trials: the number of rows drawn for each centre; by default the number of clusters,
         but at most 32. scikit-learn's 2 + ln k needs more starts if k is large.
     """
-    blocks = row_blocks.of(X)
+    blocks = row_blocks.as_row_blocks(X)
     n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
-    if not fit_in_one_array(*blocks.shape):
+    if not fits_in_one_array(*blocks.shape):
         rows = ScaledRows.scale(blocks, engine, n_clusters)
         return oversampling.draw_starts(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
-    X = row_blocks.whole(blocks)
+    X = row_blocks.load_all_rows(blocks)
     seeds = rng.integers(2**31, size=n_init)
     draws = [
         kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)
@@ -105,7 +105,7 @@ def kmeans(
 
     Raises ValueError if a row holds NaN or an infinite number.
     """
-    rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
+    rows = ScaledRows.scale(row_blocks.as_row_blocks(X), engine, starts.shape[1])
     centroids = [rows.take(start) for start in starts]
     if len(starts) > 1 and rows.n_rows >= 2 * RACE_ROWS:
         centroids = [_choose_start_on_sample(rows, centroids, max_iter)]
@@ -129,7 +129,9 @@ def _choose_start_on_sample(
     rows: ScaledRows, centroids: list[FloatArray], max_iter: int
 ) -> FloatArray:
     numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
-    sample = ScaledRows.scale(row_blocks.of(rows.source.take(numbers)), ONE_THREAD, 1)
+    sample = ScaledRows.scale(
+        row_blocks.as_row_blocks(rows.source.take(numbers)), ONE_THREAD, 1
+    )
     shift = rows.units.offset - sample.units.offset
     runs = [lloyd(sample, V + shift, max_iter) for V in centroids]
     return min(runs, key=lambda run: run.inertia).V - shift

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.numerics.row_blocks import slices
+from clustering_protocols.numerics.row_blocks import iterate_slices
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 from .lloyd import ScaledRows, power_of_two_units
@@ -88,7 +88,7 @@ def _draw_candidates(
             + np.flatnonzero(
                 draw_uniform(key, pass_number, span) < share * distances[span]
             )
-            for span in slices(n, _SPAN_ROWS)
+            for span in iterate_slices(n, _SPAN_ROWS)
         ]
         numbers = np.concatenate([numbers, *draws])
     weights = rows.count_by_nearest(rows.take(numbers))
@@ -101,7 +101,7 @@ def _sum_exactly(distances: FloatArray) -> float:
     (unit,) = power_of_two_units(np.array([len(distances) * distances.max()]))
     return sum(
         int(np.rint(distances[span] * unit).astype(np.int64).sum())
-        for span in slices(len(distances), _SPAN_ROWS)
+        for span in iterate_slices(len(distances), _SPAN_ROWS)
     ) / float(unit)
 
 

@@ -103,4 +103,4 @@ def _assign_block(
     labels = nearest_centroids(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     add_rows(X, labels, units.offset, ones, units.of_sums, sums, counts)
-    return row_blocks.span(block), labels.astype(np.int32), sums, counts
+    return row_blocks.rows_of_block(block), labels.astype(np.int32), sums, counts

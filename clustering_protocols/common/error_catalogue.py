@@ -290,7 +290,7 @@ class Problem(Enum):
         return URN + self.slug
 
     @classmethod
-    def of_slug(cls, slug: str) -> Problem:
+    def from_slug(cls, slug: str) -> Problem:
         """Return the problem with a slug or URN; raise :class:`KeyError` for others."""
         return _BY_SLUG[slug.removeprefix(URN)]
 

@@ -24,17 +24,16 @@ MANY_NUMBERS: Final = 1 << 27
 """The largest number of values (1 GiB) that k-means++ holds in a single array."""
 
 
-def fit_in_one_array(n_rows: int, n_features: int) -> bool:
+def fits_in_one_array(n_rows: int, n_features: int) -> bool:
     """Return whether a table is small enough for k-means++ to read it as one array."""
     return n_rows <= MANY_ROWS and n_rows * n_features <= MANY_NUMBERS
 
 
 MANY_IN_A_GRAPH: Final = 100_000
-"""The largest number of rows that spectral clustering uses directly.
+"""The largest number of rows that spectral clustering does not group first.
 
-A larger table is first reduced to the means of small groups of rows. The graph takes
-about 1.4 kB per row. Finding neighbours and eigenvectors takes minutes, and the time
-grows faster than the number of rows.
+The graph takes about 1.4 kB per row; the search for neighbours and eigenvectors takes
+minutes, and grows faster than the number of rows.
 """
 
 N_REPRESENTATIVES: Final = 10_000
@@ -44,15 +43,15 @@ Their graph takes a few seconds; most of the time is spent comparing rows with g
 """
 
 
-def graph_rows(n_rows: int) -> int:
+def count_graph_rows(n_rows: int) -> int:
     """Return how many rows, or groups of rows, spectral clustering's graph has."""
     return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
 
 
-def sampling_note(n_rows: int) -> dict[str, str]:
+def build_sampling_note(n_rows: int) -> dict[str, str]:
     """Return the note for a report on rows that were clustered as small groups."""
     sentence = (
-        f"The {n_rows:,} rows were clustered as {graph_rows(n_rows):,} small groups; all "
+        f"The {n_rows:,} rows were clustered as {count_graph_rows(n_rows):,} small groups; all "
         "rows of a group have one label."
     )
     return {"approximation": sentence}

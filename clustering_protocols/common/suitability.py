@@ -98,7 +98,7 @@ class Method:
     agreement: Mapping[Partitioning, tuple[float, float]] = field(default_factory=dict)
     counted: bool = True
 
-    def parameters(self, n_clusters: int) -> dict[str, Any]:
+    def recommended_params(self, n_clusters: int) -> dict[str, Any]:
         """Return the recommended parameters for ``n_clusters`` clusters."""
         count = {"n_clusters": n_clusters} if self.counted else {}
         return {**count, **self.params}

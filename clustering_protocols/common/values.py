@@ -53,12 +53,12 @@ _PATTERNS: Final = {
 _UNKNOWN: Final = "extra_forbidden"
 
 
-def explain(error: ValidationError) -> str:
+def explain_validation_error(error: ValidationError) -> str:
     """Return the first validation error as a sentence that omits the input."""
-    return invalid_parameters(error).detail
+    return convert_validation_error(error).detail
 
 
-def invalid_parameters(
+def convert_validation_error(
     error: ValidationError, names: Iterable[str] = ()
 ) -> InvalidParameters:
     """Convert the first error of a pydantic validation to :class:`InvalidParameters`.
@@ -68,16 +68,16 @@ def invalid_parameters(
     findings = error.errors(include_input=False, include_url=False)
     # Report an unknown name first: it may be a misspelling of a missing one.
     finding = min(findings, key=lambda candidate: candidate["type"] != _UNKNOWN)
-    field, text = _field_path(finding["loc"]), in_words(finding)
+    field, text = _field_path(finding["loc"]), describe_finding(finding)
     hint = ""
     if finding["type"] == _UNKNOWN:
-        hint = did_you_mean(str(finding["loc"][-1]), names)
+        hint = suggest_similar_name(str(finding["loc"][-1]), names)
     if not field:
         return InvalidParameters(f"{text[:1].upper()}{text[1:]}.")
     return InvalidParameters(f"{text}.{hint}", field=field)
 
 
-def in_words(finding: Mapping[str, Any]) -> str:
+def describe_finding(finding: Mapping[str, Any]) -> str:
     """Return one of pydantic's error entries as a clause without a full stop."""
     kind, context = finding["type"], finding.get("ctx") or {}
     if kind == "string_pattern_mismatch":
@@ -90,7 +90,7 @@ def in_words(finding: Mapping[str, Any]) -> str:
     return message.removeprefix("Value error, ").removesuffix(".")
 
 
-def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+def suggest_similar_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return `` Did you mean 'x'?``, or an empty string if no name is similar."""
     folded = {candidate.casefold(): candidate for candidate in names}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
@@ -126,7 +126,7 @@ class Section(Value):
     """
 
     @model_serializer(mode="wrap")
-    def _write_used(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_nonempty(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = write(self)
         return {
             name: value for name, value in fields.items() if value not in (None, "", {})
@@ -138,4 +138,4 @@ def validate_values(model: type[_M], values: Mapping[str, Any]) -> _M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise invalid_parameters(error, model.model_fields) from None
+        raise convert_validation_error(error, model.model_fields) from None

@@ -6,18 +6,17 @@ may send records to other parties in envelopes, which the analyst relays with th
 task. The analyst's state between rounds and the party's memory are records too.
 
 A protocol is one folder under ``protocols/`` with a ``PROTOCOL``, a
-``ClusteringProtocol``. Roles are pure: everything they need, including randomness, is
-passed in as an argument.
+``ClusteringProtocol``. Roles are pure: all inputs, including randomness, are arguments.
 
 Tasks are named after the request (``measure``), contributions after the completed
-action (``measured``) or their content (``sums``), and states of the analyst after the
-activity that continues (``measuring``).
+action (``measured``) or content (``sums``), and states after what continues
+(``measuring``).
 """
 
 from clustering_protocols.contract.published import PrivacySpending
 
-from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of
-from .disclosures import Disclosure, Kind, Reader, to
+from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, narrow_all
+from .disclosures import Disclosure, Kind, Reader, disclosures_to
 from .party import (
     Outcome,
     PartyContext,
@@ -25,7 +24,7 @@ from .party import (
     PeerMessage,
     Placement,
     Reply,
-    content_of,
+    leader_content,
 )
 from .protocol import (
     USUAL_FIGURES,
@@ -35,7 +34,7 @@ from .protocol import (
     PooledReference,
     Stage,
     Trace,
-    roles_of,
+    role_factories,
 )
 from .row_history import DegreeSums, RowHistory
 from .session import Params, SessionContext
@@ -68,8 +67,8 @@ __all__ = [
     "SessionContext",
     "Stage",
     "Trace",
-    "all_of",
-    "content_of",
-    "roles_of",
-    "to",
+    "disclosures_to",
+    "leader_content",
+    "narrow_all",
+    "role_factories",
 ]

@@ -33,10 +33,8 @@ class Ask:
 
     tasks: one task for each slot that takes part, all of the same kind.
     state: the state that the analyst role receives in its next step; empty by default.
-    dims: sizes that a slot's contribution must have, by slot and by the symbol in the
-        declaration of its arrays.
-    quorum: how many contributions suffice after the deadline; None requires all of
-        them.
+    dims: the required sizes in a slot's contribution, by slot and symbol of its arrays.
+    quorum: how many contributions suffice after the deadline; None requires all.
     progress: JSON values that report the progress of a protocol of many rounds. If
         empty, the previous report stays.
     profiles: cluster profiles that the coordinator may read from this round on.
@@ -50,7 +48,7 @@ class Ask:
     profiles: Sequence[Profile] = ()
 
     @classmethod
-    def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
+    def to_everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
         """Return a round with one task for all slots; ``more``: other attributes."""
         return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
@@ -127,16 +125,14 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         state: State,
         contributions: Mapping[str, Answer],
     ) -> Ask | Reopen | Finish:
-        """Return the next move after a round.
-
-        contributions: the answers to the round's tasks, in the order of the slots.
+        """Return the next move after a round, whose contributions are in slot order.
 
         Raises :class:`~clustering_protocols.common.errors.CoterieError` if the session
             cannot continue; its problem becomes the reason of the session's end.
         """
 
 
-def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
+def narrow_all(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
     """Return contributions as records of one kind; raise Malformed for any other."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
@@ -149,7 +145,7 @@ class Relay(AnalystRole[Params, Record]):
 
     def start(self, session: SessionContext) -> Ask:
         """Send the task to every party."""
-        return Ask.everybody(session, self.task)
+        return Ask.to_everybody(session, self.task)
 
     def step(
         self,

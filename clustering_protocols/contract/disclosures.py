@@ -97,27 +97,33 @@ class Clash(NamedTuple):
     kinds: frozenset[Kind]
 
 
-def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
+def disclosures_to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
     """Return disclosures of these kinds to one reader."""
     return frozenset(Disclosure(reader, kind) for kind in kinds)
 
 
-def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]:
+def disclosures_of_release(
+    release: Release | None, layout: Layout
+) -> frozenset[Disclosure]:
     """Return the disclosures of a release; empty if no column group pools its sums."""
-    if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
+    if release is None or not any(map(layout.can_pool, range(layout.n_column_groups))):
         return frozenset()
-    disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
+    disclosures = disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
     if release.profiles == "members":
         return disclosures
-    return disclosures | to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.ALL, Kind.MEANS)
+    return (
+        disclosures
+        | disclosures_to(Reader.OUTSIDE, Kind.MEANS)
+        | disclosures_to(Reader.ALL, Kind.MEANS)
+    )
 
 
-def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
+def disclosures_of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
     """Return the disclosures of all runs except the selected one."""
-    return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
+    return disclosures_to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
-def of_preparation(
+def disclosures_of_preparation(
     plans: Sequence[ColumnPlan], layout: Layout
 ) -> frozenset[Disclosure]:
     """Return what pooled fill values and covariate effects disclose to parties."""
@@ -125,38 +131,40 @@ def of_preparation(
         (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)
     )
-    return to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
+    return (
+        disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
+    )
 
 
 def check_disclosures(disclosures: Collection[Disclosure]) -> None:
     """Raise :class:`InvalidParameters`, with a remedy, if two kinds clash."""
-    for clash in clashes(disclosures):
+    for clash in find_clashes(disclosures):
         raise InvalidParameters(_REFUSALS[clash.kinds])
 
 
-def clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
+def find_clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
     """Yield the pairs of kinds that a reader would receive but may not combine."""
     for reader in Reader:
-        kinds = kinds_of(disclosures, reader)
+        kinds = kinds_read_by(disclosures, reader)
         yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)
 
 
-def kinds_of(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
+def kinds_read_by(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
     """Return the kinds of disclosure that a reader receives."""
     return frozenset(d.kind for d in disclosures if d.reader is reader)
 
 
-def opens_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
+def discloses_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
     """Return whether a reader gets others' rows, exactly or up to a motion."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
     return any(d.reader in readers and d.kind in rows for d in disclosures)
 
 
-def exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
+def analyst_exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
     """Return what the analyst alone, and with a party, can infer besides the result."""
-    if opens_rows(disclosures, Reader.OUTSIDE):
+    if discloses_rows(disclosures, Reader.OUTSIDE):
         return Exposure.GEOMETRY, Exposure.ROWS
-    if opens_rows(disclosures, Reader.GROUP, Reader.ALL):
+    if discloses_rows(disclosures, Reader.GROUP, Reader.ALL):
         return Exposure.NOTHING, Exposure.ROWS
     sums = any(d.kind is Kind.SUMS for d in disclosures)
     return Exposure.NOTHING, Exposure.TOTALS if sums else Exposure.NOTHING

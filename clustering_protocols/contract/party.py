@@ -99,10 +99,12 @@ class PartyContext(Generic[P_co]):
     announced_rounds: Mapping[str, int] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
-    def of_run(self, run: int | None) -> PartyContext[P_co]:
+    def for_run(self, run: int | None) -> PartyContext[P_co]:
         """Return the context within a run; None means outside all runs."""
         return replace(
-            self, session=self.session.of_run(run), memory=self.memory.scope_to_run(run)
+            self,
+            session=self.session.for_run(run),
+            memory=self.memory.scope_to_run(run),
         )
 
     @property
@@ -113,9 +115,9 @@ class PartyContext(Generic[P_co]):
     @property
     def transcript(self) -> str:
         """Return the transcript (hex) up to the current attempt."""
-        return self.transcript_of(self.round, self.attempt)
+        return self.transcript_at(self.round, self.attempt)
 
-    def transcript_of(self, round_: int, attempt: int) -> str:
+    def transcript_at(self, round_: int, attempt: int) -> str:
         """Return the transcript (hex) up to an attempt of one of the last rounds.
 
         Raises :class:`ProtocolFailed` for an attempt that the analyst did not announce.
@@ -159,7 +161,7 @@ class PartyContext(Generic[P_co]):
 
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose in this attempt."""
-        return self._stream("coterie/draw/2", self.transcript, purpose)
+        return self._derive_stream("coterie/draw/2", self.transcript, purpose)
 
     def lasting_stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose, equal in all attempts.
@@ -167,9 +169,9 @@ class PartyContext(Generic[P_co]):
         Use it for values that must not be drawn anew, because a second draw would
         disclose more.
         """
-        return self._stream("coterie/lasting-draw/1", purpose)
+        return self._derive_stream("coterie/lasting-draw/1", purpose)
 
-    def _stream(self, *labels: str | int) -> KeyedStream:
+    def _derive_stream(self, *labels: str | int) -> KeyedStream:
         scope = (self.session.terms.session, self.slot.name, self.stage)
         return KeyedStream(derive_key(self.entropy, *labels, *scope))
 
@@ -232,14 +234,11 @@ class Placement:
 
     @property
     def uncertainty(self) -> FloatArray | None:
-        """Return the uncertainty of each row's cluster (n_rows,), from 0 to 1.
+        """Return the uncertainty of each row's cluster (n_rows,), from 0 to 1, or None.
 
         For a mixture it is 1 minus the largest membership, at most 1 - 1/k. Otherwise
-        it is the ratio of the distances to the nearest and the second nearest centre.
-        It is NaN for rows without a label.
-
-        Returns None if there are neither memberships nor distances to at least two
-            centres.
+        it is the ratio of the distances to the nearest and the second nearest centre,
+        which requires two centres. It is NaN for rows without a label.
         """
         if self.memberships is not None:
             remainder: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -304,7 +303,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     def reply(self, context: PartyContext[P], task: Task, data: DataSource) -> Reply:
         """Return the answer to a task."""
 
-    def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
+    def may_receive(self, context: PartyContext[P], task: type[Record]) -> bool:
         """Return whether this party may receive tasks of a kind under the terms."""
         return True
 
@@ -337,7 +336,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         raise ValueError(f"{type(self).__name__} is not the role of a last stage")
 
 
-def content_of(
+def leader_content(
     leader: str, envelopes: Sequence[PeerMessage[Content]], noun: str
 ) -> Content:
     """Return the content of the only envelope, which the leader of the group sends.

@@ -32,8 +32,8 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    least, most: how many of these tasks a party receives in a session. It refuses any
-        further ones, and it refuses tasks of later exchanges before it has received
+    least, most: how many of these tasks a party gets in a session. It refuses any
+        further ones, and refuses tasks of later exchanges before it has answered
         enough.
     audience: the group within which all members receive the same task; a party refuses
         a task that differs.
@@ -53,7 +53,7 @@ class Exchange(NamedTuple):
     shows: bool = False
 
 
-def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
+def role_factories(package: str) -> Callable[[str], Callable[[], Any]]:
     """Return a function that turns ``"module:Class"`` of a package into a factory.
 
     The module is imported when the role is created, so a process that only reads
@@ -75,7 +75,7 @@ def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
 class Stage:
     """Two roles that exchange messages, and the closed list of these messages.
 
-    analyst, party: functions that return the roles; see :func:`roles_of`.
+    analyst, party: functions that return the roles; see :func:`role_factories`.
     exchanges: the exchanges in order. None is repeated after a later one has begun.
     envelopes: the kinds of records that parties send each other in envelopes.
     results: the kinds of records that a last stage gives to a slot or the coordinator.
@@ -169,7 +169,7 @@ class PooledReference(Protocol[P]):
     ) -> Objectives | None:
         """Return the objective of the clustering for a session and for pooled runs.
 
-        Returns None if the method minimises nothing, or if it needs no initial centres.
+        It is None if the method minimises nothing, or needs no initial centres.
 
         X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
@@ -179,21 +179,18 @@ class PooledReference(Protocol[P]):
 class ClusteringProtocol(ABC, Generic[P]):
     """Base class of the protocols in the catalogue.
 
-    version: a number that increases with every change that an older party would not
-        understand.
+    version: a number, raised with every change that older parties do not understand.
     partitionings: a selection of ``horizontal``, ``vertical`` and ``mixed``.
     learns: what each reader learns, in one sentence.
     risks: the closed list of risks, by code without the protocol's name.
     choices: settings that each party makes alone, with a sentence about each.
     limits: choices that only decide whether an answer may be sent, not its content.
-    methods: methods for which the protocol is recommended; empty if it is never
-        recommended.
+    methods: recommended methods; empty if the protocol is never recommended.
     apart: advice on what to do if clusters coincide.
-    in_simulations: parameter values that simulations use by default, because they need
-        no costly protection.
+    in_simulations: defaults of simulations, which need no costly protection.
     paper: the citation of the method; empty if there is no paper.
-    for_tests: whether the protocol exists only for tests, so that commands and the desk
-        hide it.
+    for_tests: whether the protocol exists only for tests; commands and the desk hide
+        it.
     """
 
     title: ClassVar[str]
@@ -212,14 +209,14 @@ class ClusteringProtocol(ABC, Generic[P]):
     for_tests: ClassVar[bool] = False
 
     @abstractmethod
-    def check(self, params: P, layout: Layout) -> None:
+    def check_params(self, params: P, layout: Layout) -> None:
         """Raise :class:`InvalidParameters` unless the parameters fit the layout."""
 
     def check_opening(self, params: P, layout: Layout) -> None:
         """Raise :class:`InvalidParameters` for values that only older terms may have.
 
-        This is called when a session is opened or joined. It is not called when terms
-        are read, so that terms of earlier releases stay readable.
+        It is called when a session is opened or joined, and not when terms are read, so
+        that terms of earlier releases stay readable.
         """
 
     def may_label_new_rows(self, params: P) -> bool:
@@ -227,25 +224,20 @@ class ClusteringProtocol(ABC, Generic[P]):
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
-        """Raise if the numbers of rows and features do not fit.
+        """Raise :class:`ProtocolFailed` if the numbers of rows and features do not fit.
 
         The engine calls it before the first round, and again whenever the set of
-        participating rows has changed. Raises :class:`ProtocolFailed`, which names
-        numbers that would fit.
+        participating rows has changed. The message contains numbers that would fit.
         """
 
     def quorum(self, params: P, layout: Layout) -> int:
-        """Return how many parties must stay until the end; by default, all of them.
-
-        The same number of parties must sign the transcript before anybody gets a
-        result.
-        """
+        """Return how many parties must stay to the end and sign; by default all."""
         return len(layout.slots)
 
     def check_runs(self, runs: Sequence[P], layout: Layout) -> None:
         """Raise :class:`InvalidParameters` unless a session may have these runs."""
         for params in runs:
-            self.check(params, layout)
+            self.check_params(params, layout)
 
     def figures(self, params: P, layout: Layout) -> frozenset[str]:
         """Return the names of the figures by which runs can be compared."""

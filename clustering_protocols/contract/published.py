@@ -45,7 +45,7 @@ class Selection(Record):
     n_rows: dict[str, int]
 
 
-def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
+def restore_row_order(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     """Return an outcome in the order of all ``n_rows`` rows of a party.
 
     Rows that did not take part get the label -1; their other values are NaN.
@@ -54,18 +54,18 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     """
     return replace(
         outcome,
-        labels=_scatter(outcome.labels, rows, n_rows, OUTSIDE),
-        memberships=_scatter_optional(outcome.memberships, rows, n_rows),
-        coordinates=_scatter_optional(outcome.coordinates, rows, n_rows),
+        labels=_scatter_rows(outcome.labels, rows, n_rows, OUTSIDE),
+        memberships=_scatter_optional_rows(outcome.memberships, rows, n_rows),
+        coordinates=_scatter_optional_rows(outcome.coordinates, rows, n_rows),
     )
 
 
-def put_back_placement(placement: Placement, rows: IntArray, n_rows: int) -> Placement:
+def restore_placement(placement: Placement, rows: IntArray, n_rows: int) -> Placement:
     """Return a placement in the order of all ``n_rows`` new rows of a party."""
     return Placement(
-        labels=_scatter(placement.labels, rows, n_rows, OUTSIDE),
-        distances=_scatter_optional(placement.distances, rows, n_rows),
-        memberships=_scatter_optional(placement.memberships, rows, n_rows),
+        labels=_scatter_rows(placement.labels, rows, n_rows, OUTSIDE),
+        distances=_scatter_optional_rows(placement.distances, rows, n_rows),
+        memberships=_scatter_optional_rows(placement.memberships, rows, n_rows),
     )
 
 
@@ -79,13 +79,13 @@ def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:
     return replace(outcome, n_took_part=n_linked, report=report)
 
 
-def _scatter_optional(
+def _scatter_optional_rows(
     values: FloatArray | None, rows: IntArray, n: int
 ) -> FloatArray | None:
-    return None if values is None else _scatter(values, rows, n, np.nan)
+    return None if values is None else _scatter_rows(values, rows, n, np.nan)
 
 
-def _scatter(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows:
+def _scatter_rows(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows:
     whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
     whole[rows] = values
     return whole

@@ -45,9 +45,7 @@ ClassArray = NDArray[np.int32]
 
 
 class DegreeSums(Record):
-    """A record in memory of what sums of membership degrees disclose about rows.
-
-    Such sums are not part of a row history.
+    """A record in memory of what sums of degrees disclose, which have no history.
 
     equations: the number of equations per unknown value in the other parties' rows.
     """
@@ -61,12 +59,10 @@ class RowHistory(Record):
     """A record in memory of the clusters of a party's own rows in all answered sums.
 
     n_sums: an upper bound on the number of independent sums.
-    all_rows: whether the sum over all rows is one of the sums, or follows from some of
-        them.
+    all_rows: whether the sum over all rows is one of the sums, or follows from some.
     whole: whether ``labels`` holds all partitions.
     of_row: int32 (n,); the class of each row.
-    labels: int32 (t, classes); the cluster of each class in each partition; -1 for rows
-        that are in no cluster.
+    labels: int32 (t, classes); the cluster of each class in each partition, or -1.
     """
 
     kind = "row-history"
@@ -78,7 +74,7 @@ class RowHistory(Record):
     labels: Annotated[ClassArray, Spec("t", "classes", low=-1)]
 
     @classmethod
-    def of_none(cls, n_rows: int) -> Self:
+    def empty(cls, n_rows: int) -> Self:
         """Return the history of a table before any sum was answered."""
         n_classes = min(n_rows, 1)
         return cls(
@@ -89,7 +85,7 @@ class RowHistory(Record):
             labels=np.empty((0, n_classes), np.int32),
         )
 
-    def after(self, labels: IntArray) -> Self:
+    def after_partition(self, labels: IntArray) -> Self:
         """Return the history after one more partition, with one sum for each cluster.
 
         labels: int64 (m,); the cluster of each of the first m rows, or -1 for a row in
@@ -100,9 +96,9 @@ class RowHistory(Record):
         all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
         # All clusters of a partition of all rows add up to a sum that is already known.
         n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
-        return self._rebuild(n_sums, self.all_rows or all_rows, self._split(labels))
+        return self._rebuild(n_sums, self.all_rows or all_rows, self._split_by(labels))
 
-    def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
+    def _split_by(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
         width = int(labels.max(initial=-1)) + 2
         n_codes = self.labels.shape[1] * width
         if not self.whole or n_codes > _MOST_CODES:
@@ -122,11 +118,7 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of a new list of rows.
-
-        rows: int64 (m,); row i of the result is row ``rows[i]`` of this history, or a
-            new row if ``rows[i]`` is -1.
-        """
+        """Return the history of other rows, of which row i is ``rows[i]``, or new if -1."""
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})
@@ -171,7 +163,7 @@ class RowHistory(Record):
             labels=labels,
         )
 
-    def n_following(self, enough: int = 0) -> int:
+    def count_derivable_rows(self, enough: int = 0) -> int:
         """Return how many rows can be derived from the sums.
 
         The number is an upper bound if it is at most ``enough``, or if there is no
@@ -183,10 +175,10 @@ class RowHistory(Record):
         limit = min(self.n_sums, int(np.count_nonzero(sizes == 1)))
         if limit <= enough:
             return limit
-        return n_of_leverage_one(self.labels, sizes)
+        return count_leverage_one_rows(self.labels, sizes)
 
 
-def most_following(share: float, n_rows: int) -> int:
+def most_derivable_rows(share: float, n_rows: int) -> int:
     """Return how many of a party's ``n_rows`` rows may be derivable from its sums."""
     return int(share * n_rows)
 
@@ -205,23 +197,25 @@ _MOST_BASIS_BYTES: Final = 1 << 24
 class _Span:
     """The space that is spanned by the memberships of some partitions.
 
-    labels: int32 (t, d); as in :func:`n_of_leverage_one`.
+    labels: int32 (t, d); as in :func:`count_leverage_one_rows`.
     sizes: int64 (d,); the number of rows in each class.
     basis: float64 (d, r); orthonormal columns. The entry of a class is the entry of
         each of its rows, multiplied by the square root of the class's size.
-    n_following: how many rows have leverage 1.
+    n_derivable: how many rows have leverage 1.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
     sizes: IntArray = field(repr=False)
     basis: FloatArray = field(repr=False)
-    n_following: int
+    n_derivable: int
 
-    def parents(self, labels: NDArray[np.int32], sizes: IntArray) -> IntArray | None:
+    def find_parent_classes(
+        self, labels: NDArray[np.int32], sizes: IntArray
+    ) -> IntArray | None:
         """Return the class of this span that contains each of the new classes (d,).
 
         Returns None if the new classes do not refine those of this span. The parts of
-            one class must be adjacent, as in :meth:`RowHistory.after`.
+            one class must be adjacent, as in :meth:`RowHistory.after_partition`.
         """
         before = labels[: len(self.labels)]
         begins = (before[:, 1:] != before[:, :-1]).any(axis=0)
@@ -239,7 +233,7 @@ _spans: Final[list[_Span]] = []
 """Spans of recent audits, which the next audit of the same session can extend."""
 
 
-def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
+def count_leverage_one_rows(labels: NDArray[np.int32], sizes: IntArray) -> int:
     """Return how many rows have leverage 1 in the span of all memberships.
 
     labels: int32 (t, d); the cluster of each class of rows in each partition, or -1 for
@@ -251,20 +245,20 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
         return 0
     n_partitions, basis = 0, np.empty((len(sizes), 0))
     for span in tuple(_spans):
-        parents = span.parents(labels, sizes)
+        parents = span.find_parent_classes(labels, sizes)
         if parents is None:
             continue
         n_partitions = len(span.labels)
         if n_partitions == len(labels):
-            return span.n_following
+            return span.n_derivable
         basis = span.basis[parents]
         basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
         with suppress(ValueError):  # another thread may have removed the span
             _spans.remove(span)
         break
-    rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
+    rows = _distinct_memberships(labels[n_partitions:]) * np.sqrt(sizes)
     # Multiple threads do not pay off for small matrices.
-    with _blas().limit(limits=1, user_api="blas"):
+    with _blas_controller().limit(limits=1, user_api="blas"):
         residual = rows
         for _ in range(2):  # project twice: rounding errors remain after one
             residual = residual - (residual @ basis) @ basis.T
@@ -272,24 +266,24 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
     basis = np.hstack([basis, new_directions.T])
     leverage = np.square(basis).sum(axis=1)
-    n_following = int(
+    n_derivable = int(
         np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE_TOLERANCE))
     )
     if basis.nbytes <= _MOST_BASIS_BYTES:
-        _spans.insert(0, _Span(labels, sizes, basis, n_following))
+        _spans.insert(0, _Span(labels, sizes, basis, n_derivable))
         del _spans[_MOST_SPANS:]
-    return n_following
+    return n_derivable
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas_controller() -> ThreadpoolController:
     # A late import: programs that only display a session import this module, too.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
-def _memberships(labels: NDArray[np.int32]) -> FloatArray:
+def _distinct_memberships(labels: NDArray[np.int32]) -> FloatArray:
     clusters = np.arange(labels.max(initial=-1) + 1)
     rows = (labels == clusters[:, None, None]).reshape(-1, labels.shape[1])
     first_index = {row.tobytes(): index for index, row in enumerate(rows)}
@@ -316,18 +310,20 @@ class RoundBound:
         """Return the largest permitted number of updates; 0 if none is permitted."""
         return max(self.unknowns // (2 * self.per_round) - self.further, 0)
 
-    def needed(self, rounds: int) -> int:
+    def required_unknowns(self, rounds: int) -> int:
         """Return how many unknowns are required for this number of updates."""
         return 2 * self.per_round * (rounds + self.further)
 
-    def excess(self, rounds: int, reads: str, takes: str, single: RoundBound) -> str:
+    def explain_excess(
+        self, rounds: int, reads: str, takes: str, single: RoundBound
+    ) -> str:
         """Return a sentence with a remedy if there are too many updates, or "".
 
         reads: the beginning of the sentence, which says what a party reads.
-        takes: the remedy, with the number that :meth:`needed` returns.
+        takes: the remedy, with the number that :meth:`required_unknowns` returns.
         single: the bound for a session with a single set of initial centres.
         """
-        if self.needed(rounds) <= self.unknowns:
+        if self.required_unknowns(rounds) <= self.unknowns:
             return ""
         alternative = "fewer clusters"
         if self.most_rounds:

@@ -13,11 +13,11 @@ from typing_extensions import TypeVar
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
-from clustering_protocols.numerics.data_source import DataSource, check_unique
+from clustering_protocols.numerics.data_source import DataSource, check_unique_ids
 from clustering_protocols.numerics.randomness import (
     KeyedStream,
-    generator,
     public_stream,
+    seeded_generator,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.agreements import Agreement, Member
@@ -47,7 +47,7 @@ class Params(BaseModel):
         return False
 
     @property
-    def linked_by(self) -> Sequence[str]:
+    def linking_keys(self) -> Sequence[str]:
         """Return the match keys by which rows are linked; empty if linked by id."""
         return ()
 
@@ -62,7 +62,7 @@ class Params(BaseModel):
         return math.inf
 
     @property
-    def fewest_published(self) -> int:
+    def min_published_rows(self) -> int:
         """Return the minimum number of rows of a cluster that is published."""
         return 10
 
@@ -70,7 +70,7 @@ class Params(BaseModel):
         """Return an id in normal form; ``shared``: whether others hold these rows."""
         return name
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Raise :class:`InvalidParameters` unless prepared columns are supported.
 
         A protocol that supports them divides each column by :meth:`ColumnPlan.units`.
@@ -93,24 +93,23 @@ class Params(BaseModel):
         """
         return self
 
-    def check_retired(self) -> None:
+    def check_retired_values(self) -> None:
         """Raise for values that only simulations and sessions opened earlier may have.
 
         Raises InvalidParameters, which names an alternative.
         """
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
-        """Return which of a party's rows take part; called before the party joins.
+        """Return which rows of a party take part, before the party joins.
 
-        data: the party's table.
         shared: whether other parties hold the same rows.
 
-        Returns int64 (k,) or None: the numbers of the participating rows in their
-            order, or None if all rows take part in their present order.
+        Returns int64 (k,) or None: the numbers of these rows, in order; None for all
+            rows.
 
         Raises InvalidData if two rows have the same id.
         """
-        check_unique(data.ids)
+        check_unique_ids(data.ids)
         return None
 
 
@@ -153,7 +152,7 @@ class SessionContext(Generic[P_co]):
 
     def generator(self, *labels: str | int) -> np.random.Generator:
         """Return the analyst's generator for one purpose, the same on every machine."""
-        return generator(self.terms.seed, self.terms.session, *labels)
+        return seeded_generator(self.terms.seed, self.terms.session, *labels)
 
     def public_stream(self, *labels: str | int) -> KeyedStream:
         """Return a stream for one purpose from which all roles draw equal numbers."""
@@ -187,14 +186,14 @@ class SessionContext(Generic[P_co]):
     def bounds(self, slot: str) -> Ranges:
         """Return the ranges of a slot's columns (m,); infinite without a dictionary."""
         ranges = self.terms.bounds(slot)
-        return ranges or Ranges.unknown(self.member(slot).n_columns)
+        return ranges or Ranges.unbounded(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
         """Return the factor (m,) that multiplies each column of a slot when scaled."""
         plan = self.terms.plan(slot)
         return np.ones(n_columns) if plan is None else plan.weights
 
-    def of_run(self, run: int | None) -> SessionContext[P_co]:
+    def for_run(self, run: int | None) -> SessionContext[P_co]:
         """Return the context within a run; None means outside all runs."""
         return self if run is None else replace(self, params=self.runs[run])
 

@@ -75,6 +75,6 @@ class Sizes(Generic[P]):
         """Return the largest total number of rows allowed, or None without a limit."""
         return None
 
-    def beyond(self, params: P) -> str:
+    def advice_beyond_limit(self, params: P) -> str:
         """Return a sentence on what to do with more than ``most_rows`` rows."""
         return ""

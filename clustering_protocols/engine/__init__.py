@@ -6,17 +6,18 @@ or a network holds, and return the next bytes. The engine relays envelopes, numb
 rounds across all stages, opens a round again if a step declares it void, and maintains
 the transcript of the tasks that all parties received.
 
-The analyst calls `begin` and `advance` (and `check_contribution` for each upload, and
-`choose` if the coordinator chooses among several runs); a party uses `PartyEngine`.
+The analyst calls `begin_session` and `advance_session`, and `check_contribution` for each
+upload. It calls `choose_run` if the coordinator chooses among several runs. A party uses
+`PartyEngine`.
 """
 
 from clustering_protocols.engine.analyst import (
     MAX_ATTEMPTS,
-    advance,
-    begin,
+    advance_session,
+    begin_session,
     check_contribution,
-    choose,
-    prepare,
+    choose_run,
+    import_analyst_roles,
     read_result,
 )
 from clustering_protocols.engine.journal import Journal
@@ -28,7 +29,7 @@ from clustering_protocols.engine.session_state import (
     Move,
     Opened,
 )
-from clustering_protocols.engine.stages import load, prepare_party
+from clustering_protocols.engine.stages import import_party_roles, load_session
 
 __all__ = [
     "FINAL",
@@ -41,12 +42,12 @@ __all__ = [
     "Opened",
     "PartyEngine",
     "TaskOutcome",
-    "advance",
-    "begin",
+    "advance_session",
+    "begin_session",
     "check_contribution",
-    "choose",
-    "load",
-    "prepare",
-    "prepare_party",
+    "choose_run",
+    "import_analyst_roles",
+    "import_party_roles",
+    "load_session",
     "read_result",
 ]

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Ask, Finish, Reopen, Stage
 from clustering_protocols.contract.analyst import NoState
 from clustering_protocols.engine import packets, signatures, transcript
-from clustering_protocols.engine.cluster_numbers import number_run
+from clustering_protocols.engine.cluster_numbers import renumber_run
 from clustering_protocols.engine.packets import UNSIGNED, Packet
 from clustering_protocols.engine.session_state import (
     Choosing,
@@ -25,7 +25,12 @@ from clustering_protocols.engine.session_state import (
     OngoingSession,
     Opened,
 )
-from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
+from clustering_protocols.engine.stages import (
+    check_roster,
+    find_stage,
+    load_session,
+    session_quorum,
+)
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.record import Record
@@ -36,14 +41,14 @@ from clustering_protocols.shared_stages.profiles.messages import TakeLabels
 MAX_ATTEMPTS = 5
 
 
-def begin(agreement: bytes) -> Move:
+def begin_session(agreement: bytes) -> Move:
     """Return the first round of a session that all parties have joined."""
-    session, stages = load(agreement)
+    session, stages = load_session(agreement)
     check_roster(session)
     return _start_stage(OngoingSession.begin(session, stages))
 
 
-def advance(
+def advance_session(
     agreement: bytes,
     state: Buffer,
     tasks: Mapping[str, Buffer],
@@ -64,13 +69,13 @@ def advance(
     Raises CoterieError if the session cannot continue; the error's problem says why the
         session ends.
     """
-    session, stages = load(agreement)
+    session, stages = load_session(agreement)
     ongoing = OngoingSession.decode(session.with_engine(runs_on), stages, state)
     answers = {
-        s: packets.read(contributions[s]) for s in session.slots if s in contributions
+        s: packets.parse(contributions[s]) for s in session.slots if s in contributions
     }
     records = {
-        slot: check_answer(packets.read(tasks[slot]), packet, ongoing.stage)
+        slot: check_answer(packets.parse(tasks[slot]), packet, ongoing.stage)
         for slot, packet in answers.items()
     }
     ongoing = ongoing.record_answers(records).collect_signatures(records)
@@ -78,12 +83,12 @@ def advance(
     stage_state = role.state.decode(ongoing.stage_state)
     move = role.step(ongoing.run_session, stage_state, records)
     if isinstance(move, Reopen):
-        return _open_again(ongoing, tasks, move)
-    mail = [envelope for packet in answers.values() for envelope in packet.forward()]
-    return _continue(ongoing.with_mail(mail), move)
+        return _reopen_round(ongoing, tasks, move)
+    mail = [envelope for packet in answers.values() for envelope in packet.to_mail()]
+    return _apply_move(ongoing.with_mail(mail), move)
 
 
-def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
+def choose_run(agreement: bytes, state: Buffer, run: int | None) -> Opened:
     """Return the last round of a session after its coordinator has chosen a run.
 
     state: buffer; ``Choosing.state``.
@@ -91,34 +96,34 @@ def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
 
     Raises ProtocolFailed if there is no such run, or none that could be chosen.
     """
-    session, stages = load(agreement)
+    session, stages = load_session(agreement)
     ongoing = OngoingSession.decode(session, stages, state)
     evaluation = session.terms.evaluation
     if run is None and evaluation is not None:
-        run = evaluation.best(ongoing.results.figures)
+        run = evaluation.best_run(ongoing.results.figures)
     if run is None or not 0 <= run < len(session.runs):
         raise ProtocolFailed("The session has no such run.")
     return _select_run(ongoing, run)
 
 
-def prepare(agreement: bytes) -> None:
+def import_analyst_roles(agreement: bytes) -> None:
     """Import the modules that a session needs, so that no round waits for an import."""
-    _, stages = load(agreement)
+    _, stages = load_session(agreement)
     for stage in stages:
         stage.analyst()
 
 
 def read_result(agreement: bytes, result: Buffer) -> Record:
     """Return the record in a result or a summary of the last stage."""
-    _, stages = load(agreement)
-    return packets.read(result).read(stages[-1].results)
+    _, stages = load_session(agreement)
+    return packets.parse(result).read(stages[-1].results)
 
 
 def _start_stage(ongoing: OngoingSession) -> Move:
-    return _continue(ongoing, ongoing.stage.analyst().start(ongoing.run_session))
+    return _apply_move(ongoing, ongoing.stage.analyst().start(ongoing.run_session))
 
 
-def _continue(ongoing: OngoingSession, move: Ask | Finish) -> Move:
+def _apply_move(ongoing: OngoingSession, move: Ask | Finish) -> Move:
     """Open the next round of this stage, start the next stage, or close the session."""
     if isinstance(move, Ask):
         return _open_round(ongoing, move)
@@ -127,8 +132,8 @@ def _continue(ongoing: OngoingSession, move: Ask | Finish) -> Move:
         check_roster(session)
         ongoing = replace(ongoing, session=session)
     if ongoing.is_last_stage:
-        return _close(ongoing)
-    runs = [number_run(ongoing.session, run) for run in move.runs]
+        return _close_session(ongoing)
+    runs = [renumber_run(ongoing.session, run) for run in move.runs]
     results = ongoing.results.add_runs(runs)
     ongoing = replace(ongoing, results=results, index=ongoing.index + 1)
     if not (ongoing.is_last_stage or ongoing.stage.name == profiling.NAME):
@@ -144,7 +149,7 @@ def _continue(ongoing: OngoingSession, move: Ask | Finish) -> Move:
             figures=results.conclusion.figures,
             sizes=results.conclusion.sizes,
         )
-    return _select_run(ongoing, evaluation.best(results.figures))
+    return _select_run(ongoing, evaluation.best_run(results.figures))
 
 
 def _select_run(ongoing: OngoingSession, run: int) -> Opened:
@@ -153,7 +158,7 @@ def _select_run(ongoing: OngoingSession, run: int) -> Opened:
 
 
 def _open_labels(ongoing: OngoingSession) -> Opened:
-    results, several = ongoing.results.by_slot, len(ongoing.session.runs) > 1
+    results, several = ongoing.results.results_by_slot, len(ongoing.session.runs) > 1
     figures = ongoing.results.figures if several else []
     chosen = ongoing.results.chosen_run or 0
     distinct = {id(results[slot]): results[slot] for slot in ongoing.session.slots}
@@ -170,10 +175,10 @@ def _open_labels(ongoing: OngoingSession) -> Opened:
 def _open_closing(ongoing: OngoingSession) -> Opened:
     """Open the last round for all slots or, if a quorum suffices, for those present."""
     session, results = ongoing.session, ongoing.results
-    minimum = quorum(session)
-    slots = session.slots if minimum == len(session.slots) else ongoing.present
+    minimum = session_quorum(session)
+    slots = session.slots if minimum == len(session.slots) else ongoing.present_slots
     task: Record = signatures.Sign()
-    if signatures.has_runs(ongoing.stage):
+    if signatures.names_chosen_run(ongoing.stage):
         chosen = results.chosen_run or 0
         task = signatures.Conclude(figures=results.figures, chosen=chosen)
     opened = _open_round(ongoing, Ask(tasks=dict.fromkeys(slots, task), quorum=minimum))
@@ -184,25 +189,25 @@ def _open_round(ongoing: OngoingSession, ask: Ask) -> Opened:
     return _open_attempt(replace(ongoing, round=ongoing.round + 1, attempt=1), ask)
 
 
-def _open_again(
+def _reopen_round(
     ongoing: OngoingSession, tasks: Mapping[str, Buffer], move: Reopen
 ) -> Opened:
     if ongoing.attempt == MAX_ATTEMPTS:
         raise ProtocolFailed(
             f"Round {ongoing.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
-    void_tasks = {slot: packets.read(task) for slot, task in tasks.items()}
+    void_tasks = {slot: packets.parse(task) for slot, task in tasks.items()}
     ongoing = replace(ongoing, attempt=ongoing.attempt + 1)
     if move.ask is not None:
         mail = [(slot, e) for slot, task in void_tasks.items() for e in task.envelopes]
         return _open_attempt(ongoing.with_mail(mail), move.ask)
     kind = next(iter(void_tasks.values())).header.record["kind"]
-    digests = transcript.last(ongoing.lines).told
+    digests = transcript.parse_last_entry(ongoing.lines).told
     ongoing = _record_attempt(ongoing, kind, void_tasks, digests)
     repeated = {
-        slot: packets.encode(
+        slot: packets.encode_packet(
             replace(
-                task.restamp(ongoing.attempt),
+                task.with_attempt(ongoing.attempt),
                 history=ongoing.list_unanswered_lines(slot),
                 signatures=ongoing.list_unseen_signatures(slot),
             )
@@ -216,14 +221,14 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
     stage, layout = ongoing.stage, ongoing.session.layout
     exchange = stage.exchange_of(next(iter(ask.tasks.values())).kind)
     digests: list[str] = []
-    if not ongoing.is_last_stage or signatures.has_runs(stage):
+    if not ongoing.is_last_stage or signatures.names_chosen_run(stage):
         task_digests = packets.digest_each(ask.tasks, exchange.own)
         digests += transcript.group_digests(layout, exchange.audience, task_digests)
     if ongoing.is_last_stage and (result_digests := ongoing.results.digests):
         digests += transcript.group_digests(layout, stage.results_to, result_digests)
     ongoing = _record_attempt(ongoing, exchange.task.kind, ask.tasks, digests)
     tasks = {
-        slot: packets.write(
+        slot: packets.write_packet(
             ongoing.address(slot),
             task,
             own=exchange.own,
@@ -269,15 +274,15 @@ def _build_opened(
     )
 
 
-def _close(ongoing: OngoingSession) -> Closed:
+def _close_session(ongoing: OngoingSession) -> Closed:
     results = {
-        slot: packets.write_encoded(
+        slot: packets.write_encoded_packet(
             ongoing.address(slot),
             result,
             history=ongoing.list_unanswered_lines(slot) if slot else (),
             signatures=ongoing.signatures if slot else UNSIGNED,
         )
-        for slot, result in ongoing.results.by_slot.items()
+        for slot, result in ongoing.results.results_by_slot.items()
     }
     return Closed(summary=results.pop("", None), results=results)
 
@@ -287,13 +292,15 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
 
     Raises SignatureRefused if a signature covers another transcript than the task's.
     """
-    session, stages = load(agreement)
-    question, answer = packets.read(task), packets.read(contribution)
-    record = check_answer(question, answer, stage_of(stages, question))
+    session, stages = load_session(agreement)
+    question, answer = packets.parse(task), packets.parse(contribution)
+    record = check_answer(question, answer, find_stage(stages, question))
     address = answer.address
     if question.history:
         digest = hash_chain.digest(question.history[-1])
-        signatures.check_upload(session, address.stage, digest, address.slot, record)
+        signatures.check_uploaded_signature(
+            session, address.stage, digest, address.slot, record
+        )
     peers = set(session.slots) - {address.slot}
     for envelope in answer.envelopes:
         if envelope.label.when != address.when or envelope.label.peer not in peers:

@@ -31,60 +31,61 @@ _CLUSTER_AXIS: Final = {
 """The axis of each array in results and summaries that is indexed by cluster."""
 
 
-def number_run(session: SessionContext, run: Run) -> Run:
+def renumber_run(session: SessionContext, run: Run) -> Run:
     """Return a run whose clusters are numbered by their published sizes."""
-    if run.summary is None or not _is_renumbered(session):
+    if run.summary is None or not _is_numbered_by_engine(session):
         return run
-    sizes = _sizes_of(run.summary)
+    sizes = _published_sizes(run.summary)
     if sizes is None:
         return run
     centroids = getattr(run.summary, "centroids", None)
     order = order_by_size(sizes, centroids)
     if _is_ascending(order) and "clusters" not in run.summary.arrays:
         return run
-    summary = _number_record(run.summary, order)
+    summary = _renumber_record(run.summary, order)
     if run.labelled_at_home:
         return replace(run, summary=summary)
     distinct = {id(record): record for record in run.results.values()}
-    numbered = {key: _number_record(record, order) for key, record in distinct.items()}
+    numbered = {
+        key: _renumber_record(record, order) for key, record in distinct.items()
+    }
     results = {slot: numbered[id(record)] for slot, record in run.results.items()}
     return replace(run, results=results, summary=summary)
 
 
 def round_sizes(summary: Record | None) -> list[int]:
-    """Return a summary's cluster sizes, rounded to multiples of five.
+    """Return a summary's cluster sizes, rounded to fives; 1 to 7 rows become five.
 
-    One to seven rows become five. The coordinator sees only these sizes of a run before
-    it chooses one.
+    Before a run is chosen, the coordinator can read nothing else of its summary.
     """
-    sizes = None if summary is None else _sizes_of(summary)
+    sizes = None if summary is None else _published_sizes(summary)
     if sizes is None:
         return []
     return [max(5 * round(n / 5), 5) if n else 0 for n in map(int, sizes)]
 
 
-def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
+def renumber_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
     """Return an outcome whose clusters are renumbered as its ``order`` says."""
     order = outcome.order
-    if order is None or _is_ascending(order) or not _is_renumbered(session):
+    if order is None or _is_ascending(order) or not _is_numbered_by_engine(session):
         return replace(outcome, order=None)
     sizes, centroids = outcome.cluster_sizes, outcome.centroids
     degrees, items = outcome.memberships, outcome.item_memberships
     spreads = outcome.covariances
     return replace(
         outcome,
-        labels=_number_labels(outcome.labels, order),
+        labels=_renumber_labels(outcome.labels, order),
         cluster_sizes=None if sizes is None else sizes[order],
         centroids=None if centroids is None else centroids[order],
         covariances=None if spreads is None else spreads[order],
         memberships=None if degrees is None else _order_columns(degrees, order),
         item_memberships=None if items is None else items[order],
-        predict=outcome.predict and partial(_predict, outcome.predict, order),
+        predict=outcome.predict and partial(_predict_in_order, outcome.predict, order),
         order=None,
     )
 
 
-def _is_renumbered(session: SessionContext) -> bool:
+def _is_numbered_by_engine(session: SessionContext) -> bool:
     protocol = catalogue.protocol(session.terms.protocol.name)
     return not protocol.numbers_clusters(session.params)
 
@@ -93,27 +94,27 @@ def _is_ascending(order: IntArray) -> bool:
     return bool(np.array_equal(order, np.arange(len(order))))
 
 
-def _sizes_of(summary: Record) -> IntArray | None:
+def _published_sizes(summary: Record) -> IntArray | None:
     for name in ("cluster_sizes", "sizes"):
         if name in summary.arrays:
             return summary.arrays[name]
     return None
 
 
-def _number_record(record: Record, order: IntArray) -> Record:
+def _renumber_record(record: Record, order: IntArray) -> Record:
     changed: dict[str, NDArray[Any]] = {}
     for name, array in record.arrays.items():
         axis = _CLUSTER_AXIS.get(name)
         if axis is not None and array.ndim > axis and array.shape[axis] == len(order):
             changed[name] = np.ascontiguousarray(np.take(array, order, axis=axis))
         elif name == "labels":
-            changed[name] = _number_labels(array, order)
+            changed[name] = _renumber_labels(array, order)
         elif name == "clusters":
             changed[name] = np.arange(len(order), dtype=np.int64)
     return record.model_copy(update=changed)
 
 
-def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
+def _renumber_labels(labels: IntArray, order: IntArray) -> IntArray:
     numbers = np.full(
         len(order) + 1, -1, dtype=np.int64
     )  # the last item maps label -1 to itself
@@ -125,13 +126,13 @@ def _order_columns(array: FloatArray, order: IntArray) -> FloatArray:
     return np.ascontiguousarray(array[:, order])
 
 
-def _predict(
+def _predict_in_order(
     predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
 ) -> Placement:
     placement = predict(data)
     distances, degrees = placement.distances, placement.memberships
     return Placement(
-        labels=_number_labels(placement.labels, order),
+        labels=_renumber_labels(placement.labels, order),
         distances=None if distances is None else _order_columns(distances, order),
         memberships=None if degrees is None else _order_columns(degrees, order),
     )

@@ -86,7 +86,7 @@ class Inspection:
         asks: the question to which the operator has to agree before the bytes are sent.
         records: the kinds of record that it may contain, which define their meanings.
         """
-        packet = packets.read(contribution)
+        packet = packets.parse(contribution)
         record = packet.header.record
         content = [packet.header.model_dump_json().encode()]
         for name, array in sorted(packet.arrays.items()):
@@ -121,8 +121,8 @@ class Inspection:
             notes=notes,
             asks=asks,
             digest=sha256(length_prefixed(*content)).hexdigest(),
-            parts=tuple(_parts(packet, records)),
-            tables=_tables(packet, records),
+            parts=tuple(_describe_parts(packet, records)),
+            tables=_readable_tables(packet, records),
         )
 
     @property
@@ -137,7 +137,7 @@ class Inspection:
         return " ".join(dict.fromkeys(part.meaning for part in self.parts))
 
 
-def _parts(
+def _describe_parts(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> Iterator[SentPart]:
     slots: dict[str, list[str]] = {}
@@ -157,7 +157,7 @@ def _parts(
         )
 
 
-def _tables(
+def _readable_tables(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> tuple[ReadableTable, ...]:
     answer = packet.header.record

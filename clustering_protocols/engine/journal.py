@@ -34,11 +34,9 @@ class Journal(Record):
     """The position of a party in its session.
 
     round, attempt: those of the last answered task; 0 before the first.
-    stage, exchange: the index of that task's stage, and of its exchange within the
-        stage.
+    stage, exchange: indices of that task's stage, and of its exchange in the stage.
     answered: the number of answered rounds for each kind of task of this stage.
-    asked: SHA-256 (hex) of the task's content without the parts that may differ between
-        attempts.
+    asked: SHA-256 (hex) of the part of the task that attempts must not change.
     members: the members that the last attempt's task names, if any.
     stopped: why this party no longer answers; empty if it has not stopped.
     left: whether the party stopped because its operator left the session.
@@ -154,7 +152,7 @@ class Journal(Record):
         """Return the journal after an error stopped the party; keep an earlier stop."""
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 
-    def go_on(self) -> Journal:
+    def resume(self) -> Journal:
         """Return the journal after the operator has returned to the session."""
         changes = {"stopped": "", "stop_reason": None, "left": False}
         return self.model_copy(update=changes)

@@ -17,7 +17,7 @@ from clustering_protocols.contract import Stage
 from clustering_protocols.engine.signatures import (
     build_closing,
     build_opening,
-    reader_of,
+    build_outcome_reader,
 )
 from clustering_protocols.records.record import Reach, Record
 from clustering_protocols.shared_stages import (
@@ -33,11 +33,11 @@ _SENDERS = {"contribution": "party", "envelope": "party"}
 _READERS = {"contribution": "analyst", "result": "party or coordinator"}
 
 
-class _Table(BaseModel):
+class _TableModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ArrayField(_Table):
+class ArrayField(_TableModel):
     """An array in a message."""
 
     name: str
@@ -50,7 +50,7 @@ class ArrayField(_Table):
     )
 
 
-class WireMessage(_Table):
+class WireMessage(_TableModel):
     """One kind of message within a stage."""
 
     stage: str
@@ -69,7 +69,7 @@ class WireMessage(_Table):
     )
 
 
-class RoundOrder(_Table):
+class RoundOrder(_TableModel):
     """A task and the contribution that answers it.
 
     least, most: how often a party receives the task in a session.
@@ -85,7 +85,7 @@ class RoundOrder(_Table):
     own: list[str]
 
 
-class StageOrder(_Table):
+class StageOrder(_TableModel):
     """A stage, with its rounds in order, its envelopes and its results."""
 
     name: str
@@ -94,7 +94,7 @@ class StageOrder(_Table):
     results: list[str]
 
 
-class SessionOrder(_Table):
+class SessionOrder(_TableModel):
     """The stages of one session, with the parameters and layout of an example."""
 
     slots: list[str]
@@ -102,7 +102,7 @@ class SessionOrder(_Table):
     stages: list[StageOrder]
 
 
-class MessageTable(_Table):
+class MessageTable(_TableModel):
     """All messages of a protocol, and the stages of its example sessions."""
 
     protocol: str
@@ -122,23 +122,27 @@ def build_message_table(name: str) -> MessageTable:
         least = int(quorum == len(example.layout.slots))
         stages = (build_opening(), *own, build_closing(own[-1:], 1, least=least))
         messages |= {
-            message.model_dump_json(): message for message in _messages(stages)
+            message.model_dump_json(): message for message in _stage_messages(stages)
         }
         changed = catalogue.find_changed_params(example.params)
         fields = type(example.params).model_json_schema()["properties"]
         if any(fields[field].get("deprecated", False) for field in changed):
             continue  # deprecated parameters are refused in new sessions
         order = SessionOrder(
-            slots=list(example.layout.names), params=changed, stages=_orders(stages)
+            slots=list(example.layout.names),
+            params=changed,
+            stages=_stage_orders(stages),
         )
         sessions.setdefault(repr(order.stages), order)
     # With any protocol, terms may add preparation, profiles and several runs.
     profiles = profiling.build_stage(
-        Release(profiles="everybody"), reader_of(()), "slot"
+        Release(profiles="everybody"), build_outcome_reader(()), "slot"
     )
     closing = build_closing((profiles,), 2, least=1)
     optional = (filling.build_stage(), site_effects.build_stage(), profiles, closing)
-    messages |= {message.model_dump_json(): message for message in _messages(optional)}
+    messages |= {
+        message.model_dump_json(): message for message in _stage_messages(optional)
+    }
     return MessageTable(
         protocol=name,
         version=protocol.version,
@@ -147,7 +151,7 @@ def build_message_table(name: str) -> MessageTable:
     )
 
 
-def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
+def _stage_orders(stages: Iterable[Stage]) -> list[StageOrder]:
     return [
         StageOrder(
             name=stage.name,
@@ -169,18 +173,18 @@ def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
     ]
 
 
-def _messages(stages: Iterable[Stage]) -> Iterator[WireMessage]:
+def _stage_messages(stages: Iterable[Stage]) -> Iterator[WireMessage]:
     for stage in stages:
         for exchange in stage.exchanges:
-            yield _describe(stage, exchange.task, "task")
-            yield _describe(stage, exchange.answer, "contribution")
+            yield _build_wire_message(stage, exchange.task, "task")
+            yield _build_wire_message(stage, exchange.answer, "contribution")
         for sealed in stage.envelopes:
-            yield _describe(stage, sealed, "envelope")
+            yield _build_wire_message(stage, sealed, "envelope")
         for result in stage.results:
-            yield _describe(stage, result, "result")
+            yield _build_wire_message(stage, result, "result")
 
 
-def _describe(stage: Stage, record: type[Record], role: Role) -> WireMessage:
+def _build_wire_message(stage: Stage, record: type[Record], role: Role) -> WireMessage:
     schema = record.model_json_schema()
     fields = schema.pop("properties", {})
     arrays = {name: field for name, field in fields.items() if "dtype" in field}

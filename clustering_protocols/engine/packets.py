@@ -43,10 +43,7 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """The label of an envelope: its other party, kind, and the round of sealing.
-
-    peer: the receiver before the analyst forwards the envelope, then the sender.
-    """
+    """An envelope's receiver (later, its sender), its kind, and the round of sealing."""
 
     peer: str
     kind: str
@@ -124,13 +121,13 @@ class Packet:
         """Return the SHA-256 (hex) of the content bytes as received."""
         return sha256(self.content.data).hexdigest()
 
-    def restamp(self, attempt: int) -> Packet:
+    def with_attempt(self, attempt: int) -> Packet:
         """Return a copy of the packet with another attempt number."""
         address = self.address.model_copy(update={"attempt": attempt})
         header = self.header.model_copy(update={"address": address})
         return replace(self, header=header)
 
-    def forward(self) -> Mail:
+    def to_mail(self) -> Mail:
         """Return a contribution's envelopes, each with its sender on the label."""
         sender = {"peer": self.address.slot}
         return [
@@ -146,7 +143,7 @@ class Packet:
         raise Malformed("A record of that kind has no place here.")
 
 
-def content_of(
+def encode_content(
     record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
 ) -> JoinedBytes:
     """Return the content of a packet: a record's bytes without its own fields."""
@@ -157,24 +154,24 @@ def content_of(
     return JoinedBytes(tuple(codec.pieces(record, shared)))
 
 
-def digest_of(
+def digest_content(
     record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
 ) -> str:
     """Return the SHA-256 (hex) of a packet's content."""
-    return content_of(record, arrays, own).digest()
+    return encode_content(record, arrays, own).digest()
 
 
 def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
     """Return the digest of each slot's record; a shared record is hashed only once."""
     distinct = {id(record): record for record in records.values()}
     digests = {
-        key: digest_of(record.header(), record.arrays, own)
+        key: digest_content(record.header(), record.arrays, own)
         for key, record in distinct.items()
     }
     return {slot: digests[id(record)] for slot, record in records.items()}
 
 
-def write(
+def write_packet(
     address: Address,
     record: Record,
     *,
@@ -194,7 +191,7 @@ def write(
         expects=expects,
         envelopes=[envelope.label for envelope in envelopes],
     )
-    return encode(
+    return encode_packet(
         Packet(
             header=header,
             arrays=record.arrays,
@@ -206,7 +203,7 @@ def write(
     )
 
 
-def write_encoded(
+def write_encoded_packet(
     address: Address,
     record: ByteArray,
     *,
@@ -220,7 +217,7 @@ def write_encoded(
     )
 
 
-def read(buffer: Buffer) -> Packet:
+def parse(buffer: Buffer) -> Packet:
     """Parse the packet in a buffer; its arrays are views of the buffer.
 
     Raises Malformed, InvalidArray if the bytes are not a valid packet.
@@ -295,14 +292,14 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
     return text.split("\n") if text else [], signatures
 
 
-def encode(packet: Packet) -> bytes:
+def encode_packet(packet: Packet) -> bytes:
     """Return the bytes of a packet, for which its record is serialised again."""
     record, own = packet.header.record, packet.own
     parts: dict[str, NDArray[Any] | JoinedBytes] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)
         for index, envelope in enumerate(packet.envelopes)
     }
-    parts[CONTENT] = content_of(record, packet.arrays, own)
+    parts[CONTENT] = encode_content(record, packet.arrays, own)
     if own:
         values = {
             name: record["values"][name] for name in own if name in record["values"]

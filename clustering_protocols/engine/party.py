@@ -31,15 +31,20 @@ from clustering_protocols.contract.published import (
     Assignment,
     Selection,
     add_participation_note,
-    put_back,
-    put_back_placement,
+    restore_placement,
+    restore_row_order,
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.analyst import check_answer
-from clustering_protocols.engine.cluster_numbers import number_outcome
+from clustering_protocols.engine.cluster_numbers import renumber_outcome
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
-from clustering_protocols.engine.stages import last_stages, load, load_checked, stage_of
+from clustering_protocols.engine.stages import (
+    find_stage,
+    last_stage_of_each_run,
+    load_checked_session,
+    load_session,
+)
 from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
@@ -48,9 +53,9 @@ from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
 from clustering_protocols.shared_stages.profiles.messages import profiles_in_memory
 from clustering_protocols.terms.preparation import (
-    check_fields,
-    clustered_columns,
-    whole_rows,
+    check_field_order,
+    find_usable_rows,
+    select_clustered_columns,
 )
 
 FINAL = (
@@ -78,9 +83,8 @@ class ExpectedSenders(Record):
 
 
 class TaskOutcome(NamedTuple):
-    """The new journal and memory after a task, with the bytes to send.
+    """The new journal and memory after a task, the bytes to send, and notes.
 
-    notes: notes for the operator.
     asks: the question to which the operator has to agree before the bytes are sent.
     doubts: why the party's own rows look wrong.
     records: the kinds of record in the contribution.
@@ -141,25 +145,27 @@ class PartyEngine:
             is not for this party, or is not as the protocol declares it.
         """
         journal.check_not_stopped()  # do not parse the task of a stopped session
-        session, stages = load_checked(self.agreement)
-        packet = task if isinstance(task, Packet) else packets.read(task)
+        session, stages = load_checked_session(self.agreement)
+        packet = task if isinstance(task, Packet) else packets.parse(task)
         self._check_address(session, packet)
-        stage = stage_of(stages, packet)
+        stage = find_stage(stages, packet)
         record = packet.read(stage.tasks)
         admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
-        journal = admission.admit(admission.follow(journal, packet), packet, record)
-        memory = self._receive(stages, memory, packet, journal)
-        context = self._context(packet, memory, journal)
+        journal = admission.admit_task(
+            admission.follow_transcript(journal, packet), packet, record
+        )
+        memory = self._open_envelopes(stages, memory, packet, journal)
+        context = self._packet_context(packet, memory, journal)
         fields = stage.exchange_of(record.kind).fields
-        rows = rows_of(session, self.slot, memory, data, fields=fields)
+        rows = visible_rows(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
         doubts = self._review_envelopes(stages, memory, packet, journal, data)
-        contribution = packets.write(
+        contribution = packets.write_packet(
             packet.address,
             reply.contribution,
             envelopes=[seal_envelope(context, packet, m) for m in reply.envelopes],
         )
-        check_answer(packet, packets.read(contribution), stage)
+        check_answer(packet, packets.parse(contribution), stage)
         senders = ExpectedSenders(slots=list(reply.awaits))
         memory = _remember_records(memory, stage, reply.remember).remember([senders])
         records = (reply.contribution, *(m.content for m in reply.envelopes))
@@ -173,9 +179,9 @@ class PartyEngine:
             tuple(dict.fromkeys(map(type, records))),
         )
 
-    def shows_rows(self, task: Packet) -> bool:
+    def has_shown_rows(self, task: Packet) -> bool:
         """Return whether outsiders may have read rows once this task is answered."""
-        _, stages = load(self.agreement)
+        _, stages = load_session(self.agreement)
         last = (task.address.stage, task.header.record.get("kind"))
         for stage in stages:
             for exchange in stage.exchanges:
@@ -203,19 +209,19 @@ class PartyEngine:
             or the participants have not signed it.
         """
         journal.check_not_stopped()
-        session, stages = load(self.agreement)
-        packet = packets.read(result)
+        session, stages = load_session(self.agreement)
+        packet = packets.parse(result)
         self._check_address(session, packet)
         stage = stages[-1]
         record = packet.read(stage.results)
         admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
-        journal = admission.follow(journal, packet)
+        journal = admission.follow_transcript(journal, packet)
         admission.check_result(journal, packet)
         assignment = memory.get(Assignment)
         if assignment and assignment.result != sha256(record.encode()).hexdigest():
             raise ProtocolFailed("The result does not belong to these labels.")
-        context = self._context(packet, memory, journal)
-        rows = None if data is None else rows_of(session, self.slot, memory, data)
+        context = self._packet_context(packet, memory, journal)
+        rows = None if data is None else visible_rows(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
         outcome = wrap_predict(session, self.slot, memory, outcome)
         outcome = replace(outcome, profiles=profiles_in_memory(memory))
@@ -223,7 +229,7 @@ class PartyEngine:
         if selection is None:
             return outcome
         n_rows = session.member(self.slot).n_rows
-        whole = put_back(outcome, selection.rows, n_rows)
+        whole = restore_row_order(outcome, selection.rows, n_rows)
         return add_participation_note(whole, len(selection.rows), n_rows)
 
     def early_outcomes(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
@@ -232,16 +238,16 @@ class PartyEngine:
         The outcome is None for a run that is not complete, or whose labels come with
         the result.
         """
-        session, stages = load(self.agreement)
+        session, stages = load_session(self.agreement)
         selection, outcomes = memory.get(Selection), []
-        for last in last_stages(stages):
+        for last in last_stage_of_each_run(stages):
             context = self.context(journal, memory, last.name, journal.round, 1)
             outcome = last.party().early_outcome(context)
             if outcome is not None:
-                outcome = number_outcome(session, outcome)
+                outcome = renumber_outcome(session, outcome)
                 if selection is not None:
                     n_rows = session.member(self.slot).n_rows
-                    outcome = put_back(outcome, selection.rows, n_rows)
+                    outcome = restore_row_order(outcome, selection.rows, n_rows)
             outcomes.append(outcome)
         return outcomes
 
@@ -252,15 +258,15 @@ class PartyEngine:
 
         Raises TaskRefused if the lines do not continue those in the journal.
         """
-        packet = packets.read(task)
+        packet = packets.parse(task)
         admission = self._admission(packet, memory, journal, acknowledged=False)
-        return admission.follow(journal, packet)
+        return admission.follow_transcript(journal, packet)
 
     def context(
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int
     ) -> PartyContext:
         """Return the context that this party's roles receive in a round."""
-        session, stages = load(self.agreement)
+        session, stages = load_session(self.agreement)
         session = session.with_engine(self.engine)
         selection = memory.get(Selection)
         if selection is not None:
@@ -277,19 +283,19 @@ class PartyEngine:
             choices=self.choices,
             announced_rounds=journal.told,
             transcripts=journal.transcript_by_attempt,
-        ).of_run(run)
+        ).for_run(run)
 
     def _admission(
         self, packet: Packet, memory: Memory, journal: Journal, *, acknowledged: bool
     ) -> Admission:
-        _, stages = load(self.agreement)
+        _, stages = load_session(self.agreement)
         return Admission(
             stages=stages,
-            context=self._context(packet, memory, journal),
+            context=self._packet_context(packet, memory, journal),
             acknowledged=acknowledged,
         )
 
-    def _context(
+    def _packet_context(
         self, packet: Packet, memory: Memory, journal: Journal, stage: str = ""
     ) -> PartyContext:
         address = packet.address
@@ -303,7 +309,7 @@ class PartyEngine:
         if (address.session, address.agreement, address.slot) != expected:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
-    def _receive(
+    def _open_envelopes(
         self, stages: Sequence[Stage], memory: Memory, packet: Packet, journal: Journal
     ) -> Memory:
         """Open the envelopes of a task, and remember the records that they lead to."""
@@ -318,12 +324,12 @@ class PartyEngine:
         for envelope in sorted(packet.envelopes, key=lambda e: e.label.round):
             by_round.setdefault(envelope.label.round, []).append(envelope)
         for round_, envelopes in by_round.items():
-            check_fresh(journal, packet, round_, envelopes)
+            check_envelopes_fresh(journal, packet, round_, envelopes)
             name = envelopes[0].label.stage  # a round belongs to a single stage
             stage = next((stage for stage in stages if stage.name == name), None)
             if stage is None:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
-            context = self._context(packet, memory, journal, name)
+            context = self._packet_context(packet, memory, journal, name)
             opened = [open_envelope(context, stage, sealed) for sealed in envelopes]
             records = stage.party().receive(context, opened)
             memory = _remember_records(memory, stage, records)
@@ -337,13 +343,13 @@ class PartyEngine:
         journal: Journal,
         data: DataSource,
     ) -> list[str]:
-        session, _ = load(self.agreement)
+        session, _ = load_session(self.agreement)
         names = {envelope.label.stage for envelope in packet.envelopes}
         doubts = []
         for stage in stages:
             if stage.name in names:
-                context = self._context(packet, memory, journal, stage.name)
-                rows = rows_of(session, self.slot, memory, data)
+                context = self._packet_context(packet, memory, journal, stage.name)
+                rows = visible_rows(session, self.slot, memory, data)
                 doubts.append(stage.party().review(context, rows))
         return doubts
 
@@ -354,7 +360,7 @@ def _remember_records(
     return memory.scope_to_run(stage.run).remember(records).scope_to_run(None)
 
 
-def rows_of(
+def visible_rows(
     session: SessionContext,
     slot: str,
     memory: Memory,
@@ -368,7 +374,7 @@ def rows_of(
     """
     if not fields:
         plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
-        data = clustered_columns(data, schema, plan)
+        data = select_clustered_columns(data, schema, plan)
         if plan is not None:  # a late import: few sessions need it
             from clustering_protocols.shared_stages.imputation import prepare_rows
 
@@ -390,17 +396,17 @@ def wrap_predict(
         return outcome
 
     def place_fields(data: DataSource) -> Placement:
-        data = clustered_columns(data, schema, plan)
+        data = select_clustered_columns(data, schema, plan)
         if plan is None:
             return predict(data)
         from clustering_protocols.shared_stages.imputation import prepare_rows
 
-        check_fields(data, plan.fields)
-        rows = whole_rows(data, plan)
+        check_field_order(data, plan.fields)
+        rows = find_usable_rows(data, plan)
         if rows is None:
             return predict(prepare_rows(plan, data, memory))
         placement = predict(prepare_rows(plan, keep_rows(data, rows), memory))
-        return put_back_placement(placement, rows, data.n_rows)
+        return restore_placement(placement, rows, data.n_rows)
 
     return replace(outcome, predict=place_fields)
 
@@ -415,7 +421,7 @@ def seal_envelope(
     peer = context.session.member(message.peer).keys
     content = message.content.encode()
     return Envelope(
-        label=label, sealed=sealing.seal(content, binding, _keys(context), peer)
+        label=label, sealed=sealing.seal(content, binding, _own_keys(context), peer)
     )
 
 
@@ -432,11 +438,11 @@ def open_envelope(
         raise EnvelopeRefused("Its label names no known sender or kind.")
     binding = _binding(context, label, sender=label.peer, receiver=context.slot.name)
     peer = session.member(label.peer).keys
-    content = sealing.open_envelope(envelope.sealed, binding, _keys(context), peer)
+    content = sealing.open_envelope(envelope.sealed, binding, _own_keys(context), peer)
     return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
-def check_fresh(
+def check_envelopes_fresh(
     journal: Journal, packet: Packet, round_: int, envelopes: Sequence[Envelope]
 ) -> None:
     """Raise :class:`EnvelopeRefused` for old envelopes, or those of a void attempt."""
@@ -450,7 +456,7 @@ def check_fresh(
         raise EnvelopeRefused("It is older than the last answer, or of a void attempt.")
 
 
-def _keys(context: PartyContext) -> PartyKeys:
+def _own_keys(context: PartyContext) -> PartyKeys:
     session = context.session.terms.session
     return party_keys(context.entropy, session, context.slot.name)
 
@@ -459,7 +465,7 @@ def _binding(
     context: PartyContext, label: EnvelopeLabel, *, sender: str, receiver: str
 ) -> sealing.Binding:
     return sealing.Binding(
-        transcript=context.transcript_of(label.round, label.attempt),
+        transcript=context.transcript_at(label.round, label.attempt),
         session=context.session.terms.session,
         sender=sender,
         receiver=receiver,

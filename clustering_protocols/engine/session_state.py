@@ -151,7 +151,7 @@ class PendingResults:
         return self.runs[self.chosen_run or 0]["records"] if self.runs else {}
 
     @property
-    def by_slot(self) -> dict[str, ByteArray]:
+    def results_by_slot(self) -> dict[str, ByteArray]:
         """Return the results by slot, and the coordinator's summary under ``""``."""
         names = self._names
         records = {name: self.records[name].join() for name in set(names.values())}
@@ -248,7 +248,7 @@ class OngoingSession:
     @property
     def run_session(self) -> SessionContext:
         """Return the session context of the run to which the current stage belongs."""
-        return self.session.of_run(self.stage.run)
+        return self.session.for_run(self.stage.run)
 
     @property
     def is_last_stage(self) -> bool:
@@ -256,20 +256,20 @@ class OngoingSession:
         return self.index == len(self.stages) - 1
 
     @property
-    def present(self) -> list[str]:
+    def present_slots(self) -> list[str]:
         """Return the slots that have answered the last round."""
         last = max(self.reached.values())
         return [slot for slot, number in self.reached.items() if number == last]
 
     def record_answers(self, slots: Iterable[str]) -> OngoingSession:
         """Return the session after these slots have answered the open round."""
-        last = transcript.number_of(self.lines[-1])
+        last = transcript.line_number(self.lines[-1])
         reached = {**self.reached, **dict.fromkeys(slots, last)}
         first = min(reached.values())
         return replace(
             self,
             reached=reached,
-            lines=transcript.since(self.lines, min(first, last - 1)),
+            lines=transcript.lines_after(self.lines, min(first, last - 1)),
             signatures=self.signatures if first <= _OPENED else UNSIGNED,
         )
 
@@ -281,9 +281,11 @@ class OngoingSession:
         """
         if self.index and not self.is_last_stage:
             return self
-        collected = signatures.collect(self.session, records)
+        collected = signatures.collect_signatures(self.session, records)
         digest = hash_chain.digest(self.lines[-1])
-        signatures.check(self.session, self.stage.name, digest, collected, self.quorum)
+        signatures.check_signatures(
+            self.session, self.stage.name, digest, collected, self.quorum
+        )
         return replace(self, signatures=collected)
 
     def with_mail(self, mail: Mail) -> OngoingSession:
@@ -292,8 +294,8 @@ class OngoingSession:
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
         """Return the lines that a slot has not answered, and always the last one."""
-        last = transcript.number_of(self.lines[-1])
-        return transcript.since(self.lines, min(self.reached[slot], last - 1))
+        last = transcript.line_number(self.lines[-1])
+        return transcript.lines_after(self.lines, min(self.reached[slot], last - 1))
 
     def list_unseen_signatures(self, slot: str) -> ByteArray:
         """Return the opening's signatures for a slot that has not received them."""

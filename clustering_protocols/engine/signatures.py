@@ -39,10 +39,10 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
     Stage,
-    all_of,
+    narrow_all,
 )
 from clustering_protocols.contract.published import Assignment
-from clustering_protocols.engine.cluster_numbers import number_outcome
+from clustering_protocols.engine.cluster_numbers import renumber_outcome
 from clustering_protocols.engine.packets import SIGNATURE_BYTES
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
@@ -98,7 +98,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
     ) -> Reply:
         """Sign the transcript, after checking the choice of a run."""
         if isinstance(task, Conclude):
-            check_choice(context, task.figures, task.chosen)
+            check_chosen_run(context, task.figures, task.chosen)
             assigned = context.memory.get(Assignment)
             if assigned is not None and assigned.chosen != task.chosen:
                 raise ProtocolFailed(
@@ -106,7 +106,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
                 )
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
-        signature = keys.signing.sign(statement(context.stage, context.transcript))
+        signature = keys.signing.sign(bytes_to_sign(context.stage, context.transcript))
         remember = [task] if isinstance(task, Conclude) else []
         return Reply(
             contribution=TranscriptSignature(signature=signature.hex()),
@@ -121,7 +121,9 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
             return super().conclude(context, result, data)
         # If a quorum suffices, the party may have missed the last round.
         choice = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
-        outcome = outcome_of(self.final_stages, context, result, data, choice.chosen)
+        outcome = compute_outcome(
+            self.final_stages, context, result, data, choice.chosen
+        )
         figures = tuple(choice.figures) or outcome.figures
         return replace(outcome, figures=figures, chosen=choice.chosen)
 
@@ -136,7 +138,7 @@ def build_opening() -> Stage:
     )
 
 
-def has_runs(closing: Stage) -> bool:
+def names_chosen_run(closing: Stage) -> bool:
     """Return whether a closing's task, and so the transcript, names the runs."""
     return closing.exchanges[0].task is Conclude
 
@@ -158,16 +160,18 @@ def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -
     )
 
 
-def collect(session: SessionContext, answers: Mapping[str, Record]) -> ByteArray:
+def collect_signatures(
+    session: SessionContext, answers: Mapping[str, Record]
+) -> ByteArray:
     """Return the signatures (slots, 64) in the answers, with zeros for missing ones."""
     signatures = np.zeros((len(session.slots), SIGNATURE_BYTES), np.uint8)
-    for slot, answer in all_of(TranscriptSignature, answers).items():
+    for slot, answer in narrow_all(TranscriptSignature, answers).items():
         signature = np.frombuffer(bytes.fromhex(answer.signature), np.uint8)
         signatures[session.slots.index(slot)] = signature
     return signatures
 
 
-def check(
+def check_signatures(
     session: SessionContext,
     stage: str,
     transcript: str,
@@ -197,7 +201,7 @@ def check(
             raise ProtocolFailed(f"{slot!r} has not signed this transcript.")
 
 
-def check_upload(
+def check_uploaded_signature(
     session: SessionContext, stage: str, transcript: str, slot: str, record: Record
 ) -> None:
     """Raise :class:`SignatureRefused` unless the slot signed this transcript (hex).
@@ -215,7 +219,7 @@ def check_upload(
 def _is_signed(
     session: SessionContext, slot: str, stage: str, transcript: str, signature: bytes
 ) -> bool:
-    content = statement(stage, transcript)
+    content = bytes_to_sign(stage, transcript)
     try:
         session.member(slot).keys.verifying_key.verify(signature, content)
     except (InvalidSignature, ValueError):
@@ -223,7 +227,7 @@ def _is_signed(
     return True
 
 
-def statement(stage: str, transcript: str) -> bytes:
+def bytes_to_sign(stage: str, transcript: str) -> bytes:
     """Return the bytes to be signed, which contain a transcript (hex) and the stage."""
     return length_prefixed("coterie/transcript/1", stage, transcript)
 
@@ -231,7 +235,7 @@ def statement(stage: str, transcript: str) -> bytes:
 # Results, which the last stage of the chosen run reads for profiles or at the end
 
 
-def outcome_of(
+def compute_outcome(
     final_stages: Sequence[Stage],
     context: PartyContext,
     result: Record,
@@ -247,32 +251,32 @@ def outcome_of(
     """
     last = final_stages[min(chosen, len(final_stages) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
-    context = replace(context.of_run(last.run), stage=last.name)
+    context = replace(context.for_run(last.run), stage=last.name)
     outcome = role.conclude(context, result, data)
     sizes = outcome.cluster_sizes
     if sizes is not None and (outcome.labels >= len(sizes)).any():
         raise ProtocolFailed("A label is not the number of a cluster.")
-    return number_outcome(context.session, outcome)
+    return renumber_outcome(context.session, outcome)
 
 
-def reader_of(final_stages: Sequence[Stage]) -> OutcomeReader:
+def build_outcome_reader(final_stages: Sequence[Stage]) -> OutcomeReader:
     """Return a function that computes the outcome of a result before the closing."""
 
     def read_outcome(
         context: PartyContext, task: TakeLabels, data: DataSource
     ) -> Outcome:
-        check_choice(context, task.figures, task.chosen)
+        check_chosen_run(context, task.figures, task.chosen)
         header, arrays = codec.decode(task.result.data)
         for kind in final_stages[0].results:
             if kind.kind == header.get("kind"):
                 result = kind.parse(header, arrays)
-                return outcome_of(final_stages, context, result, data, task.chosen)
+                return compute_outcome(final_stages, context, result, data, task.chosen)
         raise Malformed("The record with labels is no result of this protocol.")
 
     return read_outcome
 
 
-def check_choice(
+def check_chosen_run(
     context: PartyContext, figures: Sequence[Figures], chosen: int
 ) -> None:
     """Raise :class:`ProtocolFailed` if a run was chosen against the terms' rule.
@@ -286,14 +290,14 @@ def check_choice(
         raise ProtocolFailed("The analyst chose a run that does not exist.")
     for run, reported in enumerate(figures):
         own = context.memory.scope_to_run(run).get(Figures)
-        if own is not None and not own.agrees(reported):
+        if own is not None and not own.agrees_with(reported):
             raise ProtocolFailed(
                 "The analyst reports other figures than this party computed."
             )
     evaluation = session.terms.evaluation
     if evaluation is None or evaluation.choose == "later":
         return
-    if chosen != evaluation.best(figures):
+    if chosen != evaluation.best_run(figures):
         raise ProtocolFailed(
             "The analyst did not choose the run that the rule selects."
         )

@@ -14,7 +14,7 @@ from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.signatures import (
     build_closing,
     build_opening,
-    reader_of,
+    build_outcome_reader,
 )
 from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
@@ -24,39 +24,39 @@ _MOST_CACHED: Final = 256  # about the number of concurrent sessions of an analy
 
 
 @lru_cache(maxsize=_MOST_CACHED)
-def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
+def load_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return the context and the stages of a session, given the agreement's bytes.
 
     The stages are the opening, the protocol's own with preparation, profiles, and the
     closing.
     """
-    session = session_terms.session_context(agreement)
-    own = for_each_run(session, _own_stages(session.terms, session.params))
+    session = session_terms.build_session_context(agreement)
+    own = repeat_per_run(session, _own_stages(session.terms, session.params))
     # If a quorum suffices, a late party need not sign.
-    least = int(quorum(session) == len(session.slots))
+    least = int(session_quorum(session) == len(session.slots))
     final_stages = _last_of_runs(own)
     return session, (
         build_opening(),
         *own,
-        *profiles_stage(session.terms, final_stages),
+        *profile_stages(session.terms, final_stages),
         build_closing(final_stages, len(session.runs), least=least),
     )
 
 
-def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
+def load_checked_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Load an agreement after checking that this release accepts terms and roster."""
-    _check_once(agreement)
-    return load(agreement)
+    _check_session_once(agreement)
+    return load_session(agreement)
 
 
 @lru_cache(maxsize=_MOST_CACHED)
-def _check_once(agreement: bytes) -> None:
-    session, _ = load(agreement)
+def _check_session_once(agreement: bytes) -> None:
+    session, _ = load_session(agreement)
     session_terms.check_version(session.terms)
     check_roster(session)
 
 
-def prepare_party(terms: Terms) -> None:
+def import_party_roles(terms: Terms) -> None:
     """Import the modules of a party's roles while it waits for others to join."""
     choice = terms.protocol
     for stage in _own_stages(terms, catalogue.parse_params(choice.name, choice.params)):
@@ -65,18 +65,20 @@ def prepare_party(terms: Terms) -> None:
 
 def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
     protocol = catalogue.protocol(terms.protocol.name)
-    return with_preparation(terms, protocol.stages(params, terms.layout))
+    return add_preparation_stages(terms, protocol.stages(params, terms.layout))
 
 
-def profiles_stage(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def profile_stages(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return the stage that computes profiles, if the terms release them."""
     if terms.release is None:
         return ()
     audience = final_stages[0].results_to
-    return (profiling.build_stage(terms.release, reader_of(final_stages), audience),)
+    return (
+        profiling.build_stage(terms.release, build_outcome_reader(final_stages), audience),
+    )
 
 
-def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+def last_stage_of_each_run(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the protocol's last stage of each run, given all stages of a session."""
     return _last_of_runs([s for s in stages[1:-1] if s.name != profiling.NAME])
 
@@ -86,7 +88,7 @@ def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 
 
-def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
+def add_preparation_stages(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     """Add the stages that fill gaps and remove site effects, if the terms require it.
 
     They come after the secrets and the alignment of rows, because only participating
@@ -114,7 +116,7 @@ def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     return (*stages[:index], *added, *stages[index:])
 
 
-def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
+def repeat_per_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
     """Return the stages, of which those that belong to a run are repeated for each."""
     if len(session.runs) == 1:
         return stages
@@ -130,7 +132,7 @@ def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[S
     )
 
 
-def quorum(session: SessionContext) -> int:
+def session_quorum(session: SessionContext) -> int:
     """Return the number of parties that a session needs until its end."""
     protocol = catalogue.protocol(session.terms.protocol.name)
     return protocol.quorum(session.params, session.layout)
@@ -152,7 +154,7 @@ def check_roster(session: SessionContext) -> None:
     catalogue.protocol(session.terms.protocol.name).check_roster(session)
 
 
-def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
+def find_stage(stages: Sequence[Stage], packet: Packet) -> Stage:
     """Return the stage that a message names; raise :class:`Malformed` if unknown."""
     for stage in stages:
         if stage.name == packet.address.stage:

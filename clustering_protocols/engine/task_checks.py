@@ -11,8 +11,8 @@ from clustering_protocols.contract import PartyContext, Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.packets import Packet, digest_of
-from clustering_protocols.engine.stages import quorum, stage_of
+from clustering_protocols.engine.packets import Packet, digest_content
+from clustering_protocols.engine.stages import find_stage, session_quorum
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.records import codec
 from clustering_protocols.records.record import Record
@@ -34,14 +34,14 @@ class Admission:
     context: PartyContext
     acknowledged: bool
 
-    def follow(self, journal: Journal, packet: Packet) -> Journal:
+    def follow_transcript(self, journal: Journal, packet: Packet) -> Journal:
         """Return the journal extended by the transcript lines of a packet.
 
         Raises TaskRefused if the lines do not continue the journal's, or if they
             exclude this party from an attempt of a round for which it has a receipt.
         """
         agreement = self.context.session.agreement_digest
-        entries = transcript.follow(
+        entries = transcript.follow_lines(
             packet.history, agreement, journal.line, journal.transcript
         )
         for entry, _ in entries:
@@ -55,19 +55,19 @@ class Admission:
                 )
         return journal.append_entries(entries)
 
-    def admit(self, journal: Journal, packet: Packet, task: Record) -> Journal:
+    def admit_task(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         """Return the journal after a task; raise :class:`TaskRefused` if not permitted.
 
         The task belongs to the last line of the chain, which follows all answered
         rounds.
 
-        journal: the journal that :meth:`follow` returned for the packet.
+        journal: the journal that :meth:`follow_transcript` returned for the packet.
         """
         self._check_task(packet)
         if packet.address.attempt > MAX_ATTEMPTS:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if packet.address.round == journal.round:
-            members, digest = _members(task), _digest_content(packet)
+            members, digest = _task_members(task), _digest_repeated_content(packet)
             if digest != journal.asked or not set(members) <= set(journal.members):
                 raise TaskRefused(
                     "The task differs from the earlier attempt of its round."
@@ -79,45 +79,47 @@ class Admission:
             session, name = self.context.session, self.stages[0].name
             opening = journal.transcript_by_attempt[journal.round, journal.attempt]
             minimum = len(session.slots)
-            signatures.check(session, name, opening, packet.signatures, minimum)
+            signatures.check_signatures(
+                session, name, opening, packet.signatures, minimum
+            )
         return self._admit_next(journal, packet, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
         """Raise TaskRefused or ProtocolFailed unless a result is due and fully signed.
 
-        journal: the journal that :meth:`follow` returned for the result.
+        journal: the journal that :meth:`follow_transcript` returned for the result.
         """
         session, stage = self.context.session, self.stages[-1]
         self._check_skipped(journal, (len(self.stages) - 1, len(stage.exchanges)))
-        minimum = quorum(session)
-        signatures.check(
+        minimum = session_quorum(session)
+        signatures.check_signatures(
             session, stage.name, journal.transcript, result.signatures, minimum
         )
-        digests = self._entry(result).told
-        if signatures.has_runs(stage):  # skip the digests of the task
+        digests = self._announced_entry(result).told
+        if signatures.names_chosen_run(stage):  # skip the digests of the task
             digests = digests[len(self._groups(stage.exchanges[0].audience)) :]
         _check_own_fields(result, set())
         self._check_digest(digests, stage.results_to, result.content_digest)
 
     def _check_task(self, packet: Packet) -> None:
-        entry, kind = self._entry(packet), packet.header.record["kind"]
+        entry, kind = self._announced_entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("The analyst announced another task.")
-        stage = stage_of(self.stages, packet)
+        stage = find_stage(self.stages, packet)
         exchange = stage.exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
-        if stage is self.stages[-1] and not signatures.has_runs(stage):
+        if stage is self.stages[-1] and not signatures.names_chosen_run(stage):
             return  # this entry contains the digests of the results instead
         self._check_digest(entry.told, exchange.audience, packet.content_digest)
 
-    def _entry(self, packet: Packet) -> Entry:
-        entry = transcript.last(packet.history)
+    def _announced_entry(self, packet: Packet) -> Entry:
+        entry = transcript.parse_last_entry(packet.history)
         if entry.when != packet.address.when:
             raise TaskRefused("The analyst announced another round.")
         return entry
 
     def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
-        return self.context.session.layout.audiences(audience)
+        return self.context.session.layout.audience_groups(audience)
 
     def _check_digest(
         self, digests: tuple[str, ...], audience: Audience, digest: str
@@ -145,8 +147,8 @@ class Admission:
             stage=index,
             exchange=position[1],
             answered=counts,
-            asked=_digest_content(packet),
-            members=_members(task),
+            asked=_digest_repeated_content(packet),
+            members=_task_members(task),
         )
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
@@ -159,7 +161,7 @@ class Admission:
                 if (
                     current <= (number, index) < position
                     and counts.get(exchange.task.kind, 0) < exchange.least
-                    and stage.party().takes_part(self.context, exchange.task)
+                    and stage.party().may_receive(self.context, exchange.task)
                 ):
                     raise TaskRefused(
                         f"The analyst left out {exchange.task.kind!r} of stage "
@@ -172,14 +174,14 @@ def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
         raise TaskRefused("A message has other own fields than its declaration.")
 
 
-def _members(task: Record) -> list[str]:
+def _task_members(task: Record) -> list[str]:
     return list(getattr(task, _SHRINKING, []))
 
 
-def _digest_content(packet: Packet) -> str:
+def _digest_repeated_content(packet: Packet) -> str:
     """Return a digest of a task that ignores its address and members."""
     header = {
-        "record": digest_of(packet.header.record, packet.arrays, [_SHRINKING]),
+        "record": digest_content(packet.header.record, packet.arrays, [_SHRINKING]),
         "envelopes": [label.model_dump() for label in packet.header.envelopes],
         "sealed": [sha256(e.sealed).hexdigest() for e in packet.envelopes],
     }

@@ -71,7 +71,7 @@ def group_digests(
     Raises ValueError if members of one group receive different contents.
     """
     by_group = []
-    for group in layout.audiences(audience):
+    for group in layout.audience_groups(audience):
         distinct = {digests[slot] for slot in group if slot in digests}
         if len(distinct) > 1:
             raise ValueError(f"members of {group} received different tasks")
@@ -89,11 +89,11 @@ def append_attempt(
 ) -> list[str]:
     """Return the lines with an additional line for a new attempt."""
     fields = {**address.model_dump(), "asks": asks, "left_out": left_out, "told": told}
-    line = hash_chain.write(lines[-1], number_of(lines[-1]) + 1, fields)
+    line = hash_chain.write(lines[-1], line_number(lines[-1]) + 1, fields)
     return [*lines, line]
 
 
-def last(lines: Sequence[str]) -> Entry:
+def parse_last_entry(lines: Sequence[str]) -> Entry:
     """Parse the entry of the open attempt; raise :class:`TaskRefused` without one."""
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
@@ -101,17 +101,17 @@ def last(lines: Sequence[str]) -> Entry:
         raise TaskRefused("The analyst sent no transcript.") from None
 
 
-def since(lines: Sequence[str], number: int) -> Sequence[str]:
+def lines_after(lines: Sequence[str], number: int) -> Sequence[str]:
     """Return the lines that follow line ``number``."""
-    return lines[max(0, number + 1 - number_of(lines[0])) :]
+    return lines[max(0, number + 1 - line_number(lines[0])) :]
 
 
-def number_of(line: str) -> int:
+def line_number(line: str) -> int:
     """Return the number of a line."""
     return _LINE.validate_json(line).number
 
 
-def follow(
+def follow_lines(
     lines: Sequence[str], agreement: str, number: int, digest: str
 ) -> list[tuple[Entry, str]]:
     """Return the entries that follow a known line, each with its transcript.
@@ -122,7 +122,7 @@ def follow(
 
     Raises TaskRefused if the lines do not follow the known one.
     """
-    parsed = [_parse(line, agreement) for line in lines]
+    parsed = [_parse_line(line, agreement) for line in lines]
     n_known = sum(entry.number <= number for entry in parsed)
     if n_known and hash_chain.digest(lines[n_known - 1]) != digest:
         raise TaskRefused("The analyst changed lines that this party has received.")
@@ -139,7 +139,7 @@ def follow(
     ]
 
 
-def _parse(line: str, agreement: str) -> OpeningLine | Entry:
+def _parse_line(line: str, agreement: str) -> OpeningLine | Entry:
     try:
         entry = _LINE.validate_json(line)
     except ValidationError:

@@ -58,7 +58,7 @@ class RandomAccess(DataSource, Protocol):
         ...
 
 
-def original_of(source: DataSource) -> DataSource:
+def find_original_source(source: DataSource) -> DataSource:
     """Return the source that has the names and cells of the party's own table.
 
     It is the attribute ``original`` of a transformed source, or else the source itself.
@@ -116,7 +116,7 @@ class MatrixSource:
         return self._X[rows]
 
 
-def check_width(new: DataSource, width: int) -> None:
+def check_column_count(new: DataSource, width: int) -> None:
     """Raise InvalidData unless new rows have as many columns as the session."""
     if len(new.columns) != width:
         raise InvalidData(f"{len(new.columns)} columns; the session had {width}.")
@@ -131,7 +131,7 @@ def matrix(source: DataSource) -> FloatArray:
     return X
 
 
-def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
+def iterate_batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
     """Yield slices of at most ``_BATCH_ITEMS / k`` row indices, and the rows of each.
 
     The size is limited so that an array of k numbers per row of a slice stays small.
@@ -206,7 +206,7 @@ def _check_names(
         raise InvalidData(f"The {n_rows} rows need {n_rows} ids.")
 
 
-def check_unique(ids: Sequence[str] | None) -> None:
+def check_unique_ids(ids: Sequence[str] | None) -> None:
     """Raise :class:`InvalidData`, which names the first such rows, for equal ids."""
     first_rows: dict[str, int] = {}
     for row, name in enumerate(ids or ()):
@@ -215,7 +215,7 @@ def check_unique(ids: Sequence[str] | None) -> None:
             raise InvalidData(f"Rows {first + 1} and {row + 1} have the same id.")
 
 
-def first_rows(ids: Sequence[str]) -> IntArray:
+def find_first_rows(ids: Sequence[str]) -> IntArray:
     """Return the index of the first row of each distinct id, ascending."""
     numbers: dict[str, int] = {}
     for row, name in enumerate(ids):
@@ -257,7 +257,7 @@ def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
     """
     if not isinstance(source, SparseSource):
         return RowSelection(source, rows)
-    return _sparse_rows(source, rows)
+    return _take_sparse_rows(source, rows)
 
 
 class OrderedRows:
@@ -272,7 +272,7 @@ class OrderedRows:
     @property
     def original(self) -> DataSource:
         """Return the same rows of the party's own table, in the new order."""
-        source = original_of(self._source)
+        source = find_original_source(self._source)
         return self if source is self._source else order_rows(source, self._rows)
 
     @cached_property
@@ -299,7 +299,7 @@ def order_rows(source: DataSource, rows: IntArray) -> DataSource:
     rows: int64 (k,); indices of some or all rows, in any order.
     """
     if isinstance(source, SparseSource):
-        return _sparse_rows(source, rows)
+        return _take_sparse_rows(source, rows)
     if not isinstance(source, RandomAccess):
         source = MatrixSource(matrix(source), columns=source.columns, ids=source.ids)
     return OrderedRows(source, rows)
@@ -338,7 +338,7 @@ def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
     return SparseSource(source.sparse[:, numbers], columns=names, ids=source.ids)
 
 
-def _sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
+def _take_sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
     ids = _take_ids(source, rows)
     return SparseSource(source.sparse[rows], columns=source.columns, ids=ids)
 

@@ -47,7 +47,7 @@ class _Array(ctypes.Structure):
     )
 
 
-def _load() -> ctypes.CDLL | None:
+def _load_library() -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(__file__.removesuffix("py") + "library")
     except OSError:
@@ -58,7 +58,7 @@ def _load() -> ctypes.CDLL | None:
     return library if is_current else None
 
 
-_LIBRARY: Final = _load()
+_LIBRARY: Final = _load_library()
 IS_BUILT: Final = _LIBRARY is not None
 
 

@@ -78,7 +78,7 @@ class Figures(Record):
     converged: bool | None = None
 
     @model_serializer(mode="wrap")
-    def _write_present(self, write: SerializerFunctionWrapHandler) -> Any:
+    def _dump_present(self, write: SerializerFunctionWrapHandler) -> Any:
         values = write(self).items()
         return {k: v for k, v in values if v is not None or k in _WRITTEN_AS_NULL}
 
@@ -90,7 +90,7 @@ class Figures(Record):
         }
         return Figures.model_validate(values)
 
-    def agrees(self, published: Figures) -> bool:
+    def agrees_with(self, published: Figures) -> bool:
         """Return whether published figures equal these up to rounding."""
         pairs = zip(self.values.values(), published.values.values(), strict=True)
         return all(

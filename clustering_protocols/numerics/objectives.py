@@ -29,16 +29,16 @@ class Objectives(NamedTuple):
     @property
     def ratio(self) -> float | None:
         """Return own / pooled; 1 if both are 0, or None if only ``pooled`` is 0."""
-        return _divide(self.own, self.pooled)
+        return _compute_ratio(self.own, self.pooled)
 
     @property
     def ratio_same_rules(self) -> float | None:
         """Return own / same_rules if the latter is set, otherwise :attr:`ratio`."""
         pooled = self.same_rules
-        return self.ratio if pooled is None else _divide(self.own, pooled)
+        return self.ratio if pooled is None else _compute_ratio(self.own, pooled)
 
 
-def _divide(own: float, pooled: float) -> float | None:
+def _compute_ratio(own: float, pooled: float) -> float | None:
     if pooled > _ZERO:
         return own / pooled
     return 1.0 if own <= _ZERO else None

@@ -26,21 +26,17 @@ Bounds = tuple[float, float]
 class Outcome(Value):
     """Intervals of one described variable in each line of a profile, and one test.
 
-    name, title, unit, is_date: as in the profile.
+    name, title, unit, is_date, levels: as in the profile.
     means: the interval of the mean in each line, in the variable's unit; None for a
         line with a single value or a withheld mean. Empty for a variable with levels.
-    levels: the levels of the variable, as in the profile.
-    shares: for each line, the interval of the share of each level, in the profile's
-        order of levels.
+    shares: for each line, the interval of the share of each level.
     test: ``anova`` tests whether means differ between lines, ``chi-squared`` whether
         shares of levels do.
     statistic: F of the analysis of variance, or Pearson's chi-squared without
         continuity correction. It is None, as is ``p``, if there is nothing to compare.
-    degrees: the degrees of freedom of the statistic: two numbers for F, one for
-        chi-squared.
+    degrees: degrees of freedom of the statistic: two for F, one for chi-squared.
     p: the probability of a statistic at least as large if the clusters do not differ.
-    n_small: the number of cells of the contingency table with an expected count below
-        five.
+    n_small: the number of cells of the table with an expected count below five.
     """
 
     name: str
@@ -98,12 +94,12 @@ def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable 
         rounded=profile.rounded,
         clusters=profile.clusters,
         others=profile.others,
-        fields=tuple(_outcome(field, rounded=profile.rounded) for field in fields),
-        notes=tuple(_notes(profile)),
+        fields=tuple(_outcome_of(field, rounded=profile.rounded) for field in fields),
+        notes=tuple(_notes_for_readers(profile)),
     )
 
 
-def _notes(profile: Profile) -> Iterator[str]:
+def _notes_for_readers(profile: Profile) -> Iterator[str]:
     yield (
         "Clustered variables have no test: the clusters were formed so that these differ."
     )
@@ -126,7 +122,7 @@ def _notes(profile: Profile) -> Iterator[str]:
         )
 
 
-def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
+def _outcome_of(field: FieldProfile, *, rounded: bool) -> Outcome:
     names = {"name": field.name, "title": field.title, "unit": field.unit}
     n = np.array([n_rows or 0 for n_rows in field.n_rows], dtype=np.float64)
     if field.levels:

@@ -30,7 +30,7 @@ _MOST_DAYS: Final = 100_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def date_of(days: float) -> str:
+def format_date(days: float) -> str:
     """Return the date that is ``days`` after 1970-01-01, in the form 2026-01-31."""
     return str(np.datetime64(round(days), "D"))
 
@@ -40,14 +40,12 @@ class FieldProfile(Value):
 
     name, title, unit: as in the dictionary.
     n_rows: the number of rows that have a value; None if too few have one.
-    mean, spread: the mean and the standard deviation (with divisor n) of the values.
-        Yes and no count as 1 and 0, and dates as days since 1970-01-01. Empty for a
+    mean, spread: the mean and standard deviation (divisor n) of the values. Yes and no
+        count as 1 and 0, dates as days since 1970-01-01. Empty for a categorical field.
+    quartiles: all three quartiles, on the profile's grid; None beyond it. Empty for a
         categorical field.
-    quartiles: the first, second and third quartile, on the profile's grid; None beyond
-        it. Empty for a categorical field.
     levels: the labels of the levels; the last level may combine rare ones.
-    shares: the shares of the levels among the rows that have a value, in order of
-        ``levels``.
+    shares: the share of each level among the rows that have a value.
     difference: the standard deviation of the lines' means, divided by that within
         lines, at least 0. Fields are ordered by it.
     """
@@ -68,11 +66,11 @@ class FieldProfile(Value):
     def cells(self) -> tuple[str, ...]:
         """Return the text of each line, with a dash where too few rows have a value."""
         if self.levels:
-            return tuple(map(self.shares_text, range(len(self.shares))))
+            return tuple(map(self.format_shares, range(len(self.shares))))
         pairs = zip(self.mean, self.spread, strict=True)
-        return tuple(itertools.starmap(self._mean_text, pairs))
+        return tuple(itertools.starmap(self._format_mean, pairs))
 
-    def shares_text(self, line: int) -> str:
+    def format_shares(self, line: int) -> str:
         """Return a text with each level and its share of the rows of a line."""
         shares = self.shares[line]
         if shares is None:
@@ -80,11 +78,11 @@ class FieldProfile(Value):
         pairs = zip(self.levels, shares, strict=True)
         return ", ".join(f"{level} {share:.0%}" for level, share in pairs)
 
-    def _mean_text(self, mean: float | None, spread: float | None) -> str:
+    def _format_mean(self, mean: float | None, spread: float | None) -> str:
         if mean is None:
             return "–"
         if self.is_date:
-            return date_of(mean)
+            return format_date(mean)
         return f"{mean:.3g}" + ("" if spread is None else f" ± {spread:.3g}")
 
     @model_validator(mode="after")
@@ -138,7 +136,7 @@ class Profile(Value):
         clusters = (f"cluster {label}" for label in self.clusters)
         return (*clusters, *["others"] * bool(self.others))
 
-    def missing(self, field: FieldProfile) -> int | None:
+    def count_missing(self, field: FieldProfile) -> int | None:
         """Return how many rows of a description lack a value; None if withheld."""
         present = field.n_rows[0]
         return None if present is None else self.n_rows[0] - present
@@ -165,7 +163,7 @@ class Profile(Value):
         return self
 
     @model_serializer(mode="wrap")
-    def _write_present(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_present(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = write(self)
         optional = {"survival", "is_description"}
         return {k: value for k, value in values.items() if value or k not in optional}

@@ -103,7 +103,7 @@ class KeyedStream:
         diagonal moved into Q. Without that, the distribution is not uniform (Mezzadri,
         arXiv:math-ph/0609050).
         """
-        return _signed_q(self.normal(size, size))
+        return _q_with_signs(self.normal(size, size))
 
     def orthogonal_columns(self, n_rows: int, n_columns: int) -> FloatArray:
         """Return random orthonormal columns (n_rows, n_columns) that each sum to 0.
@@ -112,10 +112,10 @@ class KeyedStream:
         signs as in :meth:`rotation`. ``n_rows`` must exceed ``n_columns``.
         """
         normal = self.normal(n_rows, n_columns)
-        return _signed_q(normal - normal.mean(axis=0))
+        return _q_with_signs(normal - normal.mean(axis=0))
 
 
-def _signed_q(matrix: FloatArray) -> FloatArray:
+def _q_with_signs(matrix: FloatArray) -> FloatArray:
     Q, R = np.linalg.qr(matrix)
     signs = np.where(np.diagonal(R) < 0, -1.0, 1.0)
     return np.ascontiguousarray(Q * signs)
@@ -133,7 +133,7 @@ def public_stream(seed: int, *labels: str | int) -> KeyedStream:
     return KeyedStream(derive_key(secret, "coterie/public-stream/1", *labels))
 
 
-def generator(seed: int, *labels: str | int) -> np.random.Generator:
+def seeded_generator(seed: int, *labels: str | int) -> np.random.Generator:
     """Return the analyst's generator for one labelled purpose of a public seed.
 
     It must not be used for secrets, nor by parties, which draw from

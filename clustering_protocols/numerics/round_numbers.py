@@ -41,7 +41,7 @@ def round_down(number: float) -> float:
     return float(_ROUND[index - 1])
 
 
-def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
+def rounding_steps(sizes: IntArray, spreads: FloatArray) -> FloatArray:
     """Return the round step (p, F) of each published mean; 0 where the spread is 0.
 
     sizes: int64 (p,); the number of rows behind each mean.

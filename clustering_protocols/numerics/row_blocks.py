@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from clustering_protocols.common.limits import fit_in_one_array
+from clustering_protocols.common.limits import fits_in_one_array
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BLOCK_ITEMS: Final = 1 << 20
@@ -95,7 +95,7 @@ class ArrayRows:
 
     def blocks(self) -> Iterator[ArrayBlock]:
         """Yield all rows in order, one block at a time."""
-        for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
+        for rows in iterate_slices(self.shape[0], rows_per_block(self.shape[1])):
             yield ArrayBlock(first=rows.start, rows=self.X[rows])
 
     def take(self, numbers: IntArray) -> FloatArray:
@@ -136,7 +136,7 @@ class SideBySide:
 
     def blocks(self) -> Iterator[SideBySideBlock]:
         """Yield all rows in order, one block at a time."""
-        for rows in slices(self.shape[0], rows_of_a_block(self.shape[1])):
+        for rows in iterate_slices(self.shape[0], rows_per_block(self.shape[1])):
             parts = tuple(array[rows] for array in self.columns)
             yield SideBySideBlock(first=rows.start, columns=parts)
 
@@ -145,37 +145,37 @@ class SideBySide:
         return np.hstack([array[numbers] for array in self.columns])
 
 
-def of(rows: FloatArray | RowBlocks) -> RowBlocks:
+def as_row_blocks(rows: FloatArray | RowBlocks) -> RowBlocks:
     """Return rows as blocks; an array (n, F) is wrapped in :class:`ArrayRows`."""
     return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
-def slices(n: int, size: int) -> Iterator[slice]:
+def iterate_slices(n: int, size: int) -> Iterator[slice]:
     """Yield slices that divide n items into parts of at most ``size`` items."""
     for begin in range(0, n, size):
         yield slice(begin, min(begin + size, n))
 
 
-def rows_of_a_block(n_features: int) -> int:
+def rows_per_block(n_features: int) -> int:
     """Return the number of rows in a block, which is at least one."""
     return max(BLOCK_ITEMS // n_features, 1)
 
 
-def span(block: RowBlock) -> slice:
+def rows_of_block(block: RowBlock) -> slice:
     """Return the slice of all rows that a block covers."""
     return slice(block.first, block.first + block.n_rows)
 
 
-def whole(rows: RowBlocks) -> FloatArray:
+def load_all_rows(rows: RowBlocks) -> FloatArray:
     """Load all rows into one array (n, F), which must fit into memory."""
     if isinstance(rows, ArrayRows):
         return rows.X
     X = np.empty(rows.shape)
     for block in rows.blocks():
-        X[span(block)] = block.load()
+        X[rows_of_block(block)] = block.load()
     return X
 
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
     """Load rows into one array if k-means++ would, or return them unchanged."""
-    return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows
+    return ArrayRows(load_all_rows(rows)) if fits_in_one_array(*rows.shape) else rows

@@ -33,7 +33,7 @@ def clustering_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
     The matching is found by the Hungarian algorithm on the padded contingency table.
     """
-    table = _square_table(truth, labels)
+    table = _square_contingency_table(truth, labels)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum() / table.sum())
 
@@ -46,7 +46,7 @@ def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
     linear in the matching, so Dinkelbach's iteration over assignments finds the
     maximum: W. Dinkelbach, "On nonlinear fractional programming", 1967.
     """
-    table = _square_table(truth, labels)
+    table = _square_contingency_table(truth, labels)
     total = table.sum()
     chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     value = -np.inf
@@ -69,7 +69,7 @@ def silhouette(X: FloatArray, labels: IntArray) -> float:
     return float(sk.silhouette_score(X, labels))
 
 
-def agreement_with(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+def agreement_scores(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     """Return ARI, NMI, accuracy and kappa, keyed by their usual abbreviations."""
     return {
         "ARI": adjusted_rand(truth, labels),
@@ -79,7 +79,7 @@ def agreement_with(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     }
 
 
-def _square_table(truth: ArrayLike, labels: ArrayLike) -> FloatArray:
+def _square_contingency_table(truth: ArrayLike, labels: ArrayLike) -> FloatArray:
     table = sk.cluster.contingency_matrix(truth, labels).astype(np.float64)
     size = max(table.shape)
     padded = np.zeros((size, size))

@@ -42,7 +42,7 @@ class BinnedRows(Value):
             raise ValueError("Bins have ascending ends, and a number of rows each.")
         return self
 
-    def before(self, times: FloatArray) -> FloatArray:
+    def rows_before(self, times: FloatArray) -> FloatArray:
         """Return the number of rows (m,) in bins that end before each time (m,)."""
         return self._cumulative[np.searchsorted(self.ends, times)]
 
@@ -57,7 +57,7 @@ class BinnedRows(Value):
 
 
 class SurvivalLine(Value):
-    """The rows of one line with an event, and those last observed without the event."""
+    """The rows of one line with an event, and those last observed without it."""
 
     events: BinnedRows
     censored: BinnedRows
@@ -67,10 +67,10 @@ class SurvivalLine(Value):
         """Return whether any events are counted; too few to release count as none."""
         return any(self.events.n_rows)
 
-    def at_risk(self, times: FloatArray) -> FloatArray:
+    def count_at_risk(self, times: FloatArray) -> FloatArray:
         """Return the number of rows under observation just before each time (m,)."""
         total = sum(self.events.n_rows) + sum(self.censored.n_rows)
-        return total - self.events.before(times) - self.censored.before(times)
+        return total - self.events.rows_before(times) - self.censored.rows_before(times)
 
 
 class Survival(Value):
@@ -97,11 +97,11 @@ class Survival(Value):
         ]
         for number, line in enumerate(self.lines):
             if line is not None and not line.shows_events:
-                n_rows = float(line.at_risk(np.zeros(1))[0])
+                n_rows = float(line.count_at_risk(np.zeros(1))[0])
                 rows.append((number, self.most, n_rows, TOO_FEW, "", "", ""))
             elif line is not None:
                 curve = kaplan_meier(line)
-                at_risk, events = line.at_risk(curve.ends), line.events.n_rows
+                at_risk, events = line.count_at_risk(curve.ends), line.events.n_rows
                 columns = (curve.ends, at_risk, events, *curve[1:4])
                 rows += [
                     (number, *map(float, cells)) for cells in zip(*columns, strict=True)
@@ -135,7 +135,7 @@ class LogRank(NamedTuple):
     p: float | None = None
 
 
-def count_rows(
+def count_events_and_censored(
     times: FloatArray, events: FloatArray, line: IntArray, end: float, k: int
 ) -> IntArray:
     """Count the rows with an event and the censored rows by line and bin.
@@ -154,7 +154,7 @@ def count_rows(
     return np.bincount(cells, minlength=k * 2 * BINS).reshape(k, 2, BINS)
 
 
-def merge_line(
+def build_survival_line(
     counts: IntArray, end: float, smallest: int, *, rounded: bool
 ) -> SurvivalLine | None:
     """Return a line in publishable form, or None if it has too few rows.
@@ -167,11 +167,11 @@ def merge_line(
     """
     if counts.sum() < smallest:
         return None
-    events, censored = (_merge(row, end, smallest, rounded=rounded) for row in counts)
+    events, censored = (_coarsen(row, end, smallest, rounded=rounded) for row in counts)
     return SurvivalLine(events=events, censored=censored)
 
 
-def _merge(
+def _coarsen(
     counts: IntArray, end_time: float, smallest: int, *, rounded: bool
 ) -> BinnedRows:
     ends: list[int] = []
@@ -209,7 +209,7 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
     """
     ends = np.array(line.events.ends)
     d = np.array(line.events.n_rows, dtype=np.float64)
-    n = line.at_risk(ends)
+    n = line.count_at_risk(ends)
     with np.errstate(divide="ignore", invalid="ignore"):
         survival = np.cumprod(np.where(d > 0, 1.0 - d / n, 1.0), dtype=np.float64)
         terms = np.where(d > 0, d / (n * (n - d)), 0.0)
@@ -241,8 +241,8 @@ def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
     common = reduce(set.intersection, (set(line.events.ends) for line in compared))
     ends = np.array(sorted(common))
     d = np.array([line.events.rebin(ends) for line in compared])
-    censored = np.array([line.censored.before(ends) for line in compared])
-    total = np.array([[line.at_risk(np.zeros(1))[0]] for line in compared])
+    censored = np.array([line.censored.rows_before(ends) for line in compared])
+    total = np.array([[line.count_at_risk(np.zeros(1))[0]] for line in compared])
     n = total - censored - (np.cumsum(d, axis=1) - d)
     D, N = d.sum(axis=0), n.sum(axis=0)
     share = n / np.maximum(N, 1)

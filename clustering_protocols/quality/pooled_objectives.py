@@ -11,7 +11,7 @@ from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -32,7 +32,7 @@ def inertia(Z: FloatArray, labels: IntArray) -> float:
 
 def draw_ten_starts(Z: FloatArray, k: int) -> IntArray:
     """Draw ten starts (10, k) as row indices, in the way of scikit-learn's k-means."""
-    rng = generator(0, "objective", "starts")
+    rng = seeded_generator(0, "objective", "starts")
     return draw_starts(Z, k, N_INIT, rng, trials=2 + int(np.log(k)))
 
 
@@ -80,7 +80,9 @@ def compare_kmedoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | No
     """Compare labels with pooled k-medoids, or return None if rows exceed 5,000."""
     if len(Z) > _MOST_ROWS:
         return None
-    starts = draw_medoids(len(Z), k, N_INIT, generator(0, "objective", "medoids"))
+    starts = draw_medoids(
+        len(Z), k, N_INIT, seeded_generator(0, "objective", "medoids")
+    )
     best = kmedoids(pdist(Z), starts, _MAX_ITER)
     return Objectives(
         _medoid_cost(Z, labels),

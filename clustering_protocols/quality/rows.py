@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.row_blocks import ArrayRows, slices
+from clustering_protocols.numerics.row_blocks import ArrayRows, iterate_slices
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import around_means, sums as formulas
@@ -58,13 +58,13 @@ def _membership_figures(
 ) -> dict[str, float | None]:
     n, k = U.shape
     total, weights = np.zeros((k, X.shape[1])), np.zeros(k)
-    for rows in slices(n, _BLOCK_ROWS):
+    for rows in iterate_slices(n, _BLOCK_ROWS):
         degrees = np.square(U[rows])
         total += degrees.T @ X[rows]
         weights += degrees.sum(axis=0)
     means = total / np.where(weights > 0, weights, 1.0)[:, None]
     compactness = 0.0
-    for rows in slices(n, max(_BLOCK_ITEMS // k, 1)):
+    for rows in iterate_slices(n, max(_BLOCK_ITEMS // k, 1)):
         D = cdist(X[rows], means, "sqeuclidean")
         compactness += float((np.square(U[rows]) * D).sum())
     nonempty = weights > 0
@@ -83,7 +83,7 @@ def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     nonempty = np.flatnonzero(counts)
     firsts = (np.cumsum(counts) - counts)[nonempty]
     sorted_rows, total = X[order], 0.0
-    for rows in slices(len(X), max(_PAIRS // len(X), 1)):
+    for rows in iterate_slices(len(X), max(_PAIRS // len(X), 1)):
         sums = np.zeros((len(labels[rows]), len(counts)))
         sums[:, nonempty] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
         total += float(formulas.silhouettes(sums, labels[rows], counts).sum())

@@ -68,11 +68,11 @@ def compare_runs(
     """
     if len(runs) < 2:
         return list(runs)
-    blocks = row_blocks.of(rows)
+    blocks = row_blocks.as_row_blocks(rows)
     n, width = blocks.shape
     limit = min(_MOST_ROWS, max(_MOST_NUMBERS // width, 1))
     if n <= limit:
-        X = row_blocks.whole(blocks)
+        X = row_blocks.load_all_rows(blocks)
     else:
         sample = session.generator("quality", "rows").permutation(n)[:limit]
         X = blocks.take(np.sort(sample))

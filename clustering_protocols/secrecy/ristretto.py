@@ -30,7 +30,7 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
-from clustering_protocols.numerics.row_blocks import slices
+from clustering_protocols.numerics.row_blocks import iterate_slices
 from clustering_protocols.records.arrays import ByteArray
 
 N_BYTES: Final = 32
@@ -163,7 +163,7 @@ class JointMask:
             else next(hash_with_prefix(prefix, [value]))
             for value in values
         ]
-        blocks = (hashes[block] for block in slices(len(hashes), _BLOCK))
+        blocks = (hashes[block] for block in iterate_slices(len(hashes), _BLOCK))
         return _as_rows(self._engine.map(self._begin_block, blocks))
 
     def mask_again(self, points: ByteArray) -> ByteArray:
@@ -172,7 +172,7 @@ class JointMask:
         Raises GuardRefused if a row of 32 bytes does not encode a point.
         """
         encoded = list(map(bytes, points))
-        blocks = (encoded[block] for block in slices(len(encoded), _BLOCK))
+        blocks = (encoded[block] for block in iterate_slices(len(encoded), _BLOCK))
         try:
             return _as_rows(self._engine.map(self._mask_block, blocks))
         except (RuntimeError, ValueError):

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustering_protocols.contract import Outcome, Params
-from clustering_protocols.contract.published import add_participation_note, put_back
+from clustering_protocols.contract.published import (
+    add_participation_note,
+    restore_row_order,
+)
 from clustering_protocols.numerics.data_source import DataSource, keep_rows, order_rows
 from clustering_protocols.records.arrays import IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms.preparation import (
-    check_fields,
-    clustered_columns,
-    whole_rows,
+    check_field_order,
+    find_usable_rows,
+    select_clustered_columns,
 )
 from clustering_protocols.terms.terms import Layout, Terms
 
@@ -39,7 +42,7 @@ class AdmittedRows(Record):
 
         Rows that did not take part get the label -1; their other values are NaN.
         """
-        whole = put_back(outcome, self.rows, self.n_rows)
+        whole = restore_row_order(outcome, self.rows, self.n_rows)
         if len(self.rows) == self.n_rows:
             return whole
         return add_participation_note(whole, len(self.rows), self.n_rows)
@@ -90,9 +93,9 @@ def admit_table(
     """
     plan, schema = terms.plan(slot), terms.dictionary_of(slot)
     if schema is not None:
-        check_fields(data, schema.names)
-    clustered = clustered_columns(data, schema, plan)
-    whole = None if plan is None else whole_rows(clustered, plan)
+        check_field_order(data, schema.names)
+    clustered = select_clustered_columns(data, schema, plan)
+    whole = None if plan is None else find_usable_rows(clustered, plan)
     complete = clustered if whole is None else keep_rows(clustered, whole)
     rows = params.select_rows(complete, shared=shares_rows(terms, slot))
     if whole is not None:

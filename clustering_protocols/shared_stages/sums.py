@@ -335,7 +335,7 @@ class SumParty(PartyRole[Params, AddUp]):
 
     program: SumProgram[Findings]
 
-    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the program involves the party's column group."""
         groups = self.program.groups(context.session)
         return any(context.slot.name in group for group in groups)

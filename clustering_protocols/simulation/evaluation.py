@@ -68,7 +68,7 @@ def compare_with_pooled(
     agreement = np.nan
     if can_be_pooled(X, parts):
         order, params, rows = _pool_session_rows(simulated, X, parts)
-        reference = catalogue.protocol_of(params).reference()
+        reference = catalogue.find_protocol(params).reference()
         pooled[order] = reference.cluster_pooled(params, rows, simulated.trace)
         agreement = compute_fidelity(pooled[order], labels[order])
     return SessionEvaluation(
@@ -96,13 +96,13 @@ def compare_objectives(
         if outcome.memberships is not None
     ]
     memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
-    reference = catalogue.protocol_of(params).reference()
+    reference = catalogue.find_protocol(params).reference()
     return reference.objectives(params, rows, (labels, memberships), simulated.trace)
 
 
 def can_be_pooled(X: FloatArray, parts: Split) -> bool:
     """Return whether the pooled table has a value in every row and column."""
-    return parts.layout.regular or not bool(np.isnan(X).any())
+    return parts.layout.is_regular or not bool(np.isnan(X).any())
 
 
 def compute_fidelity(pooled: IntArray, labels: IntArray) -> float:

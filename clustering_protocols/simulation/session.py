@@ -109,8 +109,8 @@ def enrol(
         rows and columns in the roster.
     """
     parsed = read_terms(terms)
-    return roster_entries.enrol(
-        roster_entries.session_secret(entropies[COORDINATOR], parsed.session),
+    return roster_entries.create_roster_line(
+        roster_entries.derive_session_secret(entropies[COORDINATOR], parsed.session),
         terms,
         slot,
         entropies[slot],
@@ -162,7 +162,7 @@ def agree_and_join(
         **sections,
     }
     request = session_terms.build_request(params, layout, **request_fields)
-    terms = session_terms.draw_up(session, request, simulated=True)
+    terms = session_terms.draw_up_terms(session, request, simulated=True)
     parsed = read_terms(terms)
     tables = {
         slot: admit_table(parsed, params, slot, own) for slot, own in data.items()
@@ -170,7 +170,7 @@ def agree_and_join(
     roster = {
         slot: enrol(terms, slot, keys, table.data) for slot, table in tables.items()
     }
-    return roster_entries.agree(terms, roster), tables
+    return roster_entries.build_agreement(terms, roster), tables
 
 
 class Session:
@@ -230,7 +230,7 @@ class Session:
         self.stored: list[bytes] = []
         self.costs = {role: RoleCost() for role in (ANALYST, *layout.names)}
         with self.measure_time(ANALYST):
-            move = engine.begin(self.agreement)
+            move = engine.begin_session(self.agreement)
         self.move = self.store_move(move)
 
     # State
@@ -238,7 +238,7 @@ class Session:
     @property
     def session(self) -> SessionContext:
         """Return the context of the session, as derived from the agreement."""
-        return engine.load(self.agreement)[0]
+        return engine.load_session(self.agreement)[0]
 
     @property
     def is_over(self) -> bool:
@@ -305,7 +305,7 @@ class Session:
                 {kind: array.tobytes() for kind, array in arrays.items()}
             )
             self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
-        engine.load.cache_clear()
+        engine.load_session.cache_clear()
 
     def context(self, slot: str) -> PartyContext:
         """Return a party's context in the last round, which shows what it can read."""
@@ -328,7 +328,7 @@ class Session:
         """Choose a run as coordinator; None stands for a deadline that has passed."""
         if not isinstance(self.move, engine.Choosing):
             raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
-        self.move = self.store_move(engine.choose(self.agreement, self.move.state, run))
+        self.move = self.store_move(engine.choose_run(self.agreement, self.move.state, run))
 
     def play_round(
         self,
@@ -361,7 +361,7 @@ class Session:
     def play_until(self, kind: type[Record], number: int | None = None) -> None:
         """Play rounds until a task of this kind is open, with this number unless None."""
         while True:
-            task = packets.read(next(iter(self.open.tasks.values()))).header.record
+            task = packets.parse(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}
             if task["kind"] == kind.kind and number in numbers:
                 return
@@ -412,7 +412,7 @@ class Session:
             self.record_message(slot, ANALYST, contribution)
         self.stored += contributions.values()
         with self.measure_time(ANALYST):
-            move = engine.advance(
+            move = engine.advance_session(
                 *(self.agreement, opened.state, opened.tasks, contributions),
                 runs_on=self.runs_on,
             )
@@ -497,7 +497,7 @@ class Session:
             figures=[Figures(**values) for values in conclusion.figures],
             chosen=conclusion.chosen,
             trace=Trace(
-                session=self.session.of_run(run), summary=summary, memories=memories
+                session=self.session.for_run(run), summary=summary, memories=memories
             ),
             sent=self.sent,
             costs=self.costs,

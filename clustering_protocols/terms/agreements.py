@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import Malformed
 from clustering_protocols.common.values import Value
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.terms.canonical import read_as
+from clustering_protocols.terms.canonical import parse_as
 from clustering_protocols.terms.terms import Name, Terms, read_terms
 
 
@@ -34,9 +34,9 @@ class RosterEntry(Value):
 
 
 class Member(RosterEntry):
-    """One line of the roster: a party's entry, with a mark and a signature.
+    """One line of the roster: a party's entry, with its mark and its signature.
 
-    See :func:`clustering_protocols.terms.roster_entries.enrol`.
+    See :func:`clustering_protocols.terms.roster_entries.create_roster_line`.
     """
 
     mark: str = Field(
@@ -86,7 +86,7 @@ class Seat:
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
     """Parse an agreement and its terms; raise Malformed unless the roster fits both."""
-    agreement = read_as(Agreement, text, "an agreement")
+    agreement = parse_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:
         raise Malformed("The roster does not list each slot of the layout once.")

@@ -26,23 +26,23 @@ def canonical_json(value: BaseModel) -> bytes:
     Raises InvalidParameters for integers beyond 2^53 and for invalid Unicode.
     """
     try:
-        return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
+        return rfc8785.dumps(_to_nfc(value.model_dump(mode="json")))
     except rfc8785.CanonicalizationError:
         raise InvalidParameters(
             "Terms may contain integers only up to 2^53, and only valid Unicode."
         ) from None
 
 
-def _nfc(value: Any) -> Any:
+def _to_nfc(value: Any) -> Any:
     """Normalise text before it is escaped, so that accents cannot join an escape."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
-        return {_nfc(key): _nfc(item) for key, item in value.items()}
-    return [_nfc(item) for item in value] if isinstance(value, list) else value
+        return {_to_nfc(key): _to_nfc(item) for key, item in value.items()}
+    return [_to_nfc(item) for item in value] if isinstance(value, list) else value
 
 
-def read_as(model: type[_V], text: bytes, noun: str) -> _V:
+def parse_as(model: type[_V], text: bytes, noun: str) -> _V:
     """Parse received bytes; raise Malformed, which mentions the noun, if invalid."""
     try:
         return model.model_validate_json(text)

@@ -228,7 +228,9 @@ def find_captions(group: Group) -> list[Caption]:
     return [c for c in captions if c.group == group and c.flag]
 
 
-def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Caption]]:
+def captioned_fields(
+    model: type[BaseModel],
+) -> Iterator[tuple[str, FieldInfo, Caption]]:
     """Yield the name, the field and the caption of each field that has a caption."""
     for name, info in model.model_fields.items():
         for caption in info.metadata:
@@ -236,8 +238,8 @@ def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Captio
                 yield name, info, caption
 
 
-def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
+def captioned_texts(value: BaseModel) -> Iterator[tuple[Caption, str]]:
     """Yield the caption and the text of each field with an option, even if empty."""
-    for name, _, caption in captions_of(type(value)):
+    for name, _, caption in captioned_fields(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

@@ -141,7 +141,7 @@ class Preparation(SparseModel):
         clustered = schema.clustered_part.fields
         if any(self.of(field).missing == "leave" for field in clustered):
             raise ValueError("a description has no site effects to remove")
-        harmonised = [field for field in clustered if self.harmonises(field)]
+        harmonised = [field for field in clustered if self.removes_site_effects(field)]
         if len(harmonised) < _FEWEST_HARMONISED:
             raise ValueError(
                 f"site effects need {_FEWEST_HARMONISED} or more clustered numbers that "
@@ -155,7 +155,7 @@ class Preparation(SparseModel):
                     f"{field.name!r} lacks one"
                 )
 
-    def harmonises(self, field: Field) -> bool:
+    def removes_site_effects(self, field: Field) -> bool:
         """Return whether site effects are removed from a clustered field."""
         is_covariate = field.name in self.covariates
         return self.harmonise is not None and field.is_measured and not is_covariate
@@ -220,7 +220,7 @@ class Ranges(NamedTuple):
         return cls(low, high)
 
     @classmethod
-    def unknown(cls, width: int) -> Ranges:
+    def unbounded(cls, width: int) -> Ranges:
         """Return infinite ranges for ``width`` columns."""
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
@@ -234,7 +234,7 @@ class Ranges(NamedTuple):
             raise InvalidData(f"Values outside the dictionary's range, in {names}.")
 
 
-def check_bounded(
+def check_finite_ranges(
     dictionary: Sequence[Schema], subject: str, *, wide: bool = False
 ) -> None:
     """Raise :class:`InvalidParameters` for fields without a finite range.
@@ -290,7 +290,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _FieldColumns:
     """One field and its columns, the first of which has the index ``begin``."""
 
     field: Field
@@ -323,12 +323,12 @@ class _Piece:
         gap = [(0.0, weight)] * self.treatment.indicator
         if self.n_levels:
             return [(0.0, weight * _INDICATOR)] * self.n_levels + gap
-        if self.in_units[0]:
+        if self.unscaled[0]:
             return [(0.0, weight), *gap]
         return [self.observed_range, *gap]
 
     @property
-    def in_units(self) -> list[bool]:
+    def unscaled(self) -> list[bool]:
         """Return which of the columns are in common units without scaling."""
         own = self.n_levels or 1
         ready = bool(self.n_levels) or self.field.type == "boolean"
@@ -370,11 +370,11 @@ class ColumnPlan:
             raise ValueError("two of the columns that fields become have the same name")
 
     @cached_property
-    def _pieces(self) -> Sequence[_Piece]:
-        pieces: list[_Piece] = []
+    def _pieces(self) -> Sequence[_FieldColumns]:
+        pieces: list[_FieldColumns] = []
         begin = 0
         for field in self.schema.fields:
-            pieces.append(_Piece(field, self.preparation.of(field), begin))
+            pieces.append(_FieldColumns(field, self.preparation.of(field), begin))
             begin += len(pieces[-1].names)
         return pieces
 
@@ -402,9 +402,9 @@ class ColumnPlan:
         return np.array(weights)
 
     @cached_property
-    def in_units(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def unscaled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which columns (m,) are in common units, with weights, unscaled."""
-        return np.array([ready for piece in self._pieces for ready in piece.in_units])
+        return np.array([ready for piece in self._pieces for ready in piece.unscaled])
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
@@ -412,7 +412,7 @@ class ColumnPlan:
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
-            if piece.in_units[0]:
+            if piece.unscaled[0]:
                 level_columns.append(range(piece.begin, end))
             if piece.treatment.indicator:
                 level_columns.append(range(end, end + 1))
@@ -422,7 +422,7 @@ class ColumnPlan:
     def bounds(self) -> Ranges:
         """Return the ranges of the columns; infinite for harmonised columns."""
         low, high = self._ranges.T
-        unknown = Ranges.unknown(len(low))
+        unknown = Ranges.unbounded(len(low))
         return Ranges(
             np.where(self.harmonised, unknown.low, low),
             np.where(self.harmonised, unknown.high, high),
@@ -437,20 +437,20 @@ class ColumnPlan:
         """Return from which columns (m,) site effects are removed."""
         return np.array(
             [
-                self.preparation.harmonises(piece.field) and column == 0
+                self.preparation.removes_site_effects(piece.field) and column == 0
                 for piece in self._pieces
                 for column in range(len(piece.names))
             ]
         )
 
     @property
-    def declared(self) -> Schema:
+    def declared_schema(self) -> Schema:
         """Return the clustered fields, without the ranges of harmonised ones."""
         if not self.harmonised.any():
             return self.schema
         fields = tuple(
             field.model_copy(update={"constraints": Constraints()})
-            if self.preparation.harmonises(field)
+            if self.preparation.removes_site_effects(field)
             else field
             for field in self.schema.fields
         )
@@ -501,7 +501,7 @@ class ColumnPlan:
 
         It is 1 for a column in common units, otherwise the spread over the weight.
         """
-        return np.where(self.in_units, 1.0, spread / self.weights)
+        return np.where(self.unscaled, 1.0, spread / self.weights)
 
     @cached_property
     def fills(self) -> tuple[Fill, ...]:
@@ -541,9 +541,8 @@ class ColumnPlan:
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
         """Return the columns (n, m) of rows, then the covariates' columns (n, q).
 
-        observed: float64 (n, fields); the output of :meth:`take_logarithms`, with NaN
-            for a missing value.
-        filled: float64 (len(fills),); the replacement for missing values, for each of
+        observed: float64 (n, fields); NaN for a missing value.
+        filled: float64 (len(fills),); the replacement values, one for each of
             ``fills``.
         """
         fillers = np.full(observed.shape[1], np.nan)
@@ -551,7 +550,7 @@ class ColumnPlan:
         gaps = np.isnan(observed)
         values = np.where(gaps, fillers, observed)
         one_each = len(self.columns) == len(self._pieces) and not self._covariates
-        if one_each and not self.in_units.any():
+        if one_each and not self.unscaled.any():
             return values
         columns, design = np.zeros((len(observed), len(self.columns))), []
         for number, piece in enumerate(self._pieces):
@@ -568,7 +567,7 @@ def _is_nominal(field: Field) -> bool:
 
 
 def _write_columns(
-    piece: _Piece,
+    piece: _FieldColumns,
     values: FloatArray,
     gaps: np.ndarray[tuple[int], np.dtype[np.bool_]],
     columns: FloatArray,
@@ -578,7 +577,7 @@ def _write_columns(
         rows = np.arange(len(values))
         columns[rows, begin + values.astype(np.int64)] = weight * _INDICATOR
     else:
-        ready = piece.in_units[0]
+        ready = piece.unscaled[0]
         columns[:, begin] = weight * values if ready else values
     if piece.treatment.indicator:
         columns[:, begin + (piece.n_levels or 1)] = weight * gaps
@@ -601,7 +600,7 @@ def _rank_levels(field: Field) -> Iterator[int]:
         yield from sorted(numbers, key=lambda number: field.levels[number])
 
 
-def plans_of(
+def build_column_plans(
     n_groups: int,
     dictionary: Sequence[Schema] | None,
     preparation: Sequence[Preparation] | None,
@@ -629,7 +628,7 @@ def plans_of(
     return tuple(map(ColumnPlan.of, dictionary, preparation))
 
 
-def check_fields(source: DataSource, names: Sequence[str]) -> None:
+def check_field_order(source: DataSource, names: Sequence[str]) -> None:
     """Raise :class:`InvalidData` unless the columns are the fields in their order."""
     if tuple(source.columns) != tuple(names):
         raise InvalidData(
@@ -638,7 +637,7 @@ def check_fields(source: DataSource, names: Sequence[str]) -> None:
         )
 
 
-def clustered_columns(
+def select_clustered_columns(
     source: DataSource, schema: Schema | None, plan: ColumnPlan | None
 ) -> DataSource:
     """Return a party's rows without the columns that are only described.
@@ -653,12 +652,12 @@ def clustered_columns(
     names = schema.clustered_part.names if plan is None else plan.fields
     if tuple(source.columns) == names:
         return source
-    check_fields(source, schema.names)
+    check_field_order(source, schema.names)
     numbers = [schema.names.index(name) for name in names]
     return keep_columns(source, np.array(numbers, dtype=np.int64))
 
 
-def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
+def find_usable_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     """Return the indices of the rows that can take part, or None if all can.
 
     source: a table whose columns are the fields.

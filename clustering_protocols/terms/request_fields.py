@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.values import validate_values
-from clustering_protocols.terms.captions import Caption, captions_of
+from clustering_protocols.terms.captions import Caption, captioned_fields
 from clustering_protocols.terms.terms import SessionRequest
 
 
@@ -35,15 +35,15 @@ class RequestField(NamedTuple):
 
 def request_fields() -> Iterator[RequestField]:
     """Yield the fields of a request that forms and commands ask for, by section."""
-    whole = {name: caption for name, _, caption in captions_of(SessionRequest)}
+    whole = {name: caption for name, _, caption in captioned_fields(SessionRequest)}
     for section, info in SessionRequest.model_fields.items():
         if section in whole and whole[section].group is not None:
             yield RequestField(section, "", info, whole[section])
-        for name, field_info, caption in captions_of(_model_of(info)):
+        for name, field_info, caption in captioned_fields(_section_model(info)):
             yield RequestField(section, name, field_info, caption)
 
 
-def _model_of(info: FieldInfo) -> type[BaseModel]:
+def _section_model(info: FieldInfo) -> type[BaseModel]:
     """Return the model of a section or its items, or BaseModel if it has none."""
     options = get_args(info.annotation)
     kinds = (info.annotation, *options, *(k for o in options for k in get_args(o)))
@@ -73,4 +73,4 @@ def build_section(section: str, values: Mapping[str, Any]) -> Any:
         if field.caption.lacking and field.name not in values:
             answered = next(f for f in fields if f.name in values)
             raise InvalidParameters(field.caption.lacking, field=answered.form_name)
-    return validate_values(_model_of(SessionRequest.model_fields[section]), values)
+    return validate_values(_section_model(SessionRequest.model_fields[section]), values)

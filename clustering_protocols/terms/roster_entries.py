@@ -20,7 +20,7 @@ from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.terms import Terms, read_terms
 
 
-def session_secret(entropy: bytes, session: str) -> bytes:
+def derive_session_secret(entropy: bytes, session: str) -> bytes:
     """Return the 32-byte secret that every invitation contains, but no request."""
     return derive_key(entropy, "coterie/session-secret/1", session)
 
@@ -45,7 +45,7 @@ def _build_terms_bytes(terms_digest: str) -> bytes:
 # A party's line of the roster
 
 
-def enrol(
+def create_roster_line(
     secret: bytes,
     terms: bytes,
     slot: str,
@@ -77,12 +77,12 @@ def enrol(
     )
 
 
-def check_line(terms: bytes, member: Member) -> None:
+def check_roster_line(terms: bytes, member: Member) -> None:
     """Raise :class:`KeyNotAuthentic` unless the expected institution signed a line."""
-    _check_line(read_terms(terms), digest(terms), member)
+    _check_roster_line(read_terms(terms), digest(terms), member)
 
 
-def _check_line(terms: Terms, terms_digest: str, member: Member) -> None:
+def _check_roster_line(terms: Terms, terms_digest: str, member: Member) -> None:
     expected = terms.identities.slots.get(member.slot, member.identity)
     if member.identity != expected:
         raise KeyNotAuthentic(
@@ -103,7 +103,9 @@ def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> by
     )
 
 
-def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
+def sign_join(
+    entropy: bytes, session: str, member: Member, code: str, joins: int
+) -> str:
     """Return the signature (hex) with which a party joins.
 
     Others may know the roster and the invitation codes, but only the holder of the
@@ -115,7 +117,7 @@ def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -
     return signing.sign(_build_join_bytes(session, member, code, joins)).hex()
 
 
-def check_proof(
+def check_join_signature(
     member: Member, session: str, code: str, joins: int, proof: str
 ) -> None:
     """Raise :class:`KeyNotAuthentic` unless the member's key signed this join."""
@@ -134,7 +136,7 @@ def _build_join_bytes(session: str, member: Member, code: str, joins: int) -> by
     return length_prefixed("coterie/join/3", session, line, code_digest, joins)
 
 
-def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+def build_agreement(terms: bytes, roster: Mapping[str, Member]) -> bytes:
     """Return the agreement that consists of terms (exact bytes) and a full roster."""
     names = read_terms(terms).layout.names
     return canonical_json(
@@ -166,4 +168,4 @@ def check_agreement(
     for member in document.roster:
         signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)
         check_mark(secret, member.slot, signed_bytes, member.mark)
-        _check_line(terms, terms_digest, member)
+        _check_roster_line(terms, terms_digest, member)

@@ -42,13 +42,13 @@ Kind: TypeAlias = Literal["number", "integer", "boolean", "string", "date"]
 Role: TypeAlias = Literal["cluster", "describe", "leave-out"]
 
 
-def normal(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Return a name or level in NFC, without surrounding whitespace."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 _Text = Annotated[str, Declared(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
-_Name = Annotated[_Text, AfterValidator(normal), Declared(min_length=1)]
+_Name = Annotated[_Text, AfterValidator(normalise_text), Declared(min_length=1)]
 _Value = Annotated[StrictInt | _Name, Declared(description="The value in tables.")]
 _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
@@ -59,7 +59,7 @@ class SparseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_serializer(mode="wrap")
-    def _write_changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = write(self)
         fields = type(self).model_fields
         return {
@@ -112,7 +112,7 @@ class Field(SparseModel):
         default=None, ge=0, le=15, description="Decimal digits of a number."
     )
     constraints: Constraints = Constraints()
-    event: Annotated[str, AfterValidator(normal)] = Declared(
+    event: Annotated[str, AfterValidator(normalise_text)] = Declared(
         default="",
         max_length=200,
         description="For a time to an event: the name of the yes or no that says whether the "
@@ -222,7 +222,7 @@ class Field(SparseModel):
             return default
         if isinstance(bound, str) != (self.type == "date"):
             raise ValueError("bounds of dates are texts, others are numbers")
-        return day_number(bound) if isinstance(bound, str) else float(bound)
+        return parse_day_number(bound) if isinstance(bound, str) else float(bound)
 
 
 class Schema(SparseModel):
@@ -297,7 +297,9 @@ class Schema(SparseModel):
         return frozenset({"", *own})
 
 
-def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Schema:
+def numeric_schema(
+    names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike
+) -> Schema:
     """Return a dictionary for numeric columns.
 
     minimum, maximum: float or array-like of shape (len(names),); finite.
@@ -313,7 +315,7 @@ def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Sch
     )
 
 
-def day_number(date: str) -> int:
+def parse_day_number(date: str) -> int:
     """Return the days since 1970-01-01 of an ISO date; raise ValueError otherwise."""
     try:
         if _DATE.fullmatch(date):

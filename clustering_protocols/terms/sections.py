@@ -104,10 +104,8 @@ class Evaluation(Section):
                 field="choose",
             )
 
-    def rule(self, runs: Sequence[Figures]) -> Rule:
-        """Return the figure that decides among runs.
-
-        If the coordinator chooses later, it is the default figure until then.
+    def deciding_figure(self, runs: Sequence[Figures]) -> Rule:
+        """Return the figure that decides among runs unless the coordinator chooses.
 
         Raises InvalidParameters if no run has the figure.
         """
@@ -122,13 +120,13 @@ class Evaluation(Section):
             f"no run of this session has {figures}.", field="choose"
         )
 
-    def best(self, runs: Sequence[Figures]) -> int:
+    def best_run(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run with the best value of the rule's figure.
 
         It is 0 if all runs have one cluster. Raises InvalidParameters if no run has the
         figure.
         """
-        rule = self.rule(runs)
+        rule = self.deciding_figure(runs)
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
         defined = {run: value for run, value in values.items() if value is not None}
         sign = 1 if rule in LEAST_IS_BEST else -1

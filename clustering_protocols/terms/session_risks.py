@@ -63,7 +63,7 @@ def worst_first(risks: Mapping[K, Risk]) -> dict[K, Risk]:
     return dict(sorted(risks.items(), key=lambda item: item[1].harm))
 
 
-def sentences_of(risks: Mapping[K, Risk]) -> dict[K, str]:
+def risk_sentences(risks: Mapping[K, Risk]) -> dict[K, str]:
     """Return the sentence of each risk."""
     return {code: risk.sentence for code, risk in risks.items()}
 
@@ -302,7 +302,7 @@ LIMITS: Final = frozenset(CHOICES)
 """The choices that only decide whether an answer may be sent, which are all of them."""
 
 
-def risks_of(
+def find_risk_codes(
     layout: Layout,
     identities: Identities,
     plans: Sequence[ColumnPlan] = (),
@@ -320,7 +320,7 @@ def risks_of(
             codes.add(f"{PREFIX}.filled-values")
             if n_members == 2:
                 codes.add(TWO_PARTIES)
-    if release is not None and any(map(layout.adds_up, range(layout.n_column_groups))):
+    if release is not None and any(map(layout.can_pool, range(layout.n_column_groups))):
         codes.add(f"{PREFIX}.profiles")
         if release.profiles == "everybody":
             codes.add(f"{PREFIX}.profiles-told")

@@ -89,7 +89,7 @@ class SignedLog(BaseModel):
                 "This is not what 'session audit --json' or 'party audit --json' prints."
             ) from None
 
-    def entries(self) -> list[dict[str, Any]]:
+    def verified_entries(self) -> list[dict[str, Any]]:
         """Verify the signature and the chain, and return the entries of all lines.
 
         Raises KeyNotAuthentic if the holder of the key did not sign the lines.
@@ -112,7 +112,7 @@ def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
     return analyst.sign(_build_log_bytes("audit", session, "", lines))
 
 
-def signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
+def build_signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
     """Return the audit that an analyst sent; raise AuditBroken if it is unsigned."""
     first = next(hash_chain.read(lines), {})
     try:
@@ -146,7 +146,7 @@ def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) ->
     return length_prefixed("coterie/log/1", log, session, slot, last)
 
 
-def compare(audit: SignedLog, ledger: SignedLog) -> int:
+def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     """Verify that the analyst's audit contains every receipt of a party's ledger.
 
     Returns int: the number of receipts. Each is signed with the audit's key, and its
@@ -156,17 +156,17 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
     Raises AuditBroken if a receipt does not match, for example in a truncated audit.
     Raises KeyNotAuthentic if one of the logs, or a receipt, is not signed with its key.
     """
-    entries = audit.entries()
+    entries = audit.verified_entries()
     _check_session(audit, "receipts are", ledger.session)
-    receipts = [e for e in ledger.entries() if e.get("event") == "receipt"]
+    receipts = [e for e in ledger.verified_entries() if e.get("event") == "receipt"]
     for receipt in receipts:
         signed_bytes = _build_receipt_bytes(ledger.session, ledger.slot, receipt)
         check_signature(audit.key, signed_bytes, str(receipt.get("signature")))
-        _check_line(receipt, audit.lines, entries)
+        _check_receipt_line(receipt, audit.lines, entries)
     return len(receipts)
 
 
-def check_signer(log: SignedLog, agreement: bytes) -> None:
+def check_log_key(log: SignedLog, agreement: bytes) -> None:
     """Raise unless a log is signed with the key that the agreement (exact bytes) names.
 
     Raises InvalidParameters if the agreement belongs to another session.
@@ -192,7 +192,7 @@ def _check_session(log: SignedLog, subject: str, session: str) -> None:
         )
 
 
-def _check_line(
+def _check_receipt_line(
     receipt: Mapping[str, Any],
     lines: Sequence[str],
     entries: Sequence[Mapping[str, Any]],

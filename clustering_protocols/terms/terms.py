@@ -23,7 +23,7 @@ from clustering_protocols.common.limits import (
 )
 from clustering_protocols.common.values import Section, Value
 from clustering_protocols.secrecy.identities import Key
-from clustering_protocols.terms.canonical import read_as
+from clustering_protocols.terms.canonical import parse_as
 from clustering_protocols.terms.captions import (
     CONTACT,
     EVALUATION,
@@ -42,7 +42,7 @@ from clustering_protocols.terms.preparation import (
     ColumnPlan,
     Preparation,
     Ranges,
-    plans_of,
+    build_column_plans,
 )
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation, Release, Retention
@@ -148,11 +148,11 @@ class Layout(Value):
         return tuple(slot.name for slot in self.slots)
 
     @property
-    def regular(self) -> bool:
+    def is_regular(self) -> bool:
         """Return whether each pair of a row group and a column group has a slot."""
         return len(self.slots) == self.n_row_groups * self.n_column_groups
 
-    def audiences(self, audience: Audience) -> list[tuple[str, ...]]:
+    def audience_groups(self, audience: Audience) -> list[tuple[str, ...]]:
         """Return groups of slot names: all, by row or column group, or singly."""
         if audience == "all":
             return [self.names]
@@ -174,7 +174,7 @@ class Layout(Value):
         """Return the names of the slots of a row group, in column order."""
         return self.row_groups[row]
 
-    def adds_up(self, column: int) -> bool:
+    def can_pool(self, column: int) -> bool:
         """Return whether a column group has enough members for masked sums."""
         return len(self.column_group(column)) >= MINIMUM_MEMBERS
 
@@ -185,15 +185,15 @@ class Layout(Value):
     @cached_property
     def row_groups(self) -> tuple[tuple[str, ...], ...]:
         """Return the names of the slots of each row group, in column order."""
-        return _group((slot.row, slot.name) for slot in self.slots)
+        return _by_group((slot.row, slot.name) for slot in self.slots)
 
     @cached_property
     def column_groups(self) -> tuple[tuple[str, ...], ...]:
         """Return the names of the slots of each column group, in row order."""
-        return _group((slot.column, slot.name) for slot in self.slots)
+        return _by_group((slot.column, slot.name) for slot in self.slots)
 
 
-def _group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
+def _by_group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
     groups: defaultdict[int, list[str]] = defaultdict(list)
     for number, name in numbered_names:
         groups[number].append(name)
@@ -245,7 +245,7 @@ class ProtocolChoice(ProtocolRequest, Section):
 
 
 class SessionRequest(Value):
-    """A coordinator's request, from which ``session_terms.draw_up`` creates terms.
+    """A coordinator's request, from which ``draw_up_terms`` creates the terms.
 
     dictionary: the schema of each column group, in order. Parties find their columns by
         name, in whatever order.
@@ -318,11 +318,11 @@ class Terms(SessionRequest, Section):
     def _check(self) -> Self:
         if unknown := self.identities.slots.keys() - set(self.layout.names):
             raise ValueError(f"no slot has the name {min(unknown)!r}")
-        self._plans = plans_of(
+        self._plans = build_column_plans(
             self.layout.n_column_groups, self.dictionary, self.preparation
         )
         for column, plan in enumerate(self.plans):
-            if plan.harmonised.any() and not self.layout.adds_up(column):
+            if plan.harmonised.any() and not self.layout.can_pool(column):
                 raise ValueError(
                     f"site effects need {MINIMUM_MEMBERS} parties with the same columns"
                 )
@@ -378,14 +378,14 @@ class Terms(SessionRequest, Section):
 def read_terms(text: bytes) -> Terms:
     """Parse the terms; raise VersionMismatch if their format has another version."""
     # Check the version first, because later versions may have additional fields.
-    version = read_as(_TermsVersion, text, "terms").coterie
+    version = parse_as(_TermsVersion, text, "terms").coterie
     if version != TERMS_VERSION:
         release = "an older" if version < TERMS_VERSION else "a newer"
         raise VersionMismatch(
             f"The terms have version {version}, which {release} release wrote; this release "
             f"reads version {TERMS_VERSION}."
         )
-    return read_as(Terms, text, "terms")
+    return parse_as(Terms, text, "terms")
 
 
 class _TermsVersion(Value):

@@ -17,13 +17,13 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
-from clustering_protocols.engine.stages import profiles_stage, with_preparation
+from clustering_protocols.engine.stages import add_preparation_stages, profile_stages
 from clustering_protocols.records.arrays import Spec, item_dtype
 from clustering_protocols.records.record import REACHES, Record
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.captions import captions_of
+from clustering_protocols.terms.captions import captioned_fields
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.sections import Evaluation
@@ -73,7 +73,7 @@ def sheet_of(
     name = terms.protocol.name
     protocol, params = catalogue.protocol(name), session_terms.check_terms(terms)
     texts = dict(terms.about) | {"title": terms.title}
-    for section, _, caption in captions_of(SessionRequest):
+    for section, _, caption in captioned_fields(SessionRequest):
         if caption.group is None and getattr(terms, section) is not None:
             texts[caption.name] = getattr(terms, section).sentence
     released = {} if terms.release is None else terms.release.readers
@@ -103,9 +103,9 @@ def sheet_of(
         personal_data=protocol.personal_data(terms.layout),
         sent=sent_kinds(terms),
         categories=tuple(f.title or f.name for s in schemas for f in s.fields),
-        risks=show_risks(session_terms.risks_in(terms)),
+        risks=show_risks(session_terms.risks_of_terms(terms)),
         steps=steps_of(terms),
-        cautions=tuple(result_warnings.of_terms(terms)),
+        cautions=tuple(result_warnings.find_terms_warnings(terms)),
         dictionary=tuple(_dictionary(terms, slot)),
         join_within=terms.deadlines.recruiting,
         answer_within=terms.deadlines.round,
@@ -121,7 +121,7 @@ def consent_digest(text: bytes, terms: Terms) -> str:
     It covers the exact text of the terms, the sentence of every risk, and every kind of
     message. A release with other sentences therefore asks for consent again.
     """
-    risks = session_terms.risks_in(terms)
+    risks = session_terms.risks_of_terms(terms)
     content = {
         "terms": digest(text),
         "risks": {code: risk.sentence for code, risk in risks.items()},
@@ -152,7 +152,7 @@ def identify(
 def audit_sentence(terms: Terms) -> str:
     """Return how many updates fit a party's audit of its sums; empty without one."""
     params, layout = session_terms.check_terms(terms), terms.layout
-    runs = session_terms.runs_of(params, terms.evaluation)
+    runs = session_terms.params_per_run(params, terms.evaluation)
     sizes = catalogue.protocol(terms.protocol.name).sizing()
     updates_of_100, updates_of_1000 = (
         sizes.updates_that_fit(runs, layout, n) for n in (100, 1000)
@@ -294,7 +294,7 @@ _DIGEST: Final = "[0-9a-f]{64}"
 def steps_of(terms: Terms) -> tuple[Step, ...]:
     """Return the stages of a session in order; stages of several runs appear once."""
     n_runs = len(
-        session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
+        session_terms.params_per_run(session_terms.check_terms(terms), terms.evaluation)
     )
     stages = _stages(terms)
     return tuple(
@@ -326,11 +326,11 @@ def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
 def _stages(terms: Terms) -> list[Stage]:
     params = session_terms.check_terms(terms)
     protocol = catalogue.protocol(terms.protocol.name)
-    stages = with_preparation(terms, protocol.stages(params, terms.layout))
-    n_runs = len(session_terms.runs_of(params, terms.evaluation))
+    stages = add_preparation_stages(terms, protocol.stages(params, terms.layout))
+    n_runs = len(session_terms.params_per_run(params, terms.evaluation))
     last_stages = (stages[-1],)
     closing = build_closing(last_stages, n_runs, least=1)
-    return [build_opening(), *stages, *profiles_stage(terms, last_stages), closing]
+    return [build_opening(), *stages, *profile_stages(terms, last_stages), closing]
 
 
 def _round_kind(exchange: Exchange) -> RoundKind:

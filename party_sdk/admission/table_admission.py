@@ -33,9 +33,9 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
 )
 from clustering_protocols.terms.preparation import (
     Preparation,
-    check_fields,
-    clustered_columns,
-    whole_rows,
+    check_field_order,
+    find_usable_rows,
+    select_clustered_columns,
 )
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
@@ -86,7 +86,7 @@ def check_admitted(fields: SlotFields, data: DataSource) -> None:
             "matrix."
         )
     if fields.dictionary is not None:
-        check_fields(data, fields.dictionary.names)
+        check_field_order(data, fields.dictionary.names)
 
 
 def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTable:
@@ -117,10 +117,10 @@ def select_clustered(
     Rows that lack a required value are left out.
     """
     plan = terms.plan(slot)
-    data = clustered_columns(data, terms.dictionary_of(slot), plan)
+    data = select_clustered_columns(data, terms.dictionary_of(slot), plan)
     if plan is None:
         return data, labels
-    rows = whole_rows(data, plan)
+    rows = find_usable_rows(data, plan)
     if rows is not None:
         data, labels = keep_rows(data, rows), labels[rows]
     return prepare_rows(plan, data, memory), labels
@@ -155,7 +155,7 @@ def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     params = check_terms(terms)
     if (
         not isinstance(params, AlignedParams)
-        or not params.linked_by
+        or not params.linking_keys
         or not shares_rows(terms, slot)
         or data.ids is None
     ):
@@ -197,7 +197,7 @@ def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     sentences = (
         [] if report is None else [column.codes_sentence for column in report.columns]
     )
-    if isinstance(params, AlignedParams) and params.linked_by:
+    if isinstance(params, AlignedParams) and params.linking_keys:
         sentences += key_warnings(key_values_of(terms, slot, data))
     elif isinstance(params, AlignedParams) and shares_rows(terms, slot):
         sentences.append(missing_ids_note(data.ids))

@@ -33,7 +33,7 @@ def end_error(state: str, reason: str | None, detail: str | None) -> CoterieErro
     """Return the exception for a session that ended without a result."""
     text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
-        return CoterieError.of(Problem.of_slug(reason or ""), text)
+        return CoterieError.of(Problem.from_slug(reason or ""), text)
     except KeyError:  # no reason, or one of a newer release
         return SessionOver(text, state, reason)
 

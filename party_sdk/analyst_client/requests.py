@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
     VersionMismatch,
 )
-from clustering_protocols.common.values import explain
+from clustering_protocols.common.values import explain_validation_error
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.http_headers import digest_field
 
@@ -75,7 +75,7 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
     document = _read_document(content) if kind == PROBLEM_TYPE else {}
     detail = _text_in(document, "detail") or f"HTTP status {status}."
     try:
-        problem = Problem.of_slug(str(document.get("type")))
+        problem = Problem.from_slug(str(document.get("type")))
     except KeyError:
         # Internal is retried, but a missing page stays missing
         error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
@@ -94,7 +94,9 @@ def parse_answer(model: type[_M], content: bytes) -> _M:
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise VersionMismatch(f"The analyst's answer: {explain(error)}") from None
+        raise VersionMismatch(
+            f"The analyst's answer: {explain_validation_error(error)}"
+        ) from None
 
 
 def _read_document(content: bytes) -> Mapping[str, Any]:

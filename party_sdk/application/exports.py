@@ -12,7 +12,7 @@ from clustering_protocols.common.errors import InvalidData, InvalidParameters, N
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.session_terms import check_terms, runs_of
+from clustering_protocols.session_terms import check_terms, params_per_run
 from clustering_protocols.shared_stages.profiles.profile import own_profile
 from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
@@ -91,7 +91,7 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
         labels come only with the result.
     """
     member.check_table(data)
-    terms_runs = runs_of(check_terms(member.terms), member.terms.evaluation)
+    terms_runs = params_per_run(check_terms(member.terms), member.terms.evaluation)
     numbers = [getattr(run, "n_clusters", None) or 0 for run in terms_runs]
     outcomes = [
         (k, outcome)

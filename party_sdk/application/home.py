@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clustering_protocols.catalogue import check_choices
+from clustering_protocols.catalogue import check_choice_names
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
@@ -285,7 +285,7 @@ class Home:
         choices = choices or {}
         allows_other_units = bool(choices.get(OTHER_UNITS))
         with self.resume(session, slot) as member:
-            check_choices(member.terms.protocol.name, choices)
+            check_choice_names(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
             mapping = rows.options.mapping or member.stored.mappings.for_new_rows()

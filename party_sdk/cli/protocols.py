@@ -23,7 +23,7 @@ def protocols(
     from clustering_protocols import catalogue
 
     if name is not None:
-        protocol = catalogue.describe(name)
+        protocol = catalogue.build_catalogue_entry(name)
         return Output(
             protocol, chain([f"{name}: {protocol['title']}"], _lines(protocol))
         )
@@ -35,7 +35,9 @@ def protocols(
         [name, ", ".join(entry.partitionings), entry.title]
         for name, entry in entries.items()
     ]
-    return Output([catalogue.describe(name) for name in entries], align_columns(rows))
+    return Output(
+        [catalogue.build_catalogue_entry(name) for name in entries], align_columns(rows)
+    )
 
 
 def _lines(protocol: Mapping[str, Any]) -> Iterator[str]:

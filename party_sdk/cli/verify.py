@@ -29,18 +29,22 @@ def verify(
     audit is among the files, and has to be in that audit. The agreement is in what
     'party status --json' prints, and in the zip of 'session report'.
     """
-    from clustering_protocols.terms.signed_logs import SignedLog, check_signer, compare
+    from clustering_protocols.terms.signed_logs import (
+        SignedLog,
+        check_log_key,
+        compare_logs,
+    )
 
     logs = [SignedLog.read(path.read_bytes()) for path in files]
     checked = []
     for log in logs:
         if agreement is not None:
-            check_signer(log, agreement.read_bytes())
+            check_log_key(log, agreement.read_bytes())
         result = {
             "log": log.log,
             "session": log.session,
             "slot": log.slot,
-            "lines": len(log.entries()),
+            "lines": len(log.verified_entries()),
             "key": log.key,
         }
         if log.log == "ledger":
@@ -49,7 +53,7 @@ def verify(
                 for audit in logs
                 if (audit.log, audit.session) == ("audit", log.session)
             ]
-            result["receipts"] = sum(compare(audit, log) for audit in audits)
+            result["receipts"] = sum(compare_logs(audit, log) for audit in audits)
             result["compared"] = bool(audits)
         checked.append(result)
     return Output(checked, chain.from_iterable(map(_lines, checked)))

@@ -122,7 +122,7 @@ class Coordinator:
         Raises InvalidParameters if a section is unknown or does not fit, or a required
             parameter is missing.
         """
-        session_terms.check_chosen(params)
+        session_terms.check_required_choices(params)
         about = About(title=about) if isinstance(about, str) else about
         if not session_id:
             slug = re.sub(r"[^a-z0-9]+", "-", about.title.lower()).strip("-")[:40]
@@ -148,7 +148,7 @@ class Coordinator:
         return DrawnTerms(
             session=session_id,
             request=request,
-            terms=session_terms.draw_up(session_id, request),
+            terms=session_terms.draw_up_terms(session_id, request),
         )
 
     def open_session(self, drawn_terms: DrawnTerms) -> CoordinatedSession:

@@ -76,12 +76,13 @@ def letter(terms: Terms, slot: str) -> str:
     """
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows
-    from clustering_protocols.terms.captions import texts_of
+    from clustering_protocols.terms.captions import captioned_texts
 
     seat, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
     reason = describe_quota(n_keys)
     texts = {
-        caption.letter or caption.label: text for caption, text in texts_of(terms.about)
+        caption.letter or caption.label: text
+        for caption, text in captioned_texts(terms.about)
     }
     if schema := terms.dictionary_of(slot):
         texts["Columns of your table"] = "; ".join(
@@ -91,7 +92,7 @@ def letter(terms: Terms, slot: str) -> str:
     texts["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
     extras, params = ["ui"], check_terms(terms)
     if shares_rows(terms, slot) and params.selects_rows:
-        extras += ["psi", "linkage"] if params.linked_by else ["psi"]
+        extras += ["psi", "linkage"] if params.linking_keys else ["psi"]
     facts = "\n".join(
         f"- {name}: {_as_text(text)}" for name, text in texts.items() if text
     )

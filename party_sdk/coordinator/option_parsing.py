@@ -172,7 +172,7 @@ def read_preparation(
 def _read_preparation(path: Path) -> Preparation:
     from pydantic import ValidationError
 
-    from clustering_protocols.common.values import explain
+    from clustering_protocols.common.values import explain_validation_error
     from clustering_protocols.terms.preparation import Preparation
 
     try:
@@ -180,7 +180,7 @@ def _read_preparation(path: Path) -> Preparation:
     except OSError:
         raise InvalidParameters(f"There is no preparation {path.name!r}.") from None
     except ValidationError as error:
-        reason = explain(error)
+        reason = explain_validation_error(error)
         raise InvalidParameters(f"{path.name!r} is no preparation: {reason}") from None
 
 

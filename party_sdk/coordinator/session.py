@@ -16,7 +16,10 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms import signed_logs
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.roster_entries import check_agreement, session_secret
+from clustering_protocols.terms.roster_entries import (
+    check_agreement,
+    derive_session_secret,
+)
 from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
@@ -141,10 +144,10 @@ class CoordinatedSession:
         """
         lines, signature = self._analyst.audit(self.id)
         named_key = self.terms.identities.analyst if self.is_ours else None
-        log = signed_logs.signed_audit(
+        log = signed_logs.build_signed_audit(
             lines, named_key or self._analyst.identity(), signature
         )
-        entries = log.entries()
+        entries = log.verified_entries()
         if self.is_ours and not (
             bool(entries)
             and entries[0].get("digest") == self._load_stored().terms_digest
@@ -223,7 +226,7 @@ class StoredSession(BaseModel):
 
     def secret(self, session: str) -> bytes:
         """Return the session secret."""
-        return session_secret(bytes.fromhex(self.entropy), session)
+        return derive_session_secret(bytes.fromhex(self.entropy), session)
 
     def __repr__(self) -> str:
         return "<StoredSession>"

@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import DegreeSums, RowHistory
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import Assignment
-from clustering_protocols.contract.row_history import MOST_ROWS, most_following
+from clustering_protocols.contract.row_history import MOST_ROWS, most_derivable_rows
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records import codec
@@ -386,7 +386,7 @@ class _Check:
             return False
         totals = [(rows, history_of_total(len(rows))) for rows in earlier]
         _, history = merge(marks, history_of_total(len(marks)), totals)
-        return history.n_following() > 0
+        return history.count_derivable_rows() > 0
 
     def _check_computable_rows(self, summed: RowHistory) -> None:
         earlier = [
@@ -396,8 +396,8 @@ class _Check:
         ]
         marks, history = merge(self._rows.marks, summed, earlier)
         share = self._policy.sums_limit
-        limit = most_following(share, len(marks))
-        n_computable = history.n_following(limit)
+        limit = most_derivable_rows(share, len(marks))
+        n_computable = history.count_derivable_rows(limit)
         if n_computable > limit:
             raise GuardRefused(
                 f"{n_computable} of your {len(marks)} rows could be computed from these sums "
@@ -441,9 +441,9 @@ def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHisto
     present = [item for item in histories if item is not None]
     if present:
         return max(present, key=lambda item: item.n_sums)
-    history = RowHistory.of_none(n_rows)
+    history = RowHistory.empty(n_rows)
     for labels in _summed_labels(memory, terms, slot, n_rows):
-        history = history.after(labels)
+        history = history.after_partition(labels)
     return history
 
 
@@ -459,14 +459,14 @@ def _summed_labels(
     if memory.get(RowsSummed) is not None:
         yield np.zeros(n_rows, dtype=np.int64)
     labelled = memory.get(Assignment)
-    adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
+    adds_up = terms.layout.can_pool(terms.layout.slot(slot).column)
     if labelled is not None and terms.release is not None and adds_up:
         yield labelled.labels
 
 
 def history_of_total(n_rows: int) -> RowHistory:
     """Return the history of rows whose total was released."""
-    return RowHistory.of_none(n_rows).after(np.zeros(n_rows, dtype=np.int64))
+    return RowHistory.empty(n_rows).after_partition(np.zeros(n_rows, dtype=np.int64))
 
 
 def merge(

@@ -24,7 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from clustering_protocols.numerics.data_source import DataSource, original_of
+from clustering_protocols.numerics.data_source import DataSource, find_original_source
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
@@ -116,7 +116,7 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
 
     Returns uint32 (F, n), 0 for a missing value, and uint64 (F,).
     """
-    original = original_of(data)
+    original = find_original_source(data)
     names = np.array([_salt(key, "columns", name) for name in original.columns])
     salt, salts = _salt(key, "cells", "0"), np.array([_salt(key, "cells", "1")])
     rows = np.arange(len(names))

@@ -14,10 +14,10 @@ from clustering_protocols.contract.disclosures import (
     SENTENCES,
     Kind,
     Reader,
-    kinds_of,
+    kinds_read_by,
 )
 from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.session_terms import check_terms, disclosures_under
+from clustering_protocols.session_terms import check_terms, disclosures_of_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
 
@@ -72,12 +72,12 @@ class Use(BaseModel):
 
         columns: the table's columns; variables that are only described do not count.
         """
-        disclosures, params = disclosures_under(terms), check_terms(terms)
-        outside = kinds_of(disclosures, Reader.OUTSIDE)
-        adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
+        disclosures, params = disclosures_of_terms(terms), check_terms(terms)
+        outside = kinds_read_by(disclosures, Reader.OUTSIDE)
+        adds_up = terms.layout.can_pool(terms.layout.slot(slot).column)
         clustered = set(columns).difference(terms.described_names(slot))
         words = length_prefixed(terms.protocol.name, *sorted(clustered))
-        smallest = params.fewest_published
+        smallest = params.min_published_rows
         if terms.release is not None:
             smallest = max(smallest, terms.release.min_cluster_rows)
         return cls(
@@ -87,7 +87,7 @@ class Use(BaseModel):
             coordinator=terms.identities.coordinator,
             outside=outside,
             parties=_other_parties(terms, slot),
-            everybody=kinds_of(disclosures, Reader.ALL) & _IN_PAIRS,
+            everybody=kinds_read_by(disclosures, Reader.ALL) & _IN_PAIRS,
             way=sha256(words).hexdigest(),
             sums=any(
                 disclosure.kind in {Kind.MEANS, Kind.SUMS} for disclosure in disclosures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clustering_protocols.protocol_packages import offer_packages, use_packages
+from clustering_protocols.protocol_packages import use_packages, use_packages_by_default
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,4 +36,4 @@ def use_home(home: Path | None) -> None:
 
 def offer_named_packages() -> None:
     """Let the home's policy name the packages, unless this process is an analyst's."""
-    offer_packages(read_named_packages)
+    use_packages_by_default(read_named_packages)

@@ -68,7 +68,10 @@ class Policy:
         Raises GuardRefused, VersionMismatch, InvalidParameters.
         """
         # imported here, since the help of the commands needs only this class
-        from clustering_protocols.session_terms import check_opening, check_terms
+        from clustering_protocols.session_terms import (
+            check_new_session_terms,
+            check_terms,
+        )
 
         epsilon = check_terms(terms).epsilon_per_person
         for name in ("epsilon_limit", "epsilon_total"):
@@ -79,7 +82,7 @@ class Policy:
                     f"{', because answers carry no noise' * math.isinf(epsilon)}; "
                     f"{name!r} is {limit:.4g}."
                 )
-        check_opening(terms)
+        check_new_session_terms(terms)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
@@ -136,9 +139,9 @@ class Policy:
 
     def not_accepted(self, terms: Terms) -> dict[str, Risk]:
         """Return the risks of terms that this policy does not accept, worst first."""
-        from clustering_protocols.session_terms import risks_in
+        from clustering_protocols.session_terms import risks_of_terms
 
-        risks = risks_in(terms).items()
+        risks = risks_of_terms(terms).items()
         return {code: risk for code, risk in risks if code not in self.accepted_risks}
 
     def accept_risks(self, codes: Iterable[str]) -> Policy:
@@ -157,7 +160,7 @@ class Policy:
         params = check_terms(terms)
         if not params.selects_rows:
             return
-        n_keys, n_rows = len(params.linked_by), agreed.member(slot).n_rows
+        n_keys, n_rows = len(params.linking_keys), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
             n_values = agreed.member(name).n_rows * max(n_keys, 1)
             kind = "values of match keys" if n_keys else "ids"
@@ -243,4 +246,4 @@ def match_keys_at(terms: Terms, slot: str) -> int:
     from clustering_protocols.shared_stages.row_selection import shares_rows
 
     params = check_terms(terms)
-    return len(params.linked_by) if shares_rows(terms, slot) else 0
+    return len(params.linking_keys) if shares_rows(terms, slot) else 0

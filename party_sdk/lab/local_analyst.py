@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.common.extras import require_service
-from clustering_protocols.protocol_packages import named_packages
+from clustering_protocols.protocol_packages import list_enabled_packages
 from clustering_protocols.secrecy.identities import Institution
 from party_sdk.home.files import private_folder, write_private
 
@@ -54,7 +54,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
             env={
                 **{k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")},
                 "COTERIE_DATA_DIR": str(folder),
-                "COTERIE_PROTOCOL_PACKAGES": ",".join(named_packages()),
+                "COTERIE_PROTOCOL_PACKAGES": ",".join(list_enabled_packages()),
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

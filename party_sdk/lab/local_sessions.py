@@ -23,7 +23,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from clustering_protocols.terms.session_risks import sentences_of
+from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
@@ -64,7 +64,7 @@ class LocalSession:
     @property
     def risks(self) -> Mapping[str, str]:
         """Return the risk codes of the session, with a sentence each."""
-        return sentences_of(session_terms.risks_in(self.session.terms))
+        return risk_sentences(session_terms.risks_of_terms(self.session.terms))
 
     def run(
         self,

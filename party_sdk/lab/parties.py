@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.common.values import invalid_parameters
+from clustering_protocols.common.values import convert_validation_error
 from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,
@@ -45,7 +45,7 @@ def regular_layout(groups: Lattice) -> Layout:
     try:
         return Layout.lattice(*groups)
     except ValidationError as error:
-        raise invalid_parameters(error) from None
+        raise convert_validation_error(error) from None
 
 
 def default_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:

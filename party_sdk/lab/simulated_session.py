@@ -179,7 +179,7 @@ def simulate(
         finds better or other clusters; parties with few columns that leave out a
         dimension; much noise.
     """
-    defaults = catalogue.protocol_of(params).in_simulations
+    defaults = catalogue.find_protocol(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
     params, split = _open_tables(
         params.model_copy(update={name: defaults[name] for name in unset}),
@@ -297,7 +297,7 @@ def play(
     objectives = simulation.compare_objectives(*inputs)
     can_be_pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
     fidelity = measured.fidelity if can_be_pooled and not params.describes else None
-    runs = session_terms.runs_of(params, evaluation)
+    runs = session_terms.params_per_run(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_party_result(deal, simulated, slot) for slot in names)
     sites = _count_by_site(deal.layout, results)
@@ -378,11 +378,13 @@ def _session_warnings(
     run, layout = session.runs[simulated.chosen], session.layout
     if fidelity is None or fidelity < _LOSSLESS:
         fidelity_note = "" if fidelity is None else f" Here it is {fidelity:.2f}."
-        for sentence in result_warnings.of_session(run, layout, session.column_widths):
+        for sentence in result_warnings.find_session_warnings(
+            run, layout, session.column_widths
+        ):
             yield f"{sentence}{fidelity_note}"
     for outcome in simulated.outcomes.values():
         sizes = outcome.cluster_sizes
-        yield from result_warnings.of_result(
+        yield from result_warnings.find_result_warnings(
             run,
             layout=layout,
             report=outcome.report,

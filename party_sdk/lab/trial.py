@@ -69,7 +69,7 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])
     sample = matrix(keep_rows(source, rows.astype(np.int64)))
     params, evaluation, session = _choose_method(sample, source, fields)
-    protocol, suggestion = catalogue.name_of(params), session
+    protocol, suggestion = catalogue.find_protocol_name(params), session
     if len(sample) < len(X):
         values = _param_values(protocol, session.n_clusters)
         params, evaluation = catalogue.parse_params(protocol, values), None
@@ -135,7 +135,7 @@ def _report(
         dictionary=[draft.schema.used],
         preparation=[preparation],
     )
-    text = session_terms.draw_up(SIMULATION, request, simulated=True)
+    text = session_terms.draw_up_terms(SIMULATION, request, simulated=True)
     terms, labels = read_terms(text), session.whole.labels
     X = matrix(source)
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)

@@ -147,7 +147,7 @@ def rejoin(stored: PartySession) -> None:
     """Let a party that left continue, if its slot is still free."""
     if stored.exists and stored.journal.left and not stored.has_joined:
         with stored.lock():
-            stored.save_journal(stored.journal.go_on())
+            stored.save_journal(stored.journal.resume())
 
 
 def check_not_stopped(stored: PartySession) -> None:

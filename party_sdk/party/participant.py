@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from clustering_protocols import engine
-from clustering_protocols.catalogue import check_choices, limits_of
+from clustering_protocols.catalogue import check_choice_names, limiting_choices
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     CoterieError,
@@ -200,16 +200,16 @@ class Party:
         terms, rows_digest = self.terms, data_digest(data)
         admitted = admitted_table_of(terms, self.invitation.slot, data)
         self._policy.check_rows(terms, admitted.data.n_rows)
-        check_choices(terms.protocol.name, self._choices)
+        check_choice_names(terms.protocol.name, self._choices)
         if identity.data_digest is not None:
             check_same_rows(identity.data_digest, rows_digest)
         self._check_history(admitted.data)
         if identity.token is not None:
             self._identity = identity
-            limits = limits_of(terms.protocol.name)
+            limits = limiting_choices(terms.protocol.name)
             self._choices = merge_choices(self._identity.choices, self._choices, limits)
             return admitted
-        member = identity.member or roster_entries.enrol(
+        member = identity.member or roster_entries.create_roster_line(
             self.invitation.secret,
             self._identity.terms.encode(),
             self.stored.slot,
@@ -381,7 +381,7 @@ class Party:
             self._verifier.verify_number(agreement)
             return agreement
         while state is SessionState.RECRUITING:
-            engine.prepare_party(self.terms)
+            engine.import_party_roles(self.terms)
             watch.fetch_task()
             state = watch.fetch_status().state
         agreement = analyst.agreement(self.invitation.session)
@@ -699,7 +699,7 @@ def take_slot(
     """
     for _ in range(_JOIN_ATTEMPTS):
         joins = analyst.preview(parsed.code).joins
-        proof = roster_entries.prove(
+        proof = roster_entries.sign_join(
             entropy, parsed.session, member, parsed.code, joins
         )
         try:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic import AwareDatetime, BaseModel, Field
 
 from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
-from clustering_protocols.common.values import did_you_mean
+from clustering_protocols.common.values import suggest_similar_name
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.terms.agreements import Member, read_agreement
@@ -242,7 +242,9 @@ class PartySession:
         )
         sessions = self.store.rows("SELECT session FROM parties")
         name = (self.slot, slots) if slots else (self.session, sessions)
-        suggestion = did_you_mean(name[0], {candidate for [candidate] in name[1]})
+        suggestion = suggest_similar_name(
+            name[0], {candidate for [candidate] in name[1]}
+        )
         raise NotReady(
             f"{self.home} stores nothing of {self.session} {self.slot}: join first."
             f"{suggestion}"

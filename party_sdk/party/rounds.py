@@ -96,7 +96,7 @@ class Responder:
     ) -> bytes | None:
         last = self._state
         last.journal.check_not_stopped()
-        packet, digest = packets.read(task), sha256(task).hexdigest()
+        packet, digest = packets.parse(task), sha256(task).hexdigest()
         round_key = (packet.address.round, packet.address.attempt)
         if round_key == last.round_key:
             if digest != last.task_digest:
@@ -117,7 +117,7 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        self._store_answer(state, answer, data, shows_rows=party.shows_rows(packet))
+        self._store_answer(state, answer, data, shows_rows=party.has_shown_rows(packet))
         return self._send(answer.contribution)
 
     def send_again(self) -> None:

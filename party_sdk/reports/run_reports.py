@@ -257,7 +257,7 @@ def partitioning_of(layout: Layout) -> Partitioning:
 def method_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
     """Return the protocol's method with the algorithm of the parameters."""
     algorithm = params.model_dump(mode="json").get("algorithm")
-    default = catalogue.defaults(type(params)).get("algorithm")
+    default = catalogue.default_values(type(params)).get("algorithm")
     for method in catalogue.protocol(name).methods:
         has_algorithm = method.params.get("algorithm", default) == algorithm
         if has_algorithm and partitioning in method.partitionings:

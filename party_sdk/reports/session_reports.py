@@ -40,7 +40,9 @@ def audited_report(
     """
     log = session.audit()
     institutions = coordinator.trusted_institutions
-    return session_report(session, status, log, log.entries(), institutions), log
+    return session_report(
+        session, status, log, log.verified_entries(), institutions
+    ), log
 
 
 def session_report(
@@ -57,7 +59,7 @@ def session_report(
 
     status: from :meth:`CoordinatedSession.status`.
     log: from :meth:`CoordinatedSession.audit`.
-    entries: from :meth:`~SignedLog.entries` of the log, which is slow.
+    entries: from :meth:`~SignedLog.verified_entries` of the log, which is slow.
 
     Raises AgreementMismatch or KeyNotAuthentic if the analyst's documents differ from
         the signed ones.

@@ -100,9 +100,11 @@ def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[st
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
     """Return warnings about a result, such as clusters that coincide or still moved."""
-    runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
+    runs = session_terms.params_per_run(
+        session_terms.check_terms(terms), terms.evaluation
+    )
     sizes = result.cluster_sizes
-    return result_warnings.of_result(
+    return result_warnings.find_result_warnings(
         runs[result.chosen],
         layout=terms.layout,
         report=result.report,

@@ -16,7 +16,12 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.schema import Field, Schema, day_number, normal
+from clustering_protocols.terms.schema import (
+    Field,
+    Schema,
+    normalise_text,
+    parse_day_number,
+)
 from party_sdk.tables.cells import (
     BOOLEANS,
     SEPARATOR_REMEDY,
@@ -36,7 +41,7 @@ _YES_AND_NO: Final = BOOLEANS | {
 """Spellings that a column may have if the dictionary calls it boolean."""
 
 PLAIN: Final = CellForm()
-_FIRST_DAY: Final = day_number("1000-01-01")
+_FIRST_DAY: Final = parse_day_number("1000-01-01")
 _FIRST_CASTS: Final = (pa.float64(), pa.int64())
 """Types to which texts are cast first, in columns with decimal points or commas."""
 EARLY_YEAR: Final = "a year before 1000: write it with four digits"
@@ -107,7 +112,7 @@ class Column:
 
     def is_header(self, text: str) -> bool:
         """Return whether a cell repeats the column's name."""
-        return normal(text) == (self.header or self.name)
+        return normalise_text(text) == (self.header or self.name)
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
@@ -252,7 +257,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]
 
 def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     coded = plain_texts(column, cells).dictionary_encode()
-    spellings = [normal(text) for text in coded.dictionary.to_pylist()]
+    spellings = [normalise_text(text) for text in coded.dictionary.to_pylist()]
     table = [_day(text) for text in spellings]
     lookup = np.array([*table, math.nan])
     indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
@@ -270,7 +275,7 @@ def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellF
 
 def _day(text: str) -> float:
     try:
-        return float(day_number(text[:10]))
+        return float(parse_day_number(text[:10]))
     except ValueError:
         return math.nan
 
@@ -335,7 +340,7 @@ def _look_up_spellings(
         if text is None:
             table.append(math.nan)
             continue
-        clean = normal(text)
+        clean = normalise_text(text)
         number = spellings.get(clean)
         if number is None and column.type == "boolean":
             number = spellings.get(clean.lower())
@@ -382,7 +387,7 @@ def _explain_level(column: Column, text: str) -> str:
         return HEADER
     if column.type == "boolean":
         return f"{shape_of(text)!r} is neither yes nor no"
-    folded = normal(text).casefold()
+    folded = normalise_text(text).casefold()
     similar = [level for level in column.spellings or () if level.casefold() == folded]
     hint = f" (did you mean {similar[0]!r}?)" if similar else ""
     return f"{shape_of(text)!r} is no level of the dictionary{hint}"

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.shared_stages.alignment.cell_values import is_missing_word
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
-from clustering_protocols.terms.schema import Field, Level, Schema, normal
+from clustering_protocols.terms.schema import Field, Level, Schema, normalise_text
 from party_sdk.tables.cells import (
     CellForm,
     Dialect,
@@ -172,7 +172,7 @@ def _read_words_and_decimals(
             if name in words_by_column and len(words_by_column[name]) <= MOST_LEVELS:
                 spellings = texts(piece).unique().to_pylist()
                 words_by_column[name] |= {
-                    normal(text) for text in spellings if text is not None
+                    normalise_text(text) for text in spellings if text is not None
                 } - options.file_dialect.codes
     return (
         {name: sorted(values) for name, values in words_by_column.items()},
@@ -420,7 +420,7 @@ def _count_texts(
             for entry in compute.value_counts(texts(piece)).to_pylist():
                 if entry["values"] is None:
                     continue
-                text = normal(entry["values"])
+                text = normalise_text(entry["values"])
                 if text in counter or len(counter) < _MOST_TEXTS:
                     counter[text] += entry["counts"]
     return counters

@@ -13,7 +13,7 @@ from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.schema import day_number
+from clustering_protocols.terms.schema import parse_day_number
 from party_sdk.tables.cells import (
     DECIDING,
     THOUSANDS_LIKE,
@@ -42,7 +42,7 @@ CODES: Final = frozenset(
 """Numbers that questionnaires, laboratories and statistics packages write for 'missing'."""
 
 DATES: Final = frozenset(
-    float(day_number(text))
+    float(parse_day_number(text))
     for text in (
         "0001-01-01", "1111-11-11", "1753-01-01", "1800-01-01", "1899-12-30",
         "1899-12-31", "1900-01-01", "1900-12-31", "1901-01-01", "1904-01-01",

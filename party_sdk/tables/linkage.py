@@ -216,7 +216,7 @@ def unlinked_rows(
     """Return the rows without a label; none unless rows are linked by match keys."""
     if not isinstance(params, AlignedParams) or data.ids is None:
         return []
-    if not params.linked_by:
+    if not params.linking_keys:
         return []
     alignment = params.alignment
     keys = compute_key_values(data.ids, alignment.match_keys, alignment.normalisation)

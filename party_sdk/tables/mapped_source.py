@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.values import did_you_mean
+from clustering_protocols.common.values import suggest_similar_name
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.schema import normal
+from clustering_protocols.terms.schema import normalise_text
 from party_sdk.tables.cells import (
     THOUSANDS_LIKE,
     Kind,
@@ -112,7 +112,7 @@ class MappedColumn:
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
         """Return mapped texts, and numbers that stand for the texts before mapping."""
         mapping = self.mapping
-        spellings = [normal(text) for text in cells.to_pylist()]
+        spellings = [normalise_text(text) for text in cells.to_pylist()]
         forms = spellings
         if mapping.minus is not None:
             forms = [read_minus(text) or text for text in spellings]
@@ -196,7 +196,7 @@ def _hash_faults(
     for fault in faults:
         text = texts(cells.slice(fault.row, 1))[0].as_py()
         if text is not None:
-            hashed[fault.row] = number_of_cell(normal(text))
+            hashed[fault.row] = number_of_cell(normalise_text(text))
     return hashed
 
 
@@ -223,7 +223,7 @@ class MappedSource(Source):
         }
         required_headers = [*self._session_names, *mapping.leave_out.values]
         if absent := [name for name in required_headers if name not in headers]:
-            hint = did_you_mean(absent[0], headers)
+            hint = suggest_similar_name(absent[0], headers)
             raise InvalidData(
                 f"The mapping names {format_names(absent)}, and the table has no such "
                 f"column.{hint} There are {format_names(headers)}."
@@ -293,7 +293,7 @@ class MappedSource(Source):
         mapped = [self._map_column(column) for column in columns]
         id_columns = []
         for name in naming:
-            unit = self._mapping.columns.get(normal(name), _UNCHANGED).unit
+            unit = self._mapping.columns.get(normalise_text(name), _UNCHANGED).unit
             kind: Kind = "words" if unit is None else "number"
             id_columns.append(self._map_column(Column(name, kind)))
         n_ids = len(id_columns)
@@ -328,7 +328,7 @@ class MappedSource(Source):
         self._n_read = begin
 
     def _map_column(self, column: Column) -> MappedColumn:
-        name = normal(column.name)
+        name = normalise_text(column.name)
         mapping = self._mapping.columns.get(name, _UNCHANGED)
         codes = column.codes
         if mapping.changes_cells:
@@ -367,7 +367,9 @@ class MappedSource(Source):
         for values, piece in zip(omitted_values, columns, strict=True):
             coded = texts(piece).dictionary_encode()
             words = coded.dictionary.to_pylist()
-            matches = [i for i, text in enumerate(words) if normal(text) in values]
+            matches = [
+                i for i, text in enumerate(words) if normalise_text(text) in values
+            ]
             if matches:
                 codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
                 omit |= np.isin(codes, matches)

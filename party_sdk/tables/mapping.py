@@ -34,12 +34,12 @@ from pydantic import (
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
-from clustering_protocols.common.values import did_you_mean, in_words
+from clustering_protocols.common.values import describe_finding, suggest_similar_name
 from clustering_protocols.shared_stages.statistics.units import (
     CONVERSIONS,
     find_conversion,
 )
-from clustering_protocols.terms.schema import MOST_LEVELS, normal
+from clustering_protocols.terms.schema import MOST_LEVELS, normalise_text
 from party_sdk.tables.cells import Dialect, number_of
 
 VERSION: Final = 1
@@ -57,13 +57,13 @@ _LONGEST: Final = 200
 _ONE_LINE: Final = re.compile(rf"[^{CONTROLS}]*")
 
 _Text = Annotated[str, Field(max_length=_LONGEST, pattern=rf"^[^{CONTROLS}]*$")]
-_Name = Annotated[_Text, AfterValidator(normal), Field(min_length=1)]
+_Name = Annotated[_Text, AfterValidator(normalise_text), Field(min_length=1)]
 
 
 def _text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return normal(value) if isinstance(value, str) else repr(value)
+    return normalise_text(value) if isinstance(value, str) else repr(value)
 
 
 _Level = Annotated[
@@ -74,7 +74,7 @@ _Level = Annotated[
 def _check_spellings(value: Any) -> Any:
     """Refuse keys that differ only in blanks or Unicode normalisation."""
     if isinstance(value, Mapping):
-        counts = Counter(normal(key) for key in value if isinstance(key, str))
+        counts = Counter(normalise_text(key) for key in value if isinstance(key, str))
         if any(count > 1 for count in counts.values()):
             raise ValueError("two names are the same but for blanks")
     return value
@@ -118,7 +118,7 @@ class ColumnMapping(_Part):
     convert: _Text | None = None
     factor: float | None = None
     offset: float | None = None
-    missing: tuple[Annotated[_Text, AfterValidator(normal)], ...] = Field(
+    missing: tuple[Annotated[_Text, AfterValidator(normalise_text)], ...] = Field(
         default=(), max_length=MOST_CODES
     )
     decimal: Literal[".", ","] | None = None
@@ -141,7 +141,7 @@ class ColumnMapping(_Part):
             names = [
                 conversion.name for conversion in CONVERSIONS if conversion.quantity
             ]
-            hint = did_you_mean(name, names, 0.4)
+            hint = suggest_similar_name(name, names, 0.4)
             raise ValueError(f"no conversion has this name; use factor.{hint}")
         return name
 
@@ -222,7 +222,7 @@ class OmittedRows(_Part):
         dict[
             _Name,
             Annotated[
-                tuple[Annotated[_Text, AfterValidator(normal)], ...],
+                tuple[Annotated[_Text, AfterValidator(normalise_text)], ...],
                 Field(min_length=1, max_length=MOST_CODES),
             ],
         ],
@@ -447,6 +447,8 @@ def _explain(error: ValidationError) -> str:
             break
     hint = ""
     if finding["type"] == "extra_forbidden":
-        hint = did_you_mean(path[-1], _KEYS).replace(" Did you mean", ": do you mean")
+        hint = suggest_similar_name(path[-1], _KEYS).replace(
+            " Did you mean", ": do you mean"
+        )
     location = f"{'.'.join(path)}: " if path else ""
-    return f"{location}{in_words(finding)}{hint}".rstrip("?")
+    return f"{location}{describe_finding(finding)}{hint}".rstrip("?")

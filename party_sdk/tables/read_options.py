@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.terms.schema import Schema, normal
+from clustering_protocols.terms.schema import Schema, normalise_text
 from party_sdk.tables.cells import Dialect
 from party_sdk.tables.report import format_names
 
@@ -33,7 +33,7 @@ class Names:
     def __init__(self, names: Iterable[str]) -> None:
         headers = list(names)
         self.all = tuple(
-            normal(name) or f"Unnamed: {i}" for i, name in enumerate(headers)
+            normalise_text(name) or f"Unnamed: {i}" for i, name in enumerate(headers)
         )
         self._positions = {name: position for position, name in enumerate(self.all)}
         if len(self._positions) < len(self.all):
@@ -57,18 +57,18 @@ class Names:
         Raises InvalidData if no column has that name; the message lists the columns.
         """
         self.require([name])
-        return self._positions[normal(name)]
+        return self._positions[normalise_text(name)]
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse unknown column names."""
-        absent = [name for name in names if normal(name) not in self._positions]
+        absent = [name for name in names if normalise_text(name) not in self._positions]
         if not absent:
             return
         folded = {name.casefold(): name for name in self.all}
         suggestions = [
             folded[match]
             for name in absent
-            for match in get_close_matches(normal(name).casefold(), folded, n=1)
+            for match in get_close_matches(normalise_text(name).casefold(), folded, n=1)
         ]
         hint = f" Did you mean {format_names(suggestions)}?" if suggestions else ""
         raise InvalidData(
@@ -80,8 +80,8 @@ class Names:
 def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
     """Return the normalised names of the id columns; empty if there are none."""
     if id_column is None or isinstance(id_column, str):
-        return () if id_column is None else (normal(id_column),)
-    names = tuple(normal(name) for name in id_column)
+        return () if id_column is None else (normalise_text(id_column),)
+    names = tuple(normalise_text(name) for name in id_column)
     if len(set(names)) < len(names):
         raise InvalidData("A column names the rows twice.")
     return names
@@ -96,7 +96,7 @@ def choose_columns(
     selection = [
         clean
         for name in columns or names.all
-        if (clean := normal(name)) not in id_names
+        if (clean := normalise_text(name)) not in id_names
     ]
     if columns and len(selection) < len(columns):
         raise InvalidData("A column both names the rows and is to be clustered.")

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.values import did_you_mean
+from clustering_protocols.common.values import suggest_similar_name
 from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,
     SparseSource,
 )
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import Schema, normal
+from clustering_protocols.terms.schema import Schema, normalise_text
 from party_sdk.tables import table_reading
 from party_sdk.tables.arrow_tables import file_source, frame_source
 from party_sdk.tables.cells import CellForm, dialect_from, is_date
@@ -190,7 +190,7 @@ def _open_file(
 
         return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
-        columns = [normal(name) for name in columns]
+        columns = [normalise_text(name) for name in columns]
         if options.mapping is not None:
             columns = [options.mapping.source_of(name) for name in columns]
             columns += options.mapping.leave_out.values
@@ -278,7 +278,7 @@ def read_cells(
         source.names.require(names)
         spool, findings = ColumnSpool(scratch.cells), Findings()
         forms = dict(zip(source.names.all, source.forms, strict=True))
-        columns = [replace(c, form=forms[normal(c.name)]) for c in columns]
+        columns = [replace(c, form=forms[normalise_text(c.name)]) for c in columns]
         for batch in source.batches(columns, naming) if names else ():
             cells = map(_parse_numeric, columns, batch.cells)
             spool.write([*cells, *batch.names])
@@ -377,7 +377,7 @@ def occurrences(
 
     for name in (form.object, form.item, form.count):
         if name is not None and name not in table.column_names:
-            hint = did_you_mean(name, table.column_names)
+            hint = suggest_similar_name(name, table.column_names)
             raise InvalidData(f"There is no column {name!r}.{hint}")
     rows, names = _encode_names(table, form.object)
     columns, items = _encode_names(table, form.item)

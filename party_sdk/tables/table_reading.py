@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.values import did_you_mean
+from clustering_protocols.common.values import suggest_similar_name
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation
 from party_sdk.tables import guards
@@ -213,7 +213,7 @@ def _build_columns(
     if options.schema is not None:
         used = options.schema.used.names
         if unknown := sorted(set(names or ()) - set(used)):
-            hint = did_you_mean(unknown[0], used)
+            hint = suggest_similar_name(unknown[0], used)
             is_described = unknown[0] in options.schema.names
             verb = "leaves out" if is_described else "does not describe"
             raise InvalidData(f"The dictionary {verb} {unknown[0]!r}.{hint}")

@@ -179,7 +179,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         if answer.refusal is None:
             return answer
         slug, detail, remedy = answer.refusal
-        error = CoterieError.of(Problem.of_slug(slug), detail)
+        error = CoterieError.of(Problem.from_slug(slug), detail)
     except (FileNotFoundError, LookupError, ValueError):
         raise answer_error(question.path) from None
     except (MemoryError, OSError) as failed:  # while starting it or reading the answer

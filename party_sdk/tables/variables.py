@@ -14,8 +14,18 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.common.values import did_you_mean, explain, invalid_parameters
-from clustering_protocols.terms.schema import Constraints, Field, Level, Schema, normal
+from clustering_protocols.common.values import (
+    convert_validation_error,
+    explain_validation_error,
+    suggest_similar_name,
+)
+from clustering_protocols.terms.schema import (
+    Constraints,
+    Field,
+    Level,
+    Schema,
+    normalise_text,
+)
 
 ROLES: Final = ("cluster", "describe", "leave-out")
 TYPES: Final = ("number", "integer", "boolean", "string", "date")
@@ -115,7 +125,7 @@ class Variable:
         try:
             return Field(**values, constraints=Constraints(**constraints))
         except ValidationError as error:
-            problem = invalid_parameters(error)
+            problem = convert_validation_error(error)
             prefix = f"{problem.field}: " if problem.field else ""
             raise InvalidData(f"{prefix}{problem.message}") from None
 
@@ -229,7 +239,7 @@ class DictionaryDraft:
         try:
             return Schema(fields=tuple(schema_fields))
         except ValidationError as error:
-            detail = invalid_parameters(error).message
+            detail = convert_validation_error(error).message
             raise InvalidData(f"The table of variables: {detail}") from None
 
     def _read(self) -> tuple[list[Field], dict[int, str]]:
@@ -252,9 +262,9 @@ class DictionaryDraft:
 
         Raises InvalidParameters if a name is not among the variables.
         """
-        cells_by_name = {normal(name): cells for name, cells in changes.items()}
+        cells_by_name = {normalise_text(name): cells for name, cells in changes.items()}
         if unknown := [name for name in cells_by_name if name not in self.names]:
-            hint = did_you_mean(unknown[0], self.names)
+            hint = suggest_similar_name(unknown[0], self.names)
             raise InvalidParameters(f"There is no variable {unknown[0]!r}.{hint}")
         rows = (
             replace(row, **cells_by_name.get(row.name, {})) for row in self.variables
@@ -298,9 +308,9 @@ class DictionaryDraft:
                 f"{path.name!r} is no CSV file, or has a cell of more than 131,072 "
                 "characters: write such a dictionary as JSON."
             ) from None
-        names = [normal(name).casefold() for name in rows[0]] if rows else []
+        names = [normalise_text(name).casefold() for name in rows[0]] if rows else []
         if unknown := [name for name in names if name and name not in COLUMNS]:
-            hint = did_you_mean(unknown[0], COLUMNS)
+            hint = suggest_similar_name(unknown[0], COLUMNS)
             raise InvalidData(
                 f"{path.name!r} has a column {unknown[0]!r}; a table of variables has "
                 f"{', '.join(COLUMNS)}.{hint}"
@@ -319,7 +329,7 @@ def _cells_of(names: Sequence[str], row: Iterable[str]) -> dict[str, str]:
     pairs = zip(names, row, strict=False)
     texts = ((name, text.strip()) for name, text in pairs if name)
     cells = {name: text[1:] if _is_escaped(text) else text for name, text in texts}
-    return {**cells, "name": normal(cells.get("name", ""))}
+    return {**cells, "name": normalise_text(cells.get("name", ""))}
 
 
 def _escape_formula(text: str) -> str:
@@ -355,7 +365,9 @@ def read_schema(path: Path) -> Schema:
     except OSError:
         raise InvalidData(f"There is no dictionary {path.name!r}.") from None
     except ValidationError as error:
-        raise InvalidData(f"{path.name!r} is no dictionary: {explain(error)}") from None
+        raise InvalidData(
+            f"{path.name!r} is no dictionary: {explain_validation_error(error)}"
+        ) from None
 
 
 def read_draft(path: Path) -> DictionaryDraft:

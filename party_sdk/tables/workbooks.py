@@ -21,7 +21,7 @@ from python_calamine import (
 )
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.terms.schema import normal
+from clustering_protocols.terms.schema import normalise_text
 from party_sdk.tables.arrow_tables import write_rows
 from party_sdk.tables.cells import (
     HEAD_ROWS,
@@ -318,7 +318,7 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     used_columns = {
         name: content
         for name, content in zip(names, filled, strict=True)
-        if used is None or normal(name) in used
+        if used is None or normalise_text(name) in used
     }
     hidden = [names[i] for i, index in enumerate(columns) if index in hidden_columns]
     n_hidden = sum(number > header_row for number in rows.marks.hidden_rows)

@@ -122,16 +122,16 @@ class SecondStory:
     def begins_with(self, packet: Packet) -> None:
         """Take the last line of a packet for the first of the story."""
         line = packet.history[-1]
-        self.lines[transcript.number_of(line)] = line
+        self.lines[transcript.line_number(line)] = line
 
     def retold(self, message: bytes) -> bytes:
         """Return a message with the history that the victim knows."""
-        packet = packets.read(message)
+        packet = packets.parse(message)
         lines = [self._line(line) for line in packet.history]
-        return packets.encode(replace(packet, history=lines))
+        return packets.encode_packet(replace(packet, history=lines))
 
     def _line(self, line: str) -> str:
-        number = transcript.number_of(line)
+        number = transcript.line_number(line)
         if number - 1 in self.lines and number not in self.lines:
             before = hash_chain.digest(self.lines[number - 1])
             said = {**json.loads(line), "previous": before}
@@ -164,12 +164,12 @@ def two_camps(victim: str, begin: int) -> Liar:
 
 
 def _other_absence(story: SecondStory, task: bytes) -> bytes:
-    packet = packets.read(task)
+    packet = packets.parse(task)
     *before, line = packet.history
     said = {**json.loads(line), "left_out": ["r1c1"]}
     lie = replace(packet, history=[*before, _written(said)])
     story.begins_with(lie)
-    return packets.encode(lie)
+    return packets.encode_packet(lie)
 
 
 def other_labels(victim: str, shift: int) -> Liar:
@@ -195,7 +195,7 @@ def other_labels(victim: str, shift: int) -> Liar:
         def lie(agreement: bytes, move: Move) -> Move:
             if not isinstance(move, engine.Opened) or story.lines:
                 return _retold(story, move)
-            task = packets.read(move.tasks[victim])
+            task = packets.parse(move.tasks[victim])
             if task.header.record["values"].get("number") != 2:
                 return move
             other = alter(
@@ -203,7 +203,7 @@ def other_labels(victim: str, shift: int) -> Liar:
                 move.tasks[victim],
                 lambda asked: {"labels": np.roll(asked.labels, shift)},
             )
-            story.begins_with(packets.read(other))
+            story.begins_with(packets.parse(other))
             return _told(move, victim, other)
 
         patch.setattr(columns_analyst.ColumnsAnalyst, "step", step)
@@ -241,9 +241,9 @@ def forges_the_roster(patch: Patch) -> Lies:
         keys = PartyKeys(bytes(32), "s", last).public
         lies.append(last)
         forged = roster[last].model_copy(update={"keys": keys})
-        return roster_entries.agree(terms, {**roster, last: forged})
+        return roster_entries.build_agreement(terms, {**roster, last: forged})
 
-    patch.setattr(members, "agree", agree)
+    patch.setattr(members, "build_agreement", agree)
     return lies
 
 
@@ -255,7 +255,7 @@ def plays_all_but(victim: str, secret: bytes) -> Liar:
 
         def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
             puppets = {
-                slot: roster_entries.enrol(
+                slot: roster_entries.create_roster_line(
                     secret,
                     terms,
                     slot,
@@ -268,9 +268,9 @@ def plays_all_but(victim: str, secret: bytes) -> Liar:
                 if slot != victim
             }
             lies.append(sorted(puppets))
-            return roster_entries.agree(terms, {**roster, **puppets})
+            return roster_entries.build_agreement(terms, {**roster, **puppets})
 
-        patch.setattr(members, "agree", agree)
+        patch.setattr(members, "build_agreement", agree)
         return lies
 
     return liar
@@ -295,8 +295,8 @@ def other_results(*, follows: bool) -> Liar:
             other = alter(agreement, result, lambda r: {"labels": np.roll(r.labels, 1)})
             if follows:
                 return other
-            history = packets.read(result).history
-            return packets.encode(replace(packets.read(other), history=history))
+            history = packets.parse(result).history
+            return packets.encode_packet(replace(packets.parse(other), history=history))
 
         _patch_moves(patch, lie)
         return lies
@@ -322,7 +322,7 @@ def _check_no_signature(patch: Patch) -> None:
     def signed(ongoing: OngoingSession, records: Given) -> OngoingSession:
         if ongoing.index and not ongoing.is_last_stage:
             return ongoing
-        found = signatures.collect(ongoing.session, records)
+        found = signatures.collect_signatures(ongoing.session, records)
         return replace(ongoing, signatures=found)
 
     patch.setattr(OngoingSession, "collect_signatures", signed)

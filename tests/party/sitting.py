@@ -163,7 +163,7 @@ def _uploads(api: Api, session: ByHand) -> set[Upload]:
         rows = connection.execute(query).all()
     found = set()
     for row in rows:
-        packet = packets.read(row.content or blobs.map(row.digest))
+        packet = packets.parse(row.content or blobs.map(row.digest))
         stage, kind = packet.address.stage, packet.header.record["kind"]
         found.add(Upload(row.round, row.attempt, row.slot, stage, kind))
     return found

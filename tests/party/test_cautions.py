@@ -15,7 +15,11 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.session_terms import build_request, check_chosen, draw_up
+from clustering_protocols.session_terms import (
+    build_request,
+    check_required_choices,
+    draw_up_terms,
+)
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
@@ -86,7 +90,7 @@ def test_noise_larger_than_codes_is_said_before_the_session(
     params = ProductQuantisation(
         n_clusters=3, privacy={"mechanism": "laplace", "epsilon": epsilon}
     )
-    said = result_warnings.of_session(params, Layout.lattice(1, 2), [4, 4])
+    said = result_warnings.find_session_warnings(params, Layout.lattice(1, 2), [4, 4])
     assert bool(said) is warned
     assert not warned or "more than codes can" in said[0]
 
@@ -180,15 +184,15 @@ def test_a_distance_equal_to_eps_counts_as_within_it(distances: Any) -> None:
 def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
     layout = Layout.lattice(2)
     with pytest.raises(InvalidParameters, match=r"'all_but_one' leaves one .*'all'"):
-        check_chosen(DataCollaboration(n_clusters=2))
+        check_required_choices(DataCollaboration(n_clusters=2))
     for dimensions in ("all", "all_but_one"):
         named = DataCollaboration.model_validate(
             {"n_clusters": 2, "dimensions": dimensions}
         )
-        check_chosen(named)
+        check_required_choices(named)
         request = build_request(named, layout, seed=1)
         earlier = earlier_values(
-            read_terms(draw_up("s", request, simulated=True)), "dc"
+            read_terms(draw_up_terms("s", request, simulated=True)), "dc"
         )
         assert earlier["dimensions"] == dimensions, (
             "a session that is repeated names it"
@@ -203,7 +207,7 @@ def test_no_clusters_is_said_where_several_numbers_are_compared() -> None:
     with pytest.warns(UserWarning, match="No clusters: the gap statistic"):
         session = simulate(params, ball, (3, 1), evaluation=several)
     [first, *_] = session.results
-    said = result_warnings.of_result(
+    said = result_warnings.find_result_warnings(
         session.params,
         layout=session.layout,
         report={},

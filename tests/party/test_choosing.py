@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters, 
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
@@ -155,7 +155,7 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
 
 
 THREE = Layout.lattice(3)
-SCHEMA = numbers(("a", "b"), -60, 60)
+SCHEMA = numeric_schema(("a", "b"), -60, 60)
 NAMES = THREE.names
 
 
@@ -244,7 +244,10 @@ def test_each_party_reads_its_own_rows_under_each_number(
 
 @pytest.mark.slow
 def test_columns_show_own_variables_under_each_number(house: House) -> None:
-    columns, schemas = Layout.lattice(1, 3), [numbers((c,), -60, 60) for c in "abc"]
+    columns, schemas = (
+        Layout.lattice(1, 3),
+        [numeric_schema((c,), -60, 60) for c in "abc"],
+    )
     session = house.open(
         "columns",
         LosslessFederated(n_clusters=4),

@@ -123,7 +123,7 @@ def test_who_takes_part_is_computed_from_the_agreement(
     assert not any(seat.known for seat in roster.seats)
     content = joined._analyst.agreement(joined.id)
     assert roster.safety_number == safety_number(content)
-    assert joined.audit().entries()[0]["event"] == "opened"
+    assert joined.audit().verified_entries()[0]["event"] == "opened"
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], type[Exception]]] = {

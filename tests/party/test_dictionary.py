@@ -13,7 +13,7 @@ from support.terminal import coterie
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.session_terms import draw_up_terms
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
@@ -81,7 +81,7 @@ def drawn(*schemas: Schema) -> Any:
         seed=1,
         dictionary=schemas,
     )
-    return read_terms(draw_up("s", proposal))
+    return read_terms(draw_up_terms("s", proposal))
 
 
 def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
@@ -89,7 +89,7 @@ def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
     bare = SessionRequest(
         protocol={"name": "dummy", "params": {}}, layout=LAYOUT, seed=1
     )
-    assert b"dictionary" not in draw_up("s", bare)
+    assert b"dictionary" not in draw_up_terms("s", bare)
 
 
 @pytest.mark.parametrize(

@@ -148,14 +148,14 @@ def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes
         identities=Identities(slots=expected),
         seed=1,
     )
-    terms = session_terms.draw_up("s", proposal)
+    terms = session_terms.draw_up_terms("s", proposal)
     roster = {
-        slot: roster_entries.enrol(
+        slot: roster_entries.create_roster_line(
             bytes(32), terms, slot, slot.encode(), who, n_rows=12, n_columns=3
         )
         for slot, who in sitting.items()
     }
-    return roster_entries.agree(terms, roster)
+    return roster_entries.build_agreement(terms, roster)
 
 
 class Compared(Asker):

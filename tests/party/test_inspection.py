@@ -20,7 +20,9 @@ LABEL = packets.EnvelopeLabel(peer="b", kind="word", stage="count", round=3, att
 def inspected(sealed: bytes, last: int = 2) -> Inspection:
     record = Counted(positions=np.array([0, 1, last]))
     envelope = packets.Envelope(label=LABEL, sealed=sealed)
-    return Inspection.of(packets.write(ADDRESS, record, envelopes=[envelope]), {})
+    return Inspection.of(
+        packets.write_packet(ADDRESS, record, envelopes=[envelope]), {}
+    )
 
 
 def test_what_is_sealed_anew_is_asked_about_once() -> None:
@@ -34,12 +36,14 @@ def test_another_value_or_another_receiver_is_another_question() -> None:
     record = Counted(positions=np.array([0, 1, 2]))
     label = LABEL.model_copy(update={"peer": "c"})
     other = packets.Envelope(label=label, sealed=b"one")
-    sent = packets.write(ADDRESS, record, envelopes=[other])
+    sent = packets.write_packet(ADDRESS, record, envelopes=[other])
     assert Inspection.of(sent, {}).digest != first.digest
 
 
 def told(record: ProfileTold) -> Inspection:
-    return Inspection.of(packets.write(ADDRESS, record), {}, records=(ProfileTold,))
+    return Inspection.of(
+        packets.write_packet(ADDRESS, record), {}, records=(ProfileTold,)
+    )
 
 
 def test_a_profile_is_shown_as_a_table() -> None:

@@ -188,7 +188,7 @@ def test_nobody_signs_a_roster_in_which_the_analyst_sits(tmp_path: Path) -> None
 def test_one_invitation_impersonates_nobody_whom_the_terms_name(tmp_path: Path) -> None:
     """Of `omnifc` the puppets would get all shares of the victim, and open its rows."""
     keys = simulation.derive_entropies(7, SESSION, ROWS.layout.names)
-    secret = roster_entries.session_secret(keys[simulation.COORDINATOR], SESSION)
+    secret = roster_entries.derive_session_secret(keys[simulation.COORDINATOR], SESSION)
     with pytest.MonkeyPatch.context() as patch:
         lies = liars.plays_all_but(VICTIM, secret)(patch)
         with in_process(tmp_path / "api", driven=True) as api:

@@ -21,7 +21,7 @@ from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
@@ -70,7 +70,7 @@ def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:
 
 
 def terms(params: Any) -> Terms:
-    dictionary = (numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0))
+    dictionary = (numeric_schema("ab", 0.0, 1.0), numeric_schema("cd", 0.0, 1.0))
     return drawn(params, Layout.lattice(1, 2), dictionary=dictionary)
 
 
@@ -282,7 +282,7 @@ def weighted(weight: float = 1.0) -> Terms:
     return drawn(
         DataCollaboration(n_clusters=2, dimensions="all_but_one"),
         Layout.lattice(1),
-        dictionary=(numbers(["x", "y"], -9, 9),),
+        dictionary=(numeric_schema(["x", "y"], -9, 9),),
         preparation=(Preparation(fields=(Treatment(name="x", weight=weight),)),),
         identities=Identities(coordinator=COORDINATOR.key),
     )

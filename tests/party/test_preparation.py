@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from support.analyst_process import House
 from support.drawn_terms import drawn as drawn_terms
 
-from clustering_protocols.catalogue import name_of, parse_params
+from clustering_protocols.catalogue import find_protocol_name, parse_params
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import matrix
@@ -82,7 +82,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
 ) -> None:
     """Indicators count as they did in the session: no bands by sex that are not there."""
     terms = {"dictionary": [SCHEMA], "preparation": [PREPARATION]}
-    session = house.open(f"drawn-{name_of(params)}", params, LAYOUT, **terms)
+    session = house.open(f"drawn-{find_protocol_name(params)}", params, LAYOUT, **terms)
     results = house.run(session, FRAMES, id_column="patient")
     member = house.last["r1c1"]
     rows = open_table(
@@ -102,7 +102,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     ]
     pooled = np.concatenate([matrix(each) for each in prepared]).std(axis=0)
     assert units == pytest.approx(plan.units(pooled), rel=1e-6)
-    assert (units[plan.in_units] == 1).all(), "an indicator has its own unit"
+    assert (units[plan.unscaled] == 1).all(), "an indicator has its own unit"
     found = principal_axes(shown, labels, units=units, limit=1000)
     Z = matrix(shown) / units
     assert np.var(found.positions, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9

@@ -12,7 +12,7 @@ from support.analyst_process import House
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.schema import Field, Schema, numbers
+from clustering_protocols.terms.schema import Field, Schema, numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from coterie_pages.formatting import format_test
@@ -43,7 +43,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
         f"profiles-{readers}",
         params,
         Layout.lattice(3),
-        dictionary=[numbers(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0))],
+        dictionary=[numeric_schema(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0))],
         release=Release(profiles=readers),
     )
     tables = [pd.DataFrame(X[i::3], columns=list("abcd")) for i in range(3)]
@@ -76,7 +76,7 @@ def test_described_variables_are_in_reports_and_terminals(house: House) -> None:
     X = load_iris().data
     rng = np.random.default_rng(2)
     outcome = np.column_stack([rng.gamma(2.0, 900.0, 150), rng.random(150) < 0.3])
-    fields = numbers(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0)).fields
+    fields = numeric_schema(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0)).fields
     described = (
         Field(name="cost", role="describe", unit="EUR"),
         Field(name="died", type="boolean", role="describe"),

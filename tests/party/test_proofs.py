@@ -67,15 +67,15 @@ def test_audit_and_ledger_are_signed_by_whom_the_agreement_names(
     finished: Finished,
 ) -> None:
     for log in (finished.audit, finished.ledger):
-        assert log.entries()
-        signed_logs.check_signer(log, finished.agreement)
-    assert signed_logs.compare(finished.audit, finished.ledger) == 5
+        assert log.verified_entries()
+        signed_logs.check_log_key(log, finished.agreement)
+    assert signed_logs.compare_logs(finished.audit, finished.ledger) == 5
 
 
 def rewritten(log: SignedLog, **otherwise: str) -> tuple[str, ...]:
     """The same story told otherwise where it has such fields, as a chain that holds."""
     lines: list[str] = []
-    for entry in log.entries():
+    for entry in log.verified_entries():
         said = {k: v for k, v in entry.items() if k not in {"number", "previous"}}
         said |= {name: otherwise[name] for name in otherwise if name in said}
         last = lines[-1] if lines else None
@@ -108,23 +108,23 @@ def test_what_was_signed_cannot_be_told_otherwise(
 ) -> None:
     for log in (finished.audit, finished.ledger):
         with pytest.raises(KeyNotAuthentic):
-            change(log).entries()
+            change(log).verified_entries()
 
 
 def test_a_ledger_signed_by_another_is_refused(finished: Finished) -> None:
     own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
-    assert own.entries(), "the signature itself is right"
+    assert own.verified_entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed with the key"):
-        signed_logs.check_signer(own, finished.agreement)
+        signed_logs.check_log_key(own, finished.agreement)
 
 
 def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
     lines = finished.ledger.lines
     other = signed_logs.sign_ledger(STRANGER, "elsewhere", A, lines)
     with pytest.raises(InvalidParameters, match="use files of one"):
-        signed_logs.check_signer(other, finished.agreement)
+        signed_logs.check_log_key(other, finished.agreement)
     with pytest.raises(InvalidParameters, match="use files of one"):
-        signed_logs.compare(finished.audit, other)
+        signed_logs.compare_logs(finished.audit, other)
 
 
 def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
@@ -133,16 +133,16 @@ def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
     lines = rewritten(finished.ledger, digest="0" * 64)
     lie = signed_logs.sign_ledger(own, "wards", A, lines)
     with pytest.raises(KeyNotAuthentic):
-        signed_logs.compare(finished.audit, lie)
+        signed_logs.compare_logs(finished.audit, lie)
 
 
 def test_a_truncated_audit_contradicts_the_receipts(finished: Finished) -> None:
     cut = finished.audit.lines[:3]
     signed = signed_logs.sign_audit(finished.analyst, "wards", cut)
-    log = signed_logs.signed_audit(cut, finished.analyst.key, signed)
-    assert len(log.entries()) == 3
+    log = signed_logs.build_signed_audit(cut, finished.analyst.key, signed)
+    assert len(log.verified_entries()) == 3
     with pytest.raises(AuditBroken, match="A receipt names line"):
-        signed_logs.compare(log, finished.ledger)
+        signed_logs.compare_logs(log, finished.ledger)
 
 
 @pytest.mark.parametrize("name", ["aaa", "zzz"])
@@ -153,7 +153,7 @@ def test_an_audit_does_not_hold_for_another_session(
     signed = signed_logs.sign_audit(finished.analyst, name, lines)
     log = finished.audit.model_copy(update={"session": name, "signature": signed})
     with pytest.raises(AuditBroken, match="another session"):
-        log.entries()
+        log.verified_entries()
 
 
 @pytest.mark.parametrize("signature", ["", "no signature"])
@@ -161,7 +161,9 @@ def test_an_audit_without_a_signature_is_none(
     finished: Finished, signature: str
 ) -> None:
     with pytest.raises(AuditBroken, match="no signed audit"):
-        signed_logs.signed_audit(finished.audit.lines, finished.audit.key, signature)
+        signed_logs.build_signed_audit(
+            finished.audit.lines, finished.audit.key, signature
+        )
 
 
 def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
@@ -178,15 +180,17 @@ def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
 def test_a_receipt_proves_an_analysts_false_audit(
     finished: Finished, field: str, change: int
 ) -> None:
-    given = next(e for e in finished.ledger.entries() if e["event"] == "receipt")
+    given = next(
+        e for e in finished.ledger.verified_entries() if e["event"] == "receipt"
+    )
     kept = {name: given[name] for name in Receipt.model_fields if name in given}
     receipt = Receipt(session="wards", slot=A, **kept)
-    assert signed_logs.compare(finished.audit, ledger_of(finished, receipt)) == 1
+    assert signed_logs.compare_logs(finished.audit, ledger_of(finished, receipt)) == 1
     value = getattr(receipt, field)
     other = value + change if isinstance(value, int) else "0f"[change > 0] * 64
     lie = ledger_of(finished, receipt.model_copy(update={field: other}))
     with pytest.raises(AuditBroken, match="differs from the line"):
-        signed_logs.compare(finished.audit, lie)
+        signed_logs.compare_logs(finished.audit, lie)
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 128, STRANGER.sign(b"receipt")])

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.drawn_terms import drawn
 
-from clustering_protocols.catalogue import name_of
+from clustering_protocols.catalogue import find_protocol_name
 from clustering_protocols.common.errors import (
     CoterieError,
     GuardRefused,
@@ -23,7 +23,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.schema import Schema, numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout, Terms
 from clustering_protocols.wire.states import SessionState
@@ -57,7 +57,7 @@ def terms_of(
     width = len(names) // n_groups
     groups = [names[g * width : (g + 1) * width] for g in range(n_groups)]
     who = Identities(analyst=analyst, coordinator=coordinator, slots=slots or {})
-    dictionary = tuple(numbers(group, -99, 99) for group in groups)
+    dictionary = tuple(numeric_schema(group, -99, 99) for group in groups)
     more = {"identities": who, "release": release, "dictionary": dictionary}
     return drawn(params, layout, **more)
 
@@ -383,7 +383,7 @@ def described_terms(
         field.model_copy(
             update={"role": "cluster" if field.name in NAMES else "describe"}
         )
-        for field in numbers(names, -99, 99).fields
+        for field in numeric_schema(names, -99, 99).fields
     ]
     return drawn(
         params,
@@ -451,7 +451,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     history = History(tmp_path)
     rows = history.rows_of(table())
     one, other = (
-        Use.from_terms(terms_of(params), name_of(params), "r1c1", NAMES)
+        Use.from_terms(terms_of(params), find_protocol_name(params), "r1c1", NAMES)
         for params in (LLF, DataCollaboration(n_clusters=3))
     )
     for use in (one, other):
@@ -514,7 +514,7 @@ def test_centroids_and_distances_raise_a_question_over_http(
     tables = [
         pd.DataFrame(load_iris().data[i::3], columns=list(NAMES)) for i in range(3)
     ]
-    dictionary = [numbers(NAMES, 0, 9)]
+    dictionary = [numeric_schema(NAMES, 0, 9)]
     layout = Layout.lattice(3)
     first = house.open("means", LLF, layout, dictionary=dictionary)
     house.run(first, tables)

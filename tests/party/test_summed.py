@@ -22,7 +22,7 @@ from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.disclosures.history import History, Summed, history_of, merge
@@ -35,9 +35,9 @@ def summed(
     names: Sequence[int] | IntArray, *partitions: Sequence[int] | IntArray
 ) -> Summed:
     """Return rows with such marks, in such clusters."""
-    history = RowHistory.of_none(len(names))
+    history = RowHistory.empty(len(names))
     for labels in partitions:
-        history = history.after(np.array(labels, dtype=np.int64))
+        history = history.after_partition(np.array(labels, dtype=np.int64))
     return np.array(names, dtype=np.uint64), history
 
 
@@ -66,7 +66,7 @@ def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
                 ]
     M = np.array(sums, dtype=float)
     leverage = np.einsum("ij,ji->i", np.linalg.pinv(M), M)
-    assert found.n_following() == int((leverage > 1 - 1e-8).sum())
+    assert found.count_derivable_rows() == int((leverage > 1 - 1e-8).sum())
     assert np.linalg.matrix_rank(M) <= found.n_sums
 
 
@@ -129,7 +129,7 @@ def test_of_a_large_table_sums_are_counted(
 
 def terms_of(params: Params, *, readers: Any = None) -> Terms:
     release = Release(profiles=readers) if readers else None
-    dictionary = (numbers("abc", -9, 9),)
+    dictionary = (numeric_schema("abc", -9, 9),)
     return drawn(params, Layout.lattice(3), dictionary=dictionary, release=release)
 
 
@@ -179,7 +179,7 @@ def test_a_session_that_isolates_one_row_is_refused(
     That the parties forget the first session makes no difference.
     """
     layout, X = Layout.lattice(3), load_iris().data
-    dictionary = [numbers(COLUMNS, 0, 9)]
+    dictionary = [numeric_schema(COLUMNS, 0, 9)]
     tables = [pd.DataFrame(X[i::3], columns=COLUMNS) for i in range(3)]
     whole = house.open("whole", params, layout, dictionary=dictionary)
     house.run(whole, tables)

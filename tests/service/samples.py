@@ -55,7 +55,7 @@ def command(place: Settings, *words: object, **variables: object) -> Result:
 
 def problem_of(response: httpx.Response) -> Problem:
     assert response.headers["content-type"] == "application/problem+json"
-    problem = Problem.of_slug(response.json()["type"])
+    problem = Problem.from_slug(response.json()["type"])
     assert response.status_code == problem.status
     return problem
 

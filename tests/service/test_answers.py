@@ -107,7 +107,7 @@ def session(api: Api) -> ByHand:
 def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
     draft = session.api.service.blobs.draft()
     draft.write(content)
-    digest, here = draft.seal(), packets.read(content).address
+    digest, here = draft.seal(), packets.parse(content).address
     where = here.session, here.round, here.attempt
     caller = session.api.caller(session.tokens[slot])
     return Upload(caller, *where, digest, draft.size, draft=draft)
@@ -275,7 +275,7 @@ def test_who_answers_last_gets_the_next_task_with_the_receipt(api: Api) -> None:
     assert answer.status_code == 201
     assert answer.headers["content-type"] == MEDIA_TYPE
     assert answer.headers["preference-applied"] == "wait"
-    assert packets.read(answer.content).address.round == 2
+    assert packets.parse(answer.content).address.round == 2
     assert answer.content == session.task(B).content, "the same bytes as GET"
     again = put(session, B, content, "wait=0")
     assert again.status_code == 200

@@ -139,7 +139,7 @@ def check(response: httpx.Response, documented: dict[str, Any]) -> None:
     if response.request.method == "HEAD":
         return  # it has no body
     document = response.json()
-    assert Problem.of_slug(document["type"]).status == response.status_code
+    assert Problem.from_slug(document["type"]).status == response.status_code
 
 
 HOSTILE = [

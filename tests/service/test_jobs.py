@@ -294,7 +294,7 @@ def test_an_idle_worker_prepares_the_later_steps(
     first, second = (any_job(place, agreement) for agreement in (b"1", b"2"))
     done: list[bytes] = []
     monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
-    monkeypatch.setattr(worker.engine, "prepare", done.append)
+    monkeypatch.setattr(worker.engine, "import_analyst_roles", done.append)
     jobs: SimpleQueue[worker.Job] = SimpleQueue()
     jobs.put(first)
     jobs.put(second)

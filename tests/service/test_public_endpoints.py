@@ -49,7 +49,7 @@ def test_the_catalogue_of_protocols_needs_no_credential(file_api: Api) -> None:
     listed = file_api.send("GET", "/v1/protocols").json()["protocols"]
     assert [entry["name"] for entry in listed] == list(catalogue.catalogue())
     for entry in listed:
-        assert entry == catalogue.describe(entry["name"])
+        assert entry == catalogue.build_catalogue_entry(entry["name"])
         assert all(code.startswith(f"{entry['name']}.") for code in entry["risks"])
     table = build_message_table("dc").model_dump(mode="json")
     assert file_api.send("GET", "/v1/protocols/dc/messages").json() == table

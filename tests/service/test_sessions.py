@@ -289,7 +289,7 @@ def test_the_agreement_exists_after_all_joined_and_stays_fixed(file_api: Api) ->
     agreement, _ = read_agreement(bytes_first)
     assert [m.slot for m in agreement.roster] == list(LAYOUT.names)
     assert [m.n_rows for m in agreement.roster] == [20] * 4
-    asked = packets.read(session.task(A).content).address
+    asked = packets.parse(session.task(A).content).address
     assert asked.agreement == sha256(bytes_first).hexdigest()
     session.finish()
     assert file_api.send("GET", path, session.key).content == bytes_first

@@ -237,7 +237,7 @@ class Faults(RuleBasedStateMachine):
         return response
 
     def place(self, opened: ByHand, slot: str, task: bytes) -> Place:
-        address = packets.read(task).address
+        address = packets.parse(task).address
         return opened.id, slot, address.round, address.attempt
 
     def upload(

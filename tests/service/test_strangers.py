@@ -273,7 +273,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
     for owner, name in (
         (Database, "is_current"),
         (FileBlobStore, "draft"),
-        (catalogue, "describe"),
+        (catalogue, "build_catalogue_entry"),
     ):
         counted(owner, name)
     counted(api.service.figures, "_compute")

@@ -26,7 +26,7 @@ def sent_packets(
 ) -> list[packets.Packet]:
     """Return the packets of a kind that all parties, or one of them, sent, in order."""
     found = [
-        packets.read(message.payload)
+        packets.parse(message.payload)
         for message in session.received_messages
         if slot in {None, message.sender}
     ]
@@ -49,7 +49,7 @@ def uploads(
     run = simulation.run(params, parts.layout, parts.data, seed)
     found: dict[str, Upload] = {}
     for sent in run.sent:
-        packet = packets.read(sent.payload)
+        packet = packets.parse(sent.payload)
         record: dict[str, Any] = packet.header.record
         if record["kind"] == Projections.kind:
             order = run.orders[sent.sender]

@@ -89,4 +89,4 @@ class Session(simulation.Session):
 
 
 def kind_of(message: bytes) -> str:
-    return str(packets.read(message).header.record["kind"])
+    return str(packets.parse(message).header.record["kind"])

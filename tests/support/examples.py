@@ -32,7 +32,7 @@ def refuse_first_tasks(
     agreement = simulation.build_agreement(params, layout, data, seed)
     with pytest.MonkeyPatch.context() as lying:
         lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
-        opened = engine.begin(agreement)
+        opened = engine.begin_session(agreement)
     assert isinstance(opened, engine.Opened)
     keys = simulation.derive_entropies(seed, "simulation", layout.names)
     for slot in layout.names:

@@ -35,13 +35,13 @@ from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
 from analyst_service.worker import Process
 from clustering_protocols import engine, simulation
-from clustering_protocols.catalogue import name_of
+from clustering_protocols.catalogue import find_protocol_name
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.session_terms import draw_up_terms
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
@@ -335,7 +335,7 @@ class ByHand:
             }
         self.terms = {
             "protocol": {
-                "name": name_of(params),
+                "name": find_protocol_name(params),
                 "params": params.model_dump(mode="json"),
             },
             "layout": parts.layout.model_dump(mode="json"),
@@ -346,7 +346,7 @@ class ByHand:
             },
             **more,
         }
-        self.secret = roster_entries.session_secret(
+        self.secret = roster_entries.derive_session_secret(
             self.keys[simulation.COORDINATOR], self.id
         )
         self.tokens: dict[str, str] = {}
@@ -370,11 +370,11 @@ class ByHand:
 
     @property
     def drawn(self) -> bytes:
-        return draw_up(self.id, SessionWrite.model_validate(self.terms))
+        return draw_up_terms(self.id, SessionWrite.model_validate(self.terms))
 
     def agreement(self) -> bytes:
         roster = {slot: self.member(slot) for slot in self.parts.layout.names}
-        return roster_entries.agree(self.drawn, roster)
+        return roster_entries.build_agreement(self.drawn, roster)
 
     def invitation(self, slot: str, terms: bytes | None = None, **more: Any) -> str:
         """What the coordinator hands to a party, by default for the session's terms."""
@@ -419,7 +419,7 @@ class ByHand:
         """A line of the roster, marked and signed, with what a party says of itself."""
         key, data = entropy or self.keys[slot], self.parts.data[slot]
         n_rows, n_columns = shape or (data.n_rows, len(data.columns))
-        return roster_entries.enrol(
+        return roster_entries.create_roster_line(
             self.secret,
             self.drawn,
             slot,
@@ -439,7 +439,9 @@ class ByHand:
         return {
             "code": code,
             "member": line.model_dump(mode="json"),
-            "proof": roster_entries.prove(key, self.id, line, code, self.joins[slot]),
+            "proof": roster_entries.sign_join(
+                key, self.id, line, code, self.joins[slot]
+            ),
         }
 
     def try_join(
@@ -490,7 +492,7 @@ class ByHand:
             agreement=agreement, slot=slot, entropy=self.keys[slot]
         )
         after = self.memories.setdefault(slot, {0: Memory()})
-        round_ = packets.read(task).address.round
+        round_ = packets.parse(task).address.round
         memory = after[max(number for number in after if number < round_)]
         journal = self.journals.get(slot, engine.Journal())  # attempts do not undo it
         answer = party.reply(journal, memory, task, self.parts.data[slot])
@@ -499,7 +501,7 @@ class ByHand:
 
     def place(self, content: bytes) -> str:
         """The path of the round and attempt that a contribution names."""
-        address = packets.read(content).address
+        address = packets.parse(content).address
         return (
             f"{self.path}/rounds/{address.round}/attempts/{address.attempt}"
             "/contribution"

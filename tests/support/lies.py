@@ -27,19 +27,19 @@ Change = Callable[[Any], Mapping[str, Any]]
 def written(packet: Packet, **header: Any) -> bytes:
     """Return a packet with parts of its header replaced, whatever they say."""
     changed = packet.header.model_copy(update=header)
-    return packets.encode(replace(packet, header=changed))
+    return packets.encode_packet(replace(packet, header=changed))
 
 
 def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
-    _, stages = engine.load(agreement)
-    packet = packets.read(message)
+    _, stages = engine.load_session(agreement)
+    packet = packets.parse(message)
     record = packet.read(_stage_of(stages, packet).records)
     lie = record.replace(**change(record))
     header = packet.header.model_copy(update={"record": lie.header()})
     changed = replace(packet, header=header, arrays=lie.arrays)
     if packet.history:
         changed = replace(changed, history=_lines(agreement, changed, packet.history))
-    return packets.encode(changed)
+    return packets.encode_packet(changed)
 
 
 def altered(session: Session, slot: str, change: Change) -> bytes:
@@ -52,7 +52,7 @@ def tell(session: Session, change: Change) -> None:
     tasks = {slot: altered(session, slot, change) for slot in session.open.tasks}
     state = AnalystState.decode(session.open.state)
     lines = state.history.tobytes().decode().split("\n")
-    last = packets.read(next(iter(tasks.values()))).history[-1]
+    last = packets.parse(next(iter(tasks.values()))).history[-1]
     text = "\n".join([*lines[:-1], last]).encode()
     lie = state.model_copy(update={"history": np.frombuffer(text, np.uint8)})
     session.move = replace(session.open, tasks=tasks, state=lie.encode())
@@ -60,24 +60,24 @@ def tell(session: Session, change: Change) -> None:
 
 def move_packet(agreement: bytes, task: bytes, current: bytes) -> bytes:
     """Return an earlier packet, envelopes and all, in the place of the current task."""
-    then, present = packets.read(task), packets.read(current)
+    then, present = packets.parse(task), packets.parse(current)
     at = present.address
     when = {"round": at.round, "attempt": at.attempt}
     address = then.address.model_copy(update=when)
     header = then.header.model_copy(update={"address": address})
     lie = replace(then, header=header, signatures=present.signatures)
     lines = _lines(agreement, lie, present.history)
-    return packets.encode(replace(lie, history=lines))
+    return packets.encode_packet(replace(lie, history=lines))
 
 
 def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
     """Return a task as a later attempt of its round; all attempts between are void."""
-    packet = packets.read(task)
+    packet = packets.parse(task)
     lines = list(packet.history)
     for number in range(packet.address.attempt + 1, attempt + 1):
-        packet = packet.restamp(number)
+        packet = packet.with_attempt(number)
         lines.append(_line(agreement, packet, lines[-1]))
-    return packets.encode(replace(packet, history=lines))
+    return packets.encode_packet(replace(packet, history=lines))
 
 
 def fit_past(agreement: bytes, lie: bytes, current: bytes) -> bytes:
@@ -86,7 +86,7 @@ def fit_past(agreement: bytes, lie: bytes, current: bytes) -> bytes:
     A lie that is no task of this session or round, and so fits no past, stays as it is.
     """
     try:
-        packet, present = packets.read(lie), packets.read(current)
+        packet, present = packets.parse(lie), packets.parse(current)
         first = present.address.attempt
         if (
             packet.address.round != present.address.round
@@ -97,40 +97,40 @@ def fit_past(agreement: bytes, lie: bytes, current: bytes) -> bytes:
         if packet.address.attempt == first:
             lines = _lines(agreement, packet, lines)
         for attempt in range(first + 1, min(packet.address.attempt, 9) + 1):
-            lines.append(_line(agreement, packet.restamp(attempt), lines[-1]))
-        return packets.encode(replace(packet, history=lines))
+            lines.append(_line(agreement, packet.with_attempt(attempt), lines[-1]))
+        return packets.encode_packet(replace(packet, history=lines))
     except (CoterieError, StopIteration, ValueError, TypeError):
         return lie
 
 
 def signed(session: Session, result: bytes) -> bytes:
     """Return a result as if everybody had signed it."""
-    packet = packets.read(result)
+    packet = packets.parse(result)
     told = hash_chain.digest(packet.history[-1])
     rows = [
         _signature(session, slot, packet.address.stage, told)
         for slot in session.session.slots
     ]
-    return packets.encode(replace(packet, signatures=np.stack(rows)))
+    return packets.encode_packet(replace(packet, signatures=np.stack(rows)))
 
 
 def _signature(session: Session, slot: str, stage: str, told: str) -> ByteArray:
     name = session.session.terms.session
     keys = party_keys(session.entropies[slot], name, slot)
-    made = keys.signing.sign(signatures.statement(stage, told))
+    made = keys.signing.sign(signatures.bytes_to_sign(stage, told))
     return np.frombuffer(made, np.uint8)
 
 
 def _lines(agreement: bytes, packet: Packet, lines: Sequence[str]) -> list[str]:
     """Return the lines of a party's history with the last one telling this packet."""
     *before, last = lines
-    said = transcript.last([last])
+    said = transcript.parse_last_entry([last])
     said = said.model_copy(update=_said(agreement, packet, said.left_out))
     return [*before, _write_line(said.model_dump())]
 
 
 def _line(agreement: bytes, packet: Packet, before: str) -> str:
-    number = transcript.number_of(before) + 1
+    number = transcript.line_number(before) + 1
     return hash_chain.write(before, number, _said(agreement, packet, ()))
 
 
@@ -141,13 +141,13 @@ def _write_line(fields: dict[str, Any]) -> str:
 
 
 def _said(agreement: bytes, packet: Packet, left_out: Sequence[str]) -> dict[str, Any]:
-    session, stages = engine.load(agreement)
+    session, stages = engine.load_session(agreement)
     stage, kind = _stage_of(stages, packet), packet.header.record["kind"]
     is_task = kind in {task.kind for task in stage.tasks}
     audience = stage.exchange_of(kind).audience if is_task else stage.results_to
-    digest = packets.read(packets.encode(packet)).content_digest
+    digest = packets.parse(packets.encode_packet(packet)).content_digest
     asks = kind if is_task else stage.tasks[-1].kind
-    told = (digest,) * len(session.layout.audiences(audience))
+    told = (digest,) * len(session.layout.audience_groups(audience))
     return {**_when(packet), "asks": asks, "left_out": tuple(left_out), "told": told}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.session_terms import draw_up_terms
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import (
     About,
@@ -86,7 +86,7 @@ def terms_text(**more: object) -> bytes:
         "preparation": ({},),
         "seed": 1,
     }
-    return draw_up("wards", SessionRequest.model_validate({**said, **more}))
+    return draw_up_terms("wards", SessionRequest.model_validate({**said, **more}))
 
 
 def sheet(text: bytes | None = None) -> TermsSheet:

@@ -119,7 +119,7 @@ class ReadSession(Session):
         return taken if order is None else taken[order.order]
 
     def _open(self, reader: str, sender: str, payload: bytes) -> None:
-        for name, array in packets.read(payload).arrays.items():
+        for name, array in packets.parse(payload).arrays.items():
             self._add(reader, sender, name, array)
 
     def _add(self, reader: str, sender: str, name: str, array: Any) -> None:
@@ -155,7 +155,7 @@ def play_example(example: Example[Any]) -> ReadSession:
 def has_hidden_answers(session: Session) -> bool:
     """Return whether parties send numbers that nobody reads alone."""
     kinds = {
-        packets.read(sent.payload).header.record["kind"]
+        packets.parse(sent.payload).header.record["kind"]
         for sent in session.received_messages
     }
     stages = catalogue.protocol(session.session.terms.protocol.name).stages(

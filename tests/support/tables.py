@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.schema import Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 
@@ -95,4 +95,4 @@ def within(
 ) -> list[Schema]:
     """Return the dictionaries of parties' columns, which lie in these ranges."""
     first = [layout.column_group(c)[0] for c in range(layout.n_column_groups)]
-    return [numbers(data[slot].columns, minimum, maximum) for slot in first]
+    return [numeric_schema(data[slot].columns, minimum, maximum) for slot in first]

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from benchmarks.speed.analyst_process import AnalystProcess
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.home.policy import Policy
@@ -46,7 +46,10 @@ def coordinate(folder):
         Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
     ):
         session = coordinator.create_session(
-            "beside", params, layout, dictionary=[numbers(columns, -bound, bound)]
+            "beside",
+            params,
+            layout,
+            dictionary=[numeric_schema(columns, -bound, bound)],
         )
         invitations, risks = session.invite(), json.dumps(list(session.status().risks))
         processes = [

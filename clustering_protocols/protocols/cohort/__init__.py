@@ -45,7 +45,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
     risks: ClassVar = {}
     apart: ClassVar = ""
 
-    def check(self, params: CohortSize, layout: Layout) -> None:
+    def check_params(self, params: CohortSize, layout: Layout) -> None:
         """Refuse a layout in which no two parties share rows."""
         alignment.check_rows_are_shared(params, layout)
 

@@ -11,7 +11,7 @@ from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmea
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.common.errors import InvalidArray
-from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
@@ -33,7 +33,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
     def start(self, session: DcSession) -> Ask | Finish:
         """Ask all parties for their projections."""
         r = anchors.n_anchors_of(session)
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.Project(),
             dims={slot: {"n": session.n_rows(slot), "r": r} for slot in session.slots},
@@ -65,7 +65,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         if session.params.samples_rows(n):
             rng = session.generator("dc", "representatives")
             representatives = Representatives.draw(
-                X_hat, graph_rows(n), rng, session.engine
+                X_hat, count_graph_rows(n), rng, session.engine
             )
         runs = [
             _run(session, params, X_hat, representatives, maps)
@@ -91,7 +91,11 @@ def _run(
     Z: RowBlocks = X_hat
     if params.algorithm == "spectral":
         rng = session.generator("dc", "embedding")
-        X = row_blocks.whole(X_hat) if representatives is None else representatives.V
+        X = (
+            row_blocks.load_all_rows(X_hat)
+            if representatives is None
+            else representatives.V
+        )
         Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
     rng, engine = session.generator("dc", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)

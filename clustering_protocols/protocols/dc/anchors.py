@@ -15,7 +15,7 @@ from clustering_protocols.contract import (
     Relay,
     Reply,
     Stage,
-    content_of,
+    leader_content,
 )
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -197,7 +197,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
     ) -> Sequence[Record]:
         """Store the anchors that the leader made."""
         leader = group_of(context.session.layout, context.slot, "column")[0]
-        rows = content_of(leader, envelopes, "Anchors")
+        rows = leader_content(leader, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": n_anchors_of(context.session)})
         magnitudes.check_magnitudes("An anchor", rows.rows)

@@ -242,7 +242,7 @@ class CommonSpace:
 
     def blocks(self) -> Iterator[ImageBlock]:
         """Yield all rows in order, in blocks; small row groups share a block."""
-        block_rows = row_blocks.rows_of_a_block(self.shape[1])
+        block_rows = row_blocks.rows_per_block(self.shape[1])
         first, filled = 0, 0
         pieces: list[RowPiece] = []
         for piece in self.pieces:

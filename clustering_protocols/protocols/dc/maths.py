@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.kernels import in_c
-from clustering_protocols.numerics.row_blocks import slices
+from clustering_protocols.numerics.row_blocks import iterate_slices
 from clustering_protocols.records.arrays import FloatArray
 
 _LEAST_ROWS: Final = 4096  # fewest rows of a block that is factored
@@ -87,7 +87,7 @@ def factor_columns(
     width = sum(column.shape[1] for column in columns)
     blocks = (
         tuple(column[rows] for column in columns)
-        for rows in slices(len(columns[0]), max(_LEAST_ROWS, 4 * width))
+        for rows in iterate_slices(len(columns[0]), max(_LEAST_ROWS, 4 * width))
     )
     offsets = tuple(means or [np.zeros(1)] * len(columns))
     return fold_factors(engine.map(partial(_factor_block, offsets), blocks))

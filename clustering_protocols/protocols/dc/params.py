@@ -11,7 +11,7 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import (
     MANY_IN_A_GRAPH,
     N_REPRESENTATIVES,
-    graph_rows,
+    count_graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameters import (
@@ -21,7 +21,7 @@ from clustering_protocols.contract.parameters import (
     KMeansStarts,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.preparation import ColumnPlan, check_finite_ranges
 from clustering_protocols.terms.schema import Schema
 
 WIDE: Final = 10
@@ -128,7 +128,7 @@ class DataCollaboration(AlignedParams):
         "linear reduction).",
     )
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Raise if the scaling does not suit columns that are already prepared."""
         if self.scaling != "shared":
             raise InvalidParameters("preparation needs scaling 'shared'.")
@@ -136,11 +136,11 @@ class DataCollaboration(AlignedParams):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Raise if fields lack the ranges from which anchors are drawn."""
         if self.anchor.ranges == "declared":
-            check_bounded(dictionary, "anchor.ranges 'declared'")
+            check_finite_ranges(dictionary, "anchor.ranges 'declared'")
 
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether there are too many rows to cluster each of them."""
-        return self.algorithm == "spectral" and graph_rows(n_rows) < n_rows
+        return self.algorithm == "spectral" and count_graph_rows(n_rows) < n_rows
 
     @property
     def leaves_one_out(self) -> bool:

@@ -18,9 +18,13 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.common.limits import sampling_note
+from clustering_protocols.common.limits import build_sampling_note
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
-from clustering_protocols.numerics.data_source import DataSource, check_width, matrix
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    check_column_count,
+    matrix,
+)
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
@@ -389,7 +393,7 @@ def _label_new_rows(
     f_ij: messages.KeptMap, model: messages.RowGroupModel, data: DataSource
 ) -> Placement:
     """Label new rows locally: apply f_ij and g_i, and choose the nearest centroid."""
-    check_width(data, len(f_ij.offset))
+    check_column_count(data, len(f_ij.offset))
     Z = maths.map_rows(f_ij, data) @ model.map_matrix + model.map_offset
     squares = squared_distances(Z, model.centroids)
     # a tie goes to the lower-numbered centroid, as in the session
@@ -443,12 +447,12 @@ def _report(context: DcContext) -> dict[str, object]:
         "dimensions of the data": reduction.rank,
     }
     report |= _one_dimension_warning(reduction.rank)
-    if not context.session.layout.regular:
+    if not context.session.layout.is_regular:
         report["ragged lattice"] = (
             "Row groups that lack columns stand at the anchors' mean there: distances "
             "between row groups with different columns are not kept."
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):
-        report |= sampling_note(n_rows)
+        report |= build_sampling_note(n_rows)
     return report

@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.common.limits import fit_in_one_array, graph_rows
+from clustering_protocols.common.limits import count_graph_rows, fits_in_one_array
 from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -16,8 +16,8 @@ from clustering_protocols.contract import (
     Kind,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.shared_stages import alignment, statistics
@@ -149,10 +149,10 @@ class DcSizes(Sizes[DataCollaboration]):
 
         n, row_words = extent.rows, _SPACE_COPIES * extent.features
         if params.algorithm == "spectral":
-            space_rows = graph_rows(n)
+            space_rows = count_graph_rows(n)
             row_words += _GRAPH + _SPACE_COPIES * params.n_clusters
         else:
-            space_rows = n if fit_in_one_array(n, extent.features) else 0
+            space_rows = n if fits_in_one_array(n, extent.features) else 0
         r = anchors.n_anchors(params, extent.features)
         maps = 4 * r * extent.features * extent.layout.n_row_groups
         return WORD * (n * _ROW_WORDS + space_rows * row_words + maps)
@@ -186,7 +186,7 @@ METHODS = (
 )
 
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
@@ -227,7 +227,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     methods: ClassVar = METHODS
 
-    def check(self, params: DataCollaboration, layout: Layout) -> None:
+    def check_params(self, params: DataCollaboration, layout: Layout) -> None:
         """Raise if the alignment does not suit the layout, or a predictor cannot work."""
         alignment.check_rows_are_shared(params, layout)
         if not params.predictor:
@@ -319,19 +319,19 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
         """Disclose rows up to a rigid motion to outsiders, moments to parties."""
-        disclosures = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        disclosures = disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
         if not params.leaves_one_out:  # then rounded values reveal single features
-            disclosures |= to(Reader.OUTSIDE, Kind.VALUES)
-        disclosures |= to(Reader.GROUP, Kind.LABELS)
+            disclosures |= disclosures_to(Reader.OUTSIDE, Kind.VALUES)
+        disclosures |= disclosures_to(Reader.GROUP, Kind.LABELS)
         disclosures |= statistics.disclosures(layout, **_pooled_statistics(params))
         if (
             params.synthesises_anchors
         ):  # they are made from rows of the group's first party
-            disclosures |= to(Reader.GROUP, Kind.VALUES)
+            disclosures |= disclosures_to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
-            disclosures |= to(Reader.ALL, Kind.PLACES)
+            disclosures |= disclosures_to(Reader.ALL, Kind.PLACES)
         if params.output == "coordinates" and layout.n_column_groups > 1:
-            disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+            disclosures |= disclosures_to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
         return disclosures
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:

@@ -13,15 +13,15 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
-from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
@@ -40,14 +40,16 @@ def cluster_pooled(
     if params.samples_rows(
         len(X)
     ):  # the representatives differ from the session's, so its starts do not apply
-        rng = generator(0, "dc", "pooled", "representatives")
-        representatives = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
+        rng = seeded_generator(0, "dc", "pooled", "representatives")
+        representatives = Representatives.draw(
+            ArrayRows(Z), count_graph_rows(len(X)), rng
+        )
         Z, starts = representatives.V, None
     if params.algorithm == "spectral":
-        rng = generator(0, "dc", "pooled", "embedding")
+        rng = seeded_generator(0, "dc", "pooled", "embedding")
         Z = spectral_embedding(Z, params.n_clusters, rng)
     if starts is None:
-        rng = generator(0, "dc", "pooled")
+        rng = seeded_generator(0, "dc", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     clustering = kmeans(Z, starts, params.max_iter)
     if representatives is not None:
@@ -79,7 +81,7 @@ def objectives(
         return None
     Z = scale(params, X)
     reduced = None
-    if params.leaves_one_out and trace.session.layout.regular:
+    if params.leaves_one_out and trace.session.layout.is_regular:
         reduced = _leave_dimensions_out(trace.session, Z)
     return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters, reduced)
 
@@ -157,7 +159,9 @@ def _example(
     if params.anchor.ranges == "declared":
         columns = [f"x{index}" for index in range(_WIDTH)]
         names = np.array_split(columns, layout.n_column_groups)
-        sections["dictionary"] = [numbers(x.tolist(), -40.0, 40.0) for x in names]
+        sections["dictionary"] = [
+            numeric_schema(x.tolist(), -40.0, 40.0) for x in names
+        ]
     return Example(
         params=params,
         layout=layout,

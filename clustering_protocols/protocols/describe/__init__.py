@@ -17,7 +17,7 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Stage,
-    roles_of,
+    role_factories,
 )
 from clustering_protocols.shared_stages import secrets
 from clustering_protocols.terms.terms import Layout
@@ -26,7 +26,7 @@ from .params import Describe
 
 __all__ = ["PROTOCOL", "Describe"]
 
-_role = roles_of(__name__)
+_role = role_factories(__name__)
 _LEARNS = {
     "analyst": "The rounded description of all rows together.",
     "party": "The exact description of all rows together.",
@@ -48,7 +48,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
     risks: ClassVar = {}
     apart: ClassVar = ""
 
-    def check(self, params: Describe, layout: Layout) -> None:
+    def check_params(self, params: Describe, layout: Layout) -> None:
         """Refuse split columns, and fewer than three parties."""
         if layout.n_column_groups > 1:
             raise InvalidParameters("describe takes split rows.")

@@ -16,7 +16,7 @@ class Describe(Params):
         """True, because rows are not clustered and missing values are not filled."""
         return True
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Accept every preparation: the terms refuse those that fill missing values."""
 
 

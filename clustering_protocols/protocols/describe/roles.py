@@ -26,7 +26,7 @@ class Opener(AnalystRole[Describe, messages.Present]):
 
     def start(self, session: DescribeSession) -> Ask:
         """Ask every party to take part."""
-        return Ask.everybody(session, messages.Begin())
+        return Ask.to_everybody(session, messages.Begin())
 
     def step(
         self,

@@ -12,7 +12,7 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Stage,
-    roles_of,
+    role_factories,
 )
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -21,7 +21,7 @@ from .params import Dummy
 
 __all__ = ["PROTOCOL", "Dummy"]
 
-_role = roles_of(__name__)
+_role = role_factories(__name__)
 
 LEARNS: Final = {"analyst": "The number of rows.", "party": "Its labels."}
 RISKS: Final[Mapping[str, Risk]] = {
@@ -47,7 +47,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
     learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
 
-    def check(self, params: Dummy, layout: Layout) -> None:
+    def check_params(self, params: Dummy, layout: Layout) -> None:
         """Accept every layout."""
 
     def risks_of(self, params: Dummy, layout: Layout) -> Sequence[str]:

@@ -21,7 +21,7 @@ class Greeter(AnalystRole[Dummy, messages.Greeted]):
     def start(self, session: DummySession) -> Ask | Finish:
         """Ask every party for a greeting."""
         _fail_on_demand(session, "start")
-        return Ask.everybody(session, messages.Greet())
+        return Ask.to_everybody(session, messages.Greet())
 
     def step(
         self,
@@ -42,7 +42,7 @@ class Counter(
 
     def start(self, session: DummySession) -> Ask | Finish:
         """Ask every party for the indices of its rows."""
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.Count(),
             state=messages.Counting(voided=0, total=0),
@@ -67,7 +67,7 @@ class Counter(
                 state=voided, reason="void_attempts asks for another attempt."
             )
         total = sum(session.row_counts)
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.Confirm(total=total),
             state=messages.Counting(voided=state.voided, total=total),

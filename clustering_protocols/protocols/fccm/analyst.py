@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, all_of
+from clustering_protocols.contract import AnalystRole, Ask, Finish, narrow_all
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged_shares
 
@@ -48,7 +48,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         """Return the task for the next sums or for the cluster sizes, or the result."""
         if state.telling:
             return _finish_session(session, state, contributions)
-        shares = all_of(messages.SiteShare, contributions)
+        shares = narrow_all(messages.SiteShare, contributions)
         leader = shares[session.slots[0]]
         moved = state.tolerances
         if leader.moved is not None and leader.n_iterations > len(moved):
@@ -85,13 +85,13 @@ def _ask(session: FccmSession, state: messages.SumsState, task: Record) -> Ask:
         "of_at_most": session.params.max_iter,
         "moved": [float(moved) for moved in state.tolerances],
     }
-    return Ask.everybody(session, task, state=state, dims=dims, progress=progress)
+    return Ask.to_everybody(session, task, state=state, dims=dims, progress=progress)
 
 
 def _finish_session(
     session: FccmSession, state: messages.SumsState, contributions: Contributions
 ) -> Finish:
-    reports = all_of(messages.SizeReport, contributions)
+    reports = narrow_all(messages.SizeReport, contributions)
     if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
     leader = reports[session.slots[0]]

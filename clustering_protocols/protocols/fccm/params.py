@@ -151,11 +151,11 @@ def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -
         RoundBound(per_round=RING_BITS * k * starts, further=1, unknowns=n_items)
         for starts in (params.n_init, 1)
     )
-    return bound.excess(
+    return bound.explain_excess(
         params.max_iter,
         f"A site reads {bound.per_round:,} bits over {n_items:,} items of others, of each "
         "object,",
-        f"{bound.needed(params.max_iter):,} items of others",
+        f"{bound.required_unknowns(params.max_iter):,} items of others",
         single,
     )
 

@@ -15,8 +15,8 @@ from clustering_protocols.contract import (
     Kind,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.shared_stages import alignment
@@ -97,7 +97,7 @@ METHODS = (
 )
 
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 
 
 class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
@@ -126,7 +126,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
 
-    def check(self, params: CoClustering, layout: Layout) -> None:
+    def check_params(self, params: CoClustering, layout: Layout) -> None:
         """Raise if the layout splits rows, or has fewer than three sites."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
@@ -183,9 +183,9 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
         """Disclose sums over items; columns too, if nothing bounds the rounds."""
-        disclosures = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        disclosures = disclosures_to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":
-            disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+            disclosures |= disclosures_to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
         return disclosures
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:

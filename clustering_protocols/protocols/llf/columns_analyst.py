@@ -37,7 +37,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, all_of
+from clustering_protocols.contract import AnalystRole, Ask, Finish, narrow_all
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import calinski_harabasz
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -65,7 +65,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
         """Ask every party for distances to the group means."""
         n_rows, n_groups = choose_session_sample(session)
         dims = {slot: {"n": n_rows, "groups": n_groups} for slot in session.slots}
-        return Ask.everybody(session, messages.MeasureGroups(), dims=dims)
+        return Ask.to_everybody(session, messages.MeasureGroups(), dims=dims)
 
     def step(
         self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
@@ -73,7 +73,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
         """Announce the clusters of the sample, or finish once parties have confirmed."""
         if isinstance(next(iter(contributions.values())), StartKept):
             return Finish()
-        shares = all_of(messages.GroupDistances, contributions)
+        shares = narrow_all(messages.GroupDistances, contributions)
         total = add_all(share.words for share in shares.values())
         encoding = build_distance_encoding(session)
         differences = encoding.decode(subtract_first_distance(encoding, total))
@@ -81,7 +81,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
         Y = rows_from_differences(differences, groups, 1.0 / float(encoding.unit))
         rng = session.generator("llf", "column-start")
         labels = partition_rows(Y, session.params.n_clusters, rng)
-        return Ask.everybody(session, messages.StartFrom(labels=labels))
+        return Ask.to_everybody(session, messages.StartFrom(labels=labels))
 
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
@@ -113,7 +113,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         """Ask for the next update or for the scatter, or finish with the labels."""
         if state.phase == "scatter":
             return _finish_with_scatter(session, state, contributions)
-        shares = all_of(messages.Distances, contributions)
+        shares = narrow_all(messages.Distances, contributions)
         total = add_all(share.words for share in shares.values())
         fuzzy = session.params.fuzzy
         assign = _compute_memberships if fuzzy else _assign_nearest_clusters
@@ -133,7 +133,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
             return _build_finish(session, update, _build_figures(update))
         # ask for scatter only if the parties already have these labels
         task = messages.Scatter(labels=update.labels)
-        return Ask.everybody(session, task, state=update)
+        return Ask.to_everybody(session, task, state=update)
 
 
 def _assign_nearest_clusters(
@@ -182,7 +182,7 @@ def _record_update(
 def _ask_for_distances(session: LlfSession, state: messages.ColumnsState) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
-    return Ask.everybody(
+    return Ask.to_everybody(
         session,
         _build_task(session, state),
         state=state,
@@ -210,7 +210,7 @@ def _finish_with_scatter(
     state: messages.ColumnsState,
     contributions: Mapping[str, Record],
 ) -> Finish:
-    shares = all_of(messages.ScatterShare, contributions)
+    shares = narrow_all(messages.ScatterShare, contributions)
     total = add_all(share.words for share in shares.values())
     encoding = build_scatter_encoding(session)
     if not encoding.fits(total) or (total.view(np.int64) < 0).any():

@@ -23,7 +23,7 @@ from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.published import order_by_size
-from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.numerics.data_source import DataSource, iterate_batches
 from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
@@ -226,7 +226,7 @@ def _move_centroids(
     scale, k = scaler_of(context), len(before.centroids)
     sums, weights = np.zeros_like(before.centroids), np.zeros(k)
     degrees = _row_weights(context, task)
-    for rows, batch in batches(data):
+    for rows, batch in iterate_batches(data):
         sums += degrees[rows].T @ scale(batch)
         weights += degrees[rows].sum(axis=0)
     # If the analyst knew the perturbation, it would learn positions of rows along it.
@@ -261,7 +261,7 @@ def _encode_distances(
     words = np.empty((data.n_rows, len(V)), dtype=np.uint64)
     encoding = build_distance_encoding(context.session)
     unit = float(encoding.unit)
-    for rows, batch in batches(data):
+    for rows, batch in iterate_batches(data):
         kernels.distance_units(batch, *scale.affine, V, unit, positions[rows], words)
     if words.max(initial=0) > encoding.bound * encoding.unit:
         raise GuardRefused(
@@ -297,12 +297,12 @@ def _reply_scatter(
     labels = np.empty(data.n_rows, dtype=np.int64)
     labels[context.recall(RowOrder).order] = task.labels
     sums, counts = np.zeros((k, scale.offset.size)), np.bincount(labels, minlength=k)
-    for rows, batch in batches(data):
+    for rows, batch in iterate_batches(data):
         add_by_label(batch, *scale.affine, labels[rows], sums)
     means = sums / np.maximum(counts, 1)[:, None]
     separations = np.square(means - sums.sum(axis=0) / len(labels)).sum(axis=1)
     inertia = 0.0
-    for rows, batch in batches(data):
+    for rows, batch in iterate_batches(data):
         inertia += float(np.square(scale(batch) - means[labels[rows]]).sum())
     scatter = np.array([inertia, float(counts @ separations)])
     words = build_scatter_encoding(context.session).encode(scatter)

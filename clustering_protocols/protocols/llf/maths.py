@@ -25,7 +25,7 @@ from clustering_protocols.algorithms.coincidence import (
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.round_numbers import steps_of
+from clustering_protocols.numerics.round_numbers import rounding_steps
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.records.arrays import (
     ByteArray,
@@ -255,7 +255,7 @@ def build_publication(
     with_centroid = large if params.publish == "centroids" else large[:0]
     V = (state.centroids if params.fuzzy else final.means)[with_centroid]
     slot = session.layout.column_group(0)[0]
-    grid = steps_of(
+    grid = rounding_steps(
         final.counts[with_centroid],
         (scale.step * session.weights(slot, scale.step.size) / scale.inverse),
     )

@@ -12,7 +12,7 @@ from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.contract.parameters import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.preparation import ColumnPlan, check_finite_ranges
 from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
@@ -139,7 +139,7 @@ class LosslessFederated(AlignedParams):
         json_schema_extra=PUBLISHED,
     )
 
-    def check_retired(self) -> None:
+    def check_retired_values(self) -> None:
         """Refuse to draw parties at random for updates, which only simulations may do."""
         if self.participation != 1:
             raise InvalidParameters(
@@ -148,7 +148,7 @@ class LosslessFederated(AlignedParams):
                 field="participation",
             )
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse any scaling but 'standard' for prepared columns."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
@@ -156,12 +156,12 @@ class LosslessFederated(AlignedParams):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse fields without ranges if the scaling or the start needs ranges."""
         if self.scaling != "standard":
-            check_bounded(dictionary, f"scaling {self.scaling!r}")
+            check_finite_ranges(dictionary, f"scaling {self.scaling!r}")
         if self.init == "bounds":
-            check_bounded(dictionary, "init 'bounds'")
+            check_finite_ranges(dictionary, "init 'bounds'")
 
     @property
-    def fewest_published(self) -> int:
+    def min_published_rows(self) -> int:
         """The least number of rows of a cluster that is published."""
         return self.min_cluster_rows
 

@@ -21,8 +21,8 @@ from clustering_protocols.contract import (
     Kind,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.shared_stages import alignment, statistics
@@ -263,7 +263,7 @@ METHODS = (
     _build_method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
 )
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
@@ -288,7 +288,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
 
-    def check(self, params: LosslessFederated, layout: Layout) -> None:
+    def check_params(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts that are split both ways, and parameters unfit for the split."""
         from clustering_protocols.shared_stages import starts
 
@@ -480,16 +480,16 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         row's distances up to a factor.
         """
         disclosures = statistics.disclosures(layout, **_pooled_statistics(params))
-        disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
+        disclosures |= disclosures_to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
         if not _splits_rows(layout):
             for reader in (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else [])):
-                disclosures |= to(reader, Kind.GEOMETRY, Kind.VALUES)
-            return disclosures | to(Reader.OUTSIDE, Kind.LABELS)
-        disclosures |= to(Reader.GROUP, Kind.SUMS)
+                disclosures |= disclosures_to(reader, Kind.GEOMETRY, Kind.VALUES)
+            return disclosures | disclosures_to(Reader.OUTSIDE, Kind.LABELS)
+        disclosures |= disclosures_to(Reader.GROUP, Kind.SUMS)
         if params.fuzzy and params.small_cohorts == "allow":
-            disclosures |= to(Reader.GROUP, Kind.VALUES)
+            disclosures |= disclosures_to(Reader.GROUP, Kind.VALUES)
         if params.publish == "centroids":
-            disclosures |= to(Reader.OUTSIDE, Kind.MEANS)
+            disclosures |= disclosures_to(Reader.OUTSIDE, Kind.MEANS)
         return disclosures
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:

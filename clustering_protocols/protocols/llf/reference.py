@@ -19,7 +19,7 @@ from sklearn.cluster import kmeans_plusplus
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import KeyedStream, generator
+from clustering_protocols.numerics.randomness import KeyedStream, seeded_generator
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -29,7 +29,7 @@ from clustering_protocols.shared_stages.secrets import RowSecret, key_for
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
@@ -65,7 +65,7 @@ def run_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
     params = params.resolve_sizes(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
-        seed = int(generator(0, "llf", "pooled").integers(2**31))
+        seed = int(seeded_generator(0, "llf", "pooled").integers(2**31))
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _run_updates(params, Z, V, None)
     Z = _scale_features(params, X, trace.session)
@@ -167,7 +167,7 @@ def _perturbation(
     trace: _Trace | None, number: int, shape: tuple[int, ...]
 ) -> FloatArray:
     if trace is None:
-        rng = generator(0, "llf", "pooled", "nudge", number)
+        rng = seeded_generator(0, "llf", "pooled", "nudge", number)
         return 1e-3 * rng.normal(size=shape)
     session = trace.session
     if _splits_rows(trace):
@@ -279,7 +279,7 @@ def _example(
     if params.scaling != "standard" or params.init == "bounds":
         columns = [f"x{index}" for index in range(_WIDTH)]
         names = np.array_split(columns, layout.n_column_groups)
-        schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
+        schemas = [numeric_schema(group.tolist(), -60.0, 60.0) for group in names]
         sections["dictionary"] = schemas
     return Example(
         params=params, layout=layout, X=X, missing=missing, sections=sections

@@ -35,7 +35,7 @@ def check_enough_rows(session: LlfSession) -> None:
     k = sum(run.n_clusters for run in session.runs)
     width = session.member(session.slots[0]).n_columns
     n_rows = fewest_rows_of_others(session)
-    excess = _round_bound(k, width, params.n_init, n_rows).excess(
+    excess = _round_bound(k, width, params.n_init, n_rows).explain_excess(
         params.max_iter,
         f"A party reads the totals of {n_rows} rows of others",
         f"{rows_needed(params, k, width)} rows of others",
@@ -55,7 +55,9 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
         return
     k = sum(run.n_clusters for run in session.runs)
     n_rows, width = fewest_rows_of_others(session), len(data.columns)
-    equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
+    equations = _round_bound(k, width, params.n_init, 0).required_unknowns(
+        params.max_iter
+    )
     if n_rows * width >= EXACT_BITS * equations:
         return  # there are enough unknowns even if each cell has a single bit
     distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
@@ -66,7 +68,7 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
         further=params.n_init + 1,
         unknowns=int(n_rows * bits),
     )
-    if bound.needed(params.max_iter) > bound.unknowns:
+    if bound.required_unknowns(params.max_iter) > bound.unknowns:
         raise GuardRefused(
             f"{int(repeats.sum())} columns repeat their values: totals of "
             f"{params.max_iter} rounds would show which rows the parties have. It takes "
@@ -82,7 +84,9 @@ def applies_to(params: LosslessFederated) -> bool:
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
     """Return how many rows others must have, if all runs together have k clusters."""
-    equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
+    equations = _round_bound(k, width, params.n_init, 0).required_unknowns(
+        params.max_iter
+    )
     return math.ceil(equations / width)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, narrow_all
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.statistics import magnitudes
@@ -91,11 +91,11 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         if state.phase == "update":
             return _process_update(session, state, contributions)
         if state.phase == "close":
-            shares = all_of(messages.ClosingShare, contributions)
+            shares = narrow_all(messages.ClosingShare, contributions)
             state = _add_closing_sum(session, state, shares, _BY_LABEL)
             return _enter_phase(session, state, "gather")
         if state.phase == "gather":
-            shares = all_of(messages.GatheredSizes, contributions)
+            shares = narrow_all(messages.GatheredSizes, contributions)
             state = _add_closing_sum(session, state, shares, _FOR_FIGURES)
             return _enter_phase(session, state, "tell")
         return _finish_session(session, state, contributions)
@@ -104,7 +104,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
 def _process_update(
     session: LlfSession, state: messages.UpdateState, contributions: Contributions
 ) -> Ask:
-    shares = all_of(messages.Sums, contributions)
+    shares = narrow_all(messages.Sums, contributions)
     leader = shares[cohort_members(session, state.cohort)[0]]
     total = add_tagged_shares(share.words for share in shares.values())
     if leader.moved is not None:
@@ -142,7 +142,7 @@ def _add_closing_sum(
 def _finish_session(
     session: LlfSession, state: messages.UpdateState, contributions: Contributions
 ) -> Finish:
-    reports = all_of(messages.DigestReport, contributions)
+    reports = narrow_all(messages.DigestReport, contributions)
     if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = reports[cohort_members(session, state.cohort)[0]]

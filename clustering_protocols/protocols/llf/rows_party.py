@@ -43,7 +43,11 @@ from clustering_protocols.contract.published import (
     order_by_size,
     order_published_first,
 )
-from clustering_protocols.numerics.data_source import DataSource, batches, check_width
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    check_column_count,
+    iterate_batches,
+)
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -244,12 +248,14 @@ def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Rep
     """Label the rows, and send this party's share of sums and counts by label."""
     state = _final_centroids(view, task)
     rows = rows_round.label_rows(view, data, state.centroids)
-    history = rows_round.latest_history(view.context, data.n_rows).after(rows.labels)
+    history = rows_round.latest_history(view.context, data.n_rows).after_partition(
+        rows.labels
+    )
     rows_round.check_sums_limit(view.context, history, data.n_rows, state.number - 1)
     k = view.params.n_clusters
     sums = np.zeros((k, view.scale.offset.size))
     counts = np.bincount(rows.labels, minlength=k).astype(np.float64)
-    for block, batch in batches(data):
+    for block, batch in iterate_batches(data):
         add_by_label(batch, *view.scale.affine, rows.labels[block], sums)
     words = view.labels_encoding.encode(join_sums(sums, counts))
     share = view.mask_share(words, task.members, f"closing/{state.number}")
@@ -258,7 +264,7 @@ def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Rep
         remember=[view.initial_centroids(), state, rows, history],
         notes={
             "own rows that all others together could compute, at most": min(
-                history.n_following(data.n_rows), data.n_rows
+                history.count_derivable_rows(data.n_rows), data.n_rows
             )
         },
     )
@@ -332,10 +338,10 @@ class _NearestCentroid:
     centroids: FloatArray
 
     def __call__(self, data: DataSource) -> Placement:
-        check_width(data, self.scale.offset.size)
+        check_column_count(data, self.scale.offset.size)
         V, labels = self.centroids, np.empty(data.n_rows, dtype=np.int64)
         distances = np.empty((data.n_rows, len(V)))
-        for rows, batch in batches(data, len(V)):
+        for rows, batch in iterate_batches(data, len(V)):
             labels[rows], _, squares = assign_batch(self.scale, batch, V, 0.0)
             distances[rows] = np.sqrt(squares)
         return Placement(labels=labels, distances=distances)
@@ -436,7 +442,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         units = [join_sums(*local_sums(view, data, V)) for V in lanes]
         values = np.zeros(len(lanes))  # Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖²
         for lane, V in enumerate(lanes):
-            for _, batch in batches(data, len(V)):
+            for _, batch in iterate_batches(data, len(V)):
                 _, U, D = assign_batch(view.scale, batch, V, view.exponent)
                 degrees = U**view.params.exponent if view.params.fuzzy else U
                 values[lane] += float((degrees * D).sum())

@@ -34,8 +34,12 @@ from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.algorithms.row_kernels import update_nearest
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
-from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
-from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.contract.row_history import (
+    MOST_ROWS,
+    SHARE,
+    most_derivable_rows,
+)
+from clustering_protocols.numerics.data_source import DataSource, iterate_batches
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.block_sums import sum_around_means
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -268,7 +272,7 @@ class RowsRound:
         masked_sum = MaskedSum(
             members=tuple(members),
             name=name,
-            transcript=self.context.transcript_of(*map(int, attempt)),
+            transcript=self.context.transcript_at(*map(int, attempt)),
         )
         total = self._checked_sum.unmask(self.context, words, masked_sum, encoding.fits)
         return encoding.decode(total)
@@ -344,7 +348,7 @@ def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.Fin
     if view.params.output == "memberships":
         labels = np.empty(data.n_rows, dtype=np.int64)
         memberships = np.empty((data.n_rows, len(V)))
-        for rows, batch in batches(data, len(V)):
+        for rows, batch in iterate_batches(data, len(V)):
             assignment = assign_batch(view.scale, batch, V, view.exponent)
             labels[rows], memberships[rows], _ = assignment
         return messages.FinalRows(labels=labels, memberships=memberships)
@@ -393,10 +397,12 @@ def compute_figure_sums(
             batch, view.scale.affine, final.means, labels[rows], final.counts
         )
 
-    around = sum(view.context.engine.map(sum_batch, batches(data)), np.zeros(2 * k + 1))
+    around = sum(
+        view.context.engine.map(sum_batch, iterate_batches(data)), np.zeros(2 * k + 1)
+    )
     fuzzy = np.zeros(2 if view.params.fuzzy else 0)
     if view.params.fuzzy:
-        for _, batch in batches(data, k):
+        for _, batch in iterate_batches(data, k):
             _, U, D = assign_batch(view.scale, batch, state.centroids, view.exponent)
             degrees = np.square(U)
             fuzzy += (degrees * D).sum(), degrees.sum()
@@ -422,7 +428,7 @@ def audit_sums(
         return [DegreeSums(equations=equations + len(around) * per_sum)]
     history = latest_history(view.context, data.n_rows)
     for V in around:
-        history = history.after(_labels_for_history(view, data, V))
+        history = history.after_partition(_labels_for_history(view, data, V))
     check_sums_limit(view.context, history, data.n_rows, number - 2)
     return [history]
 
@@ -434,7 +440,7 @@ def latest_history(context: PartyContext, n_rows: int) -> RowHistory:
     return max(
         (history for history in histories if history is not None),
         key=lambda history: history.n_sums,
-        default=RowHistory.of_none(n_rows),
+        default=RowHistory.empty(n_rows),
     )
 
 
@@ -448,8 +454,8 @@ def check_sums_limit(
     share = context.choices.get(SUMS_LIMIT, SHARE)
     if not isinstance(share, int | float) or not 0 <= share <= 1:
         raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
-    limit = most_following(share, n_rows)
-    following = history.n_following(limit)
+    limit = most_derivable_rows(share, n_rows)
+    following = history.count_derivable_rows(limit)
     if following <= limit:
         return
     fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "Take fewer clusters"
@@ -474,7 +480,7 @@ def updates_that_fit(
     """
     raced = n_init if n_init > 1 else 0
     per_update = max(n_clusters - 1, 1)
-    return max((most_following(share, n_rows) - 1) // per_update - raced - 1, 0)
+    return max((most_derivable_rows(share, n_rows) - 1) // per_update - raced - 1, 0)
 
 
 def _labels_for_history(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:

@@ -79,11 +79,11 @@ class Mixture(Params):
         json_schema_extra=PUBLISHED,
     )
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Accept every preparation, because categories are counted by level."""
 
     @property
-    def fewest_published(self) -> int:
+    def min_published_rows(self) -> int:
         """The least number of rows of a cluster that is published."""
         return self.min_cluster_rows
 

@@ -15,8 +15,8 @@ from clustering_protocols.contract import (
     Kind,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.terms import session_risks
@@ -57,7 +57,7 @@ RISKS: Final[Mapping[str, Risk]] = {
     ),
 }
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 _COPIES = 3
 
 
@@ -113,7 +113,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     )
     apart: ClassVar = "Ask for fewer clusters."
 
-    def check(self, params: Mixture, layout: Layout) -> None:
+    def check_params(self, params: Mixture, layout: Layout) -> None:
         """Refuse split columns, fewer than three parties, and unfit initial centroids."""
         if layout.n_column_groups > 1:
             raise InvalidParameters("mixture takes split rows.")
@@ -208,9 +208,9 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
     def shows(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
         """Return what is disclosed to parties and, if means are published, to others."""
-        disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
+        disclosures = disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
         if params.publish == "centroids":
-            disclosures |= to(Reader.OUTSIDE, Kind.MEANS)
+            disclosures |= disclosures_to(Reader.OUTSIDE, Kind.MEANS)
         return disclosures
 
     def stages(self, params: Mixture, layout: Layout) -> Sequence[Stage]:

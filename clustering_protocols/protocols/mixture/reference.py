@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from clustering_protocols.contract import Example, Trace
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
@@ -78,7 +78,7 @@ def _log_densities_at_start(
     if params.initial_centroids is not None:
         V = np.array(params.initial_centroids)
     elif start is None:
-        V = X[generator(0, "mixture", "pooled").choice(len(X), k)]
+        V = X[seeded_generator(0, "mixture", "pooled").choice(len(X), k)]
     else:
         inverse = np.ones(X.shape[1])
         inverse[numbers] = 1.0 / units[numbers]

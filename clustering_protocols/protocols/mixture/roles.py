@@ -27,12 +27,16 @@ from clustering_protocols.contract import (
     PartyRole,
     Placement,
     Reply,
-    all_of,
+    narrow_all,
 )
 from clustering_protocols.contract.published import ClusterOrder, order_published_first
-from clustering_protocols.numerics.data_source import DataSource, batches, check_width
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    check_column_count,
+    iterate_batches,
+)
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.round_numbers import steps_of
+from clustering_protocols.numerics.round_numbers import rounding_steps
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -73,14 +77,14 @@ class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
     ) -> Ask | Finish:
         """Send the total with the next task, until the parties send the closing sums."""
         if state.phase == "tell":
-            return _build_finish(session, all_of(messages.DigestReport, contributions))
-        shares = all_of(messages.Sums, contributions)
+            return _build_finish(session, narrow_all(messages.DigestReport, contributions))
+        shares = narrow_all(messages.Sums, contributions)
         total = add_tagged_shares(share.words for share in shares.values())
         if len({share.last for share in shares.values()}) > 1:
             raise ProtocolFailed("The parties do not agree on the last sums.")
         if not shares[session.slots[0]].last:
             return _ask_for_sums(session, state.number + 1, total)
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.ReportDigest(total=total),
             state=messages.UpdatingState(phase="tell", number=state.number),
@@ -90,7 +94,7 @@ class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
 
 def _ask_for_sums(session: MixtureSession, number: int, total: WordArray) -> Ask:
     shape = Shape.of(session.params, bound.session_columns(session))
-    return Ask.everybody(
+    return Ask.to_everybody(
         session,
         messages.Update(number=number, total=total),
         state=messages.UpdatingState(phase="update", number=number),
@@ -203,7 +207,9 @@ class RoundView:
             )
 
         total = np.zeros(self.shape.n_words)
-        for sums in self.context.engine.map(sum_batch, batches(data, self.shape.k)):
+        for sums in self.context.engine.map(
+            sum_batch, iterate_batches(data, self.shape.k)
+        ):
             total += sums
         return self.shape.encoding(components, self.scale, self.n_rows).encode(total)
 
@@ -213,7 +219,7 @@ class RoundView:
         """Return this party's closing sums as ring elements, and its memberships."""
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
-        for rows, batch in batches(data, self.shape.k):
+        for rows, batch in iterate_batches(data, self.shape.k):
             logs = densities.log_densities(*self.columns.split_rows(batch, self.scale))
             R, log_densities = em.memberships(logs)
             U[rows] = R.T
@@ -377,7 +383,7 @@ def _build_publication(
     sizes = closing.sizes.astype(np.int64)
     slot = view.context.session.slots[0]
     weights = view.context.session.weights(slot, view.columns.width)
-    grid = steps_of(sizes[with_centroid], weights / scale.inverse)
+    grid = rounding_steps(sizes[with_centroid], weights / scale.inverse)
     return messages.PublishedResult(
         clusters=large,
         centroids=np.rint(_raw_means(view, components)[with_centroid] / grid) * grid,
@@ -424,10 +430,10 @@ class _DensestComponent:
 
     def __call__(self, data: DataSource) -> Placement:
         columns = self.shape.columns
-        check_width(data, columns.width)
+        check_column_count(data, columns.width)
         densities = Densities.of(self.shape, self.components)
         U = np.empty((data.n_rows, self.shape.k))
-        for rows, batch in batches(data, self.shape.k):
+        for rows, batch in iterate_batches(data, self.shape.k):
             logs = densities.log_densities(*columns.split_rows(batch, self.scale))
             U[rows] = em.memberships(logs)[0].T
         return Placement(labels=U.argmax(axis=1).astype(np.int64), memberships=U)

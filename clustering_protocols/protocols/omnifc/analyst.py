@@ -30,7 +30,7 @@ from clustering_protocols.algorithms.nmf import nmf
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_embedding
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
@@ -161,7 +161,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         pairs, quorum = limits.answer_pairs(params, n, d), None
         if not params.hide_segments:
             quorum = maths.count_needed_values(params.segments, params.noise)
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.Compare(),
             dims={slot: {"pairs": pairs} for slot in session.slots},
@@ -387,7 +387,9 @@ def clusters_of_rows(
         len(X)
     ):  # the given starts may not be among the representatives
         rows, rng = ArrayRows(X), generators("representatives")
-        representatives = Representatives.draw(rows, graph_rows(len(X)), rng, engine)
+        representatives = Representatives.draw(
+            rows, count_graph_rows(len(X)), rng, engine
+        )
         X, starts = representatives.V, None
     if params.algorithm == "spectral":
         X = spectral_embedding(X, params.k, generators("embedding"))

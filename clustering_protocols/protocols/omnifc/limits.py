@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 
 from .maths import n_landmarks, n_pairs
@@ -71,7 +71,7 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
     uploads, so that nothing grows with the number of parties.
     """
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
-    graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
+    graph = _GRAPH * (count_graph_rows(n) if params.samples_rows(n) else n)
     decoded = upload_bytes(params, n, n_features)
     copies = WORD * n_pairs(n) * _count_condensed_arrays(params)
     return _PROCESS + decoded + copies + (n * per_row + graph) * WORD
@@ -133,7 +133,7 @@ class OmniFcSizes(Sizes[OmniFC]):
         """Return max_rows, or fewer if the analyst would exceed memory_limit."""
         return min(params.max_rows, rows_that_fit(params, n_features))
 
-    def beyond(self, params: OmniFC) -> str:
+    def advice_beyond_limit(self, params: OmniFC) -> str:
         """Return a sentence on how more rows can be clustered."""
         if params.distances == "all":
             return (

@@ -12,12 +12,16 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import (
     MANY_IN_A_GRAPH,
     N_REPRESENTATIVES,
-    graph_rows,
+    count_graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameters import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
-from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
+from clustering_protocols.terms.preparation import (
+    ColumnPlan,
+    Ranges,
+    check_finite_ranges,
+)
 from clustering_protocols.terms.schema import Schema
 
 from . import units
@@ -183,9 +187,9 @@ class OmniFC(Params):
         With distances 'all', memory limits the number of rows before that.
         """
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
-        return of_rows and graph_rows(n_rows) < n_rows
+        return of_rows and count_graph_rows(n_rows) < n_rows
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Raise if the scaling does not suit columns that are already prepared."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
@@ -193,7 +197,7 @@ class OmniFC(Params):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """With ranges 'declared', raise if fields lack ranges, or q does not fit them."""
         if self.ranges == "declared":
-            check_bounded(dictionary, "ranges 'declared'")
+            check_finite_ranges(dictionary, "ranges 'declared'")
             scale = units.build_declared_scale(self.scaling, Ranges.of(dictionary[0]))
             units.bits_for(self.bits, scale.ranges)
 

@@ -16,8 +16,8 @@ from clustering_protocols.contract import (
     Reader,
     Relay,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import Sizes
 from clustering_protocols.shared_stages import statistics
@@ -100,7 +100,7 @@ METHODS = (
 )
 
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):
@@ -129,7 +129,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
 
-    def check(self, params: OmniFC, layout: Layout) -> None:
+    def check_params(self, params: OmniFC, layout: Layout) -> None:
         """Raise unless the numbers of parties, segments and rows fit together."""
         from . import limits, maths
 
@@ -216,8 +216,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
         """Disclose rows up to a rigid motion; rounded values reveal features too."""
         return (
-            to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
-            | to(Reader.GROUP, Kind.LABELS)
+            disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
+            | disclosures_to(Reader.GROUP, Kind.LABELS)
             | statistics.disclosures(layout, **_pooled_statistics(params))
         )
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 from . import analyst, messages, units
@@ -36,7 +36,7 @@ def cluster_pooled(
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = summary.starts if summary else None
 
-    generators = partial(generator, 0, "omnifc", "pooled")
+    generators = partial(seeded_generator, 0, "omnifc", "pooled")
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # nmf requires non-negative numbers
         return analyst.clusters_of_rows(params, Z, generators, starts).labels
@@ -118,7 +118,7 @@ def examples() -> Sequence[Example[OmniFC]]:
 
 def _example(n_parties: int, **values: Any) -> Example[OmniFC]:
     params, X = OmniFC(**values), _draw_rows(np.random.default_rng(0))
-    schema = numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)
+    schema = numeric_schema([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)
     return Example(
         params=params,
         layout=Layout.lattice(n_parties),

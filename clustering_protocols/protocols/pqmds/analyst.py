@@ -24,7 +24,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
     def start(self, session: PqmdsSession) -> Ask | Finish:
         """Ask all parties for the codes of their rows."""
         n_rows = session.n_rows(session.slots[0])
-        return Ask.everybody(
+        return Ask.to_everybody(
             session,
             messages.Encode(),
             dims={

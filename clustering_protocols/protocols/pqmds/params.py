@@ -17,7 +17,7 @@ from clustering_protocols.contract.parameters import (
     KMeansStarts,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.preparation import ColumnPlan, check_finite_ranges
 from clustering_protocols.terms.schema import Schema
 
 
@@ -105,7 +105,7 @@ class ProductQuantisation(AlignedParams):
             )
         return self
 
-    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
+    def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Raise for any other scaling, and for imputed values if noise is added.
 
         The noise does not protect the pooled statistics that are imputed.
@@ -124,7 +124,7 @@ class ProductQuantisation(AlignedParams):
         """Raise if noise is added but fields lack ranges, which rows would have to show."""
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
-            check_bounded(dictionary, option, wide=True)
+            check_finite_ranges(dictionary, option, wide=True)
 
     @property
     def n_coordinates(self) -> int:

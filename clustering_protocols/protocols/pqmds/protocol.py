@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.common.limits import fit_in_one_array
+from clustering_protocols.common.limits import fits_in_one_array
 from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -15,8 +15,8 @@ from clustering_protocols.contract import (
     Kind,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.shared_stages import alignment
@@ -103,7 +103,9 @@ class PqmdsSizes(Sizes[ProductQuantisation]):
         """Return the bytes of the codes of all parties, side by side."""
         n, space = extent.rows, _count_codes(params, extent) * extent.parties
         return (
-            WORD * n * (fit_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
+            WORD
+            * n
+            * (fits_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
         )
 
 
@@ -127,7 +129,7 @@ _LARGEST_DEVIATION = (
     0.5  # the largest standard deviation of numbers within a range of 1
 )
 
-_role = roles_of(__package__)
+_role = role_factories(__package__)
 
 
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
@@ -153,7 +155,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     methods: ClassVar = METHODS
 
-    def check(self, params: ProductQuantisation, layout: Layout) -> None:
+    def check_params(self, params: ProductQuantisation, layout: Layout) -> None:
         """Raise if the layout splits rows."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
@@ -217,10 +219,10 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
         """Disclose codes to outsiders; several coordinates per subspace reveal rows."""
-        disclosures = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
+        disclosures = disclosures_to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
         if params.n_coordinates > 1:
-            disclosures |= to(Reader.OUTSIDE, Kind.GEOMETRY)
-        return disclosures | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
+            disclosures |= disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY)
+        return disclosures | disclosures_to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return the stages: secrets, alignment, and the upload."""

@@ -14,12 +14,12 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 from . import maths, messages
@@ -36,7 +36,7 @@ def cluster_pooled(
     Z = maths.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
     if summary is None:
-        rng = generator(0, "pqmds", "pooled")
+        rng = seeded_generator(0, "pqmds", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
         starts = summary.starts
@@ -96,7 +96,7 @@ def _example(
     """Return an example, with a dictionary if it has noise."""
     params = ProductQuantisation(**{"n_clusters": 3} | values)
     names = np.array_split([f"x{index}" for index in range(_WIDTH)], parties)
-    schemas = [numbers(group.tolist(), -_FARTHEST, _FARTHEST) for group in names]
+    schemas = [numeric_schema(group.tolist(), -_FARTHEST, _FARTHEST) for group in names]
     noisy = params.privacy.mechanism != "none"
     return Example(
         params=params,
@@ -116,7 +116,7 @@ def _prepared_example(X: FloatArray) -> Example[ProductQuantisation]:
         fields=(
             Field(name="ward", type="string", categories=("a", "b", "c")),
             Field(name="dose", constraints=Constraints(minimum=0, maximum=_FARTHEST)),
-            *numbers(["crp"], -_FARTHEST, _FARTHEST).fields,
+            *numeric_schema(["crp"], -_FARTHEST, _FARTHEST).fields,
         )
     )
     treatments = (Treatment(name="dose", log1p=True), Treatment(name="crp", weight=2.0))

@@ -111,7 +111,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask all parties for their digests."""
-        return Ask.everybody(session, CompareDigests())
+        return Ask.to_everybody(session, CompareDigests())
 
     def step(
         self,

@@ -49,8 +49,8 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
     Stage,
-    all_of,
-    content_of,
+    leader_content,
+    narrow_all,
 )
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
@@ -233,7 +233,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask all parties for the number of their ids, and for blinded ids."""
-        return Ask.everybody(session, Blind(), state=_build_state("blind"))
+        return Ask.to_everybody(session, Blind(), state=_build_state("blind"))
 
     def step(
         self,
@@ -253,7 +253,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
             )
         if state.asked == "unblind":
             return self._ask_selection(session, state, contributions)
-        compare_digests(session, all_of(Digests, contributions))
+        compare_digests(session, narrow_all(Digests, contributions))
         return Finish(n_rows=state.n_rows)
 
     def _ask_selection(
@@ -265,7 +265,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         leaders = members_by_leader(session)
         ends = np.cumsum([state.n_ids[slot] for slot in leaders])
         arrays = dict(zip(leaders, np.split(state.tokens, ends[:-1]), strict=True))
-        answers = all_of(PartyTokens, contributions)
+        answers = narrow_all(PartyTokens, contributions)
         arrays |= {slot: answer.tokens for slot, answer in answers.items()}
         tokens = {slot: as_sorted_bytes(slot, array) for slot, array in arrays.items()}
         common = {slot: np.empty(0, np.uint8) for slot in session.slots}
@@ -296,7 +296,7 @@ def _build_state(asked: Any, **fields: Any) -> IntersectionState:
 
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
-    counts = all_of(IdCount, contributions)
+    counts = narrow_all(IdCount, contributions)
     leaders = members_by_leader(session)
     for slot, count in counts.items():
         n_tokens = count.n_ids if slot in leaders else 0
@@ -344,7 +344,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     alignment: Alignment
 
-    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the task is for this party: some are for leaders or members."""
         if task is Evaluate:
             return context.slot.name in members_by_leader(context.session)
@@ -389,7 +389,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.slot.name in members_by_leader(context.session):
             return [self._collect_blinded_ids(context, envelopes)]
         leader = leader_by_member(context.session).get(context.slot.name, "")
-        content = content_of(leader, envelopes, "Answers")
+        content = leader_content(leader, envelopes, "Answers")
         if isinstance(content, EvaluatedIds):
             return [content]
         raise EnvelopeRefused("A leader may send only answers.")

@@ -49,8 +49,8 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
     Stage,
-    all_of,
-    content_of,
+    leader_content,
+    narrow_all,
 )
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
@@ -276,7 +276,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     ) -> Ask | Finish:
         """Open the next round, or finish with the numbers of rows that take part."""
         if state.asked == "select-linked":
-            compare_digests(session, all_of(Digests, contributions))
+            compare_digests(session, narrow_all(Digests, contributions))
             return Finish(n_rows=state.n_rows)
         if state.asked == "show-tokens":
             return self._ask_selection(session, contributions)
@@ -316,7 +316,7 @@ def link_all_rings(
     session: SessionContext, contributions: Mapping[str, Record]
 ) -> dict[tuple[str, ...], list[IntArray]]:
     """Return, for each ring, the list positions of every party's linked rows."""
-    answers = all_of(KeyTokens, contributions)
+    answers = narrow_all(KeyTokens, contributions)
     positions = {}
     for group in find_rings(session.layout):
         # The tokens of a slot's rows come from the party before it in the ring.
@@ -349,7 +349,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     alignment: Alignment
     shuffles: bool = False
 
-    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the task is for this party: only shared rows need linking."""
         return task is SelectLinked or not is_alone_in_row_group(context)
 
@@ -380,7 +380,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        content = content_of(_previous_in_ring(context), envelopes, "Masked match keys")
+        content = leader_content(_previous_in_ring(context), envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)

@@ -39,7 +39,7 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     apply_steps,
     split_id,
 )
-from clustering_protocols.terms.schema import normal
+from clustering_protocols.terms.schema import normalise_text
 
 STEP: Final = re.compile(
     r"no-punctuation|digits|strip-zeros|zero-pad:[1-9][0-9]?|first:[1-9][0-9]?"
@@ -75,7 +75,7 @@ def parse_match_key(text: str) -> tuple[KeyPart, ...]:
 
 def _parse_key_part(text: str) -> KeyPart:
     names, *steps = (piece.strip() for piece in text.split("|"))
-    columns = tuple(normal(name) for name in names.split(","))
+    columns = tuple(normalise_text(name) for name in names.split(","))
     if not all(columns):
         raise ValueError(f"{text.strip()!r} names no column")
     if unknown := [step for step in steps if not STEP.fullmatch(step)]:

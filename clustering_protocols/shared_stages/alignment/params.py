@@ -19,8 +19,8 @@ from clustering_protocols.contract import Params
 from clustering_protocols.contract.parameters import LINKING
 from clustering_protocols.numerics.data_source import (
     DataSource,
-    check_unique,
-    first_rows,
+    check_unique_ids,
+    find_first_rows,
 )
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.secrecy import ristretto
@@ -200,7 +200,7 @@ class AlignedParams(Params):
         return self.alignment.method == "ecdh"
 
     @property
-    def linked_by(self) -> Sequence[str]:
+    def linking_keys(self) -> Sequence[str]:
         """Return the match keys by which rows are linked; empty if they have ids."""
         return self.alignment.match_keys
 
@@ -232,9 +232,9 @@ class AlignedParams(Params):
         alignment = self.alignment
         if not shared:
             if alignment.duplicates == "error" or data.ids is None:
-                check_unique(data.ids)
+                check_unique_ids(data.ids)
                 return None
-            rows = first_rows(data.ids)
+            rows = find_first_rows(data.ids)
         elif alignment.method == "position" and data.ids is None:
             return None
         elif alignment.method == "ecdh":  # checked now, matched during the session

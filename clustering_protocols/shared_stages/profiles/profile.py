@@ -18,7 +18,7 @@ import numpy as np
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.round_numbers import round_down
-from clustering_protocols.numerics.survival import Survival, merge_line
+from clustering_protocols.numerics.survival import Survival, build_survival_line
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
@@ -166,7 +166,7 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
             event=field.event,
             most=limit,
             lines=tuple(
-                merge_line(line, limit, totals.smallest, rounded=rounded)
+                build_survival_line(line, limit, totals.smallest, rounded=rounded)
                 for line in counts[:n_lines]
             ),
         )

@@ -21,7 +21,7 @@ from clustering_protocols.contract import (
     PartyRole,
     Reply,
     SessionContext,
-    all_of,
+    narrow_all,
 )
 from clustering_protocols.contract.published import Assignment
 from clustering_protocols.numerics.data_source import DataSource
@@ -67,16 +67,16 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
         """Return each total with the task for the next sum; at the end, the profiles."""
-        groups = session.layout.audiences("column")
+        groups = session.layout.audience_groups("column")
         if not state.sum:
-            answers = all_of(messages.LabelsTaken, contributions).values()
+            answers = narrow_all(messages.LabelsTaken, contributions).values()
             n_clusters = max(answer.n_clusters for answer in answers)
             start = messages.AddingProfile(sum=1, n_clusters=n_clusters)
             return self._ask_sum(
                 session, start, dict.fromkeys(groups, np.empty(0, dtype=np.uint64))
             )
         if state.sum <= N_SUMS:
-            shares = all_of(messages.ProfileShare, contributions)
+            shares = narrow_all(messages.ProfileShare, contributions)
             sums = {
                 group: add_shares([shares[slot].words for slot in group])
                 for group in groups
@@ -117,16 +117,16 @@ def _ask_to_read_profiles(
     contributions: Mapping[str, Record],
 ) -> Ask:
     """Ask all parties to read the profiles that the leaders have sent."""
-    answers = all_of(messages.ProfileTold, contributions)
+    answers = narrow_all(messages.ProfileTold, contributions)
     profiles: list[Profile] = []
-    for column, group in enumerate(session.layout.audiences("column")):
-        if not session.layout.adds_up(column):
+    for column, group in enumerate(session.layout.audience_groups("column")):
+        if not session.layout.can_pool(column):
             continue
         profile = messages.parse_profile(answers[group[0]].text)
         if profile.column != column or profile.own or not profile.rounded:
             raise ProtocolFailed(f"{group[0]!r} sent another profile than requested.")
         profiles.append(profile)
-    return Ask.everybody(
+    return Ask.to_everybody(
         session,
         messages.ReadProfiles(text=messages.encode_profiles(profiles)),
         state=state.model_copy(update={"sum": state.sum + 1}),
@@ -231,7 +231,7 @@ def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply
     """Raise ProtocolFailed if profiles are unexpected or contradict the party's own."""
     published = messages.parse_profiles(task.text)
     layout = context.session.layout
-    columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
+    columns = list(filter(layout.can_pool, range(layout.n_column_groups)))
     if [profile.column for profile in published] != columns:
         raise ProtocolFailed("The analyst reports profiles that were not requested.")
     if not _is_alone(context):
@@ -286,4 +286,4 @@ def _build_program(release: Release, n_clusters: int) -> SumProgram[ProfileTotal
 
 
 def _is_alone(context: PartyContext) -> bool:
-    return not context.session.layout.adds_up(context.slot.column)
+    return not context.session.layout.can_pool(context.slot.column)

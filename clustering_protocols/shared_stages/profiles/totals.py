@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import NO_YES
-from clustering_protocols.numerics.survival import BINS, count_rows
+from clustering_protocols.numerics.survival import BINS, count_events_and_censored
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics.powers import (
@@ -541,7 +541,7 @@ def _count_bins(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
         for line, rows in _iter_line_rows(totals, data, labels):
             for number, (index, event) in enumerate(fields.times):
                 limit = fields.schema.fields[index].bounds[1]
-                survival[number] += count_rows(
+                survival[number] += count_events_and_censored(
                     rows[:, index], rows[:, event], line, limit, k
                 )
     if not has_histograms(fields, k):

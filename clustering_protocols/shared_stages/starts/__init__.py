@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import LEAST_OWN_ROWS
-from clustering_protocols.contract import Exchange, Stage, roles_of
+from clustering_protocols.contract import Exchange, Stage, role_factories
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
@@ -31,7 +31,7 @@ from . import messages
 FROM_PARTIES: Final = ("careful", "random_party")
 """The kinds of start that parties derive from their own rows."""
 
-_role = roles_of(__name__)
+_role = role_factories(__name__)
 
 
 def check_initial_centroids(params: Any) -> None:

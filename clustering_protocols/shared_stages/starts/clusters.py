@@ -19,7 +19,7 @@ from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.round_numbers import steps_of
+from clustering_protocols.numerics.round_numbers import rounding_steps
 from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.scaling import Scaler
@@ -162,7 +162,7 @@ def round_mean(members: FloatArray) -> FloatArray:
 
     The rounding steps are round numbers, as others would reveal n and the deviations.
     """
-    step = steps_of(np.array([len(members)]), members.std(axis=0))[0]
+    step = rounding_steps(np.array([len(members)]), members.std(axis=0))[0]
     mean = members.mean(axis=0)
     grid: FloatArray = np.rint(mean / np.where(step > 0, step, 1)) * step
     return np.where(step > 0, grid, mean)

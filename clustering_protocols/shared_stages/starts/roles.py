@@ -18,7 +18,7 @@ from clustering_protocols.contract import (
     PeerMessage,
     Reply,
     SessionContext,
-    content_of,
+    leader_content,
 )
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -91,7 +91,9 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
 
 
 def _ask_all(session: SessionContext[Any], step: _Step) -> Ask:
-    return Ask.everybody(session, _TASKS[step], state=messages.StartState(asked=step))
+    return Ask.to_everybody(
+        session, _TASKS[step], state=messages.StartState(asked=step)
+    )
 
 
 _Task = messages.Propose | messages.Settle | messages.KeepStart
@@ -125,7 +127,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         """Store the start or, as leader, the candidates of all parties."""
         leader, *members = context.session.slots
         if context.slot.name != leader:
-            start = content_of(leader, envelopes, "A start")
+            start = leader_content(leader, envelopes, "A start")
             several = context.session.params.n_init > 1
             kind = messages.LaneStarts if several else messages.StartCentroids
             if not isinstance(start, kind):

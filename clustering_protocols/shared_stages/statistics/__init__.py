@@ -8,7 +8,13 @@ cannot be added up. Both have risk codes. A party that is alone in its group sen
 from __future__ import annotations
 
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
-from clustering_protocols.contract import Disclosure, Kind, Reader, Stage, to
+from clustering_protocols.contract import (
+    Disclosure,
+    Kind,
+    Reader,
+    Stage,
+    disclosures_to,
+)
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
@@ -51,4 +57,4 @@ def disclosures(
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)
     )
-    return to(Reader.GROUP, Kind.MEANS) if pools else frozenset()
+    return disclosures_to(Reader.GROUP, Kind.MEANS) if pools else frozenset()

@@ -35,7 +35,7 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
     Stage,
-    content_of,
+    leader_content,
 )
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, Spec
@@ -214,7 +214,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     ranges: bool
     largest_group: int
 
-    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party's column group pools through its leader."""
         group = context.session.layout.column_group(context.slot.column)
         return len(group) <= self.largest_group
@@ -255,7 +255,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             arrays = content.arrays.values()
             magnitudes.check_magnitudes("A party's moments", *arrays)
         if context.slot.name != group[0]:
-            pooled = content_of(group[0], envelopes, "Pooled moments")
+            pooled = leader_content(group[0], envelopes, "Pooled moments")
             # Of the two kinds of envelope, a leader may send only this one.
             return [PooledMoments.narrow(pooled)]
         if set(contents) != set(group[1:]):

@@ -150,7 +150,7 @@ def _sum_in_units(
 
 def large_groups(layout: Layout) -> list[tuple[str, ...]]:
     """Return the column groups with enough parties for masked sums."""
-    columns = filter(layout.adds_up, range(layout.n_column_groups))
+    columns = filter(layout.can_pool, range(layout.n_column_groups))
     return list(map(layout.column_group, columns))
 
 

@@ -17,8 +17,8 @@ from clustering_protocols.contract import (
     PooledReference,
     Reader,
     Stage,
-    roles_of,
-    to,
+    disclosures_to,
+    role_factories,
 )
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -27,7 +27,7 @@ from .params import OneShot
 
 __all__ = ["PROTOCOL", "OneShot"]
 
-_role = roles_of(__name__)
+_role = role_factories(__name__)
 _LEARNS = {"analyst": "Centres and sizes of each party.", "party": "All centres."}
 
 
@@ -49,7 +49,7 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
         )
     }
 
-    def check(self, params: OneShot, layout: Layout) -> None:
+    def check_params(self, params: OneShot, layout: Layout) -> None:
         """Refuse split columns."""
         if layout.n_column_groups > 1:
             raise InvalidParameters("oneshot takes split rows.")
@@ -60,7 +60,9 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
 
     def shows(self, params: OneShot, layout: Layout) -> frozenset[Disclosure]:
         """Return means, to analyst and parties."""
-        return to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.GROUP, Kind.MEANS)
+        return disclosures_to(Reader.OUTSIDE, Kind.MEANS) | disclosures_to(
+            Reader.GROUP, Kind.MEANS
+        )
 
     def stages(self, params: OneShot, layout: Layout) -> Sequence[Stage]:
         """Return the one stage."""

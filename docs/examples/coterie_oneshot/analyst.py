@@ -21,7 +21,7 @@ class Merger(AnalystRole[OneShot, messages.Centres]):
             "m": session.member(session.slots[0]).n_columns,
         }
         dims = dict.fromkeys(session.slots, size)
-        return Ask.everybody(session, messages.Upload(), dims=dims)
+        return Ask.to_everybody(session, messages.Upload(), dims=dims)
 
     def step(
         self,

@@ -23,7 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import ANALYST
 from clustering_protocols.simulation.session import SIMULATION
 from clustering_protocols.terms.sections import Evaluation
-from clustering_protocols.terms.session_risks import sentences_of
+from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import read_terms
 from party_sdk.coordinator.option_parsing import (
     Rule,
@@ -88,7 +88,7 @@ class Case:
     @property
     def numbers(self) -> list[int | None]:
         """Return the number of clusters of each run."""
-        runs = session_terms.runs_of(self.params, self.evaluation)
+        runs = session_terms.params_per_run(self.params, self.evaluation)
         return [getattr(run, "n_clusters", None) for run in runs]
 
     def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
@@ -126,7 +126,8 @@ class Case:
         return {
             "lanes": [_describe_run(run) for run in session.runs],
             "chosen": session.runs[session.chosen].n_clusters,
-            "chosen_by": evaluation and evaluation.rule(session.results[0].figures),
+            "chosen_by": evaluation
+            and evaluation.deciding_figure(session.results[0].figures),
             # whether the gap statistic finds only one cluster
             "no_clusters": favours_one_cluster(
                 [r.figures for r in session.runs if r.figures]
@@ -138,7 +139,7 @@ class Case:
             "objective_ratio_same_rules": session.objective_ratio_same_rules,
             "site_agreement": session.site_agreement,
             **{
-                name: scores.agreement_with(classes, own_labels)
+                name: scores.agreement_scores(classes, own_labels)
                 for name, own_labels in labels.items()
                 if classes is not None
             },
@@ -282,7 +283,7 @@ def case_of(
         dictionary=fields.dictionary,
         preparation=fields.preparation,
     )
-    terms = session_terms.draw_up(SIMULATION, request, simulated=True)
+    terms = session_terms.draw_up_terms(SIMULATION, request, simulated=True)
     run_risks = (
         protocol_entry.risks_of_runs(params, layout) if evaluation is not None else ()
     )
@@ -293,7 +294,7 @@ def case_of(
         params=params,
         evaluation=evaluation,
         lattice=lattice,
-        risks=sentences_of(session_terms.risks_in(read_terms(terms))),
+        risks=risk_sentences(session_terms.risks_of_terms(read_terms(terms))),
         run_risks=tuple(f"{protocol}.{code}" for code in run_risks),
     )
 

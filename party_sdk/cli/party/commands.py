@@ -219,10 +219,10 @@ def _joined_lines(
     for address in addresses:
         say(f"{address} is notified once you have run with your data.", err=True)
     params, quota = check_terms(member.terms), policy.ids_per_row
-    if needs := describe_quota(len(params.linked_by), quota):
+    if needs := describe_quota(len(params.linking_keys), quota):
         say(needs)
     elif params.selects_rows:
-        word = "values of match keys" if params.linked_by else "ids"
+        word = "values of match keys" if params.linking_keys else "ids"
         say(
             f"{word}: each other party of your row group may bring at most "
             f"{quota:g} for each of your rows (ids_per_row); how many each brings is "

@@ -227,12 +227,12 @@ def audit(
     changed. With --json it is signed by the analyst: a file that somebody else can check
     (coterie verify).
     """
-    from clustering_protocols.terms.signed_logs import SignedLog, compare
+    from clustering_protocols.terms.signed_logs import SignedLog, compare_logs
 
     log = coordinator.session(session).audit()
     for path in receipts:
-        compare(log, SignedLog.read(path.read_bytes()))
-    return Output(log, audit_lines(log.entries()))
+        compare_logs(log, SignedLog.read(path.read_bytes()))
+    return Output(log, audit_lines(log.verified_entries()))
 
 
 @command(session)

@@ -227,7 +227,7 @@ def create(
         **earlier_sections(earlier_terms, fields),
     )
     invitations = created.invite()
-    needs = describe_quota(len(protocol_params.linked_by))
+    needs = describe_quota(len(protocol_params.linking_keys))
     risks = created.status().risks
     if letters is not None:
         write_letters(letters, created.terms, invitations)

@@ -248,7 +248,7 @@ def progress_line(status: SessionStatus) -> str:
     if status.is_over:
         if status.reason is None:
             return str(status.state)
-        problem = Problem.of_slug(status.reason)
+        problem = Problem.from_slug(status.reason)
         why = f"{problem.title}. {status.detail or ''} {problem.remedy}"
         return f"{status.state}: {why}"
     short = ". The analyst has no room left: its administrator has to make some"

@@ -247,7 +247,7 @@ class Draft:
         values = with_match_keys(read_values(tuple(texts)), self.match_keys)
         run_values, runs = read_runs(values, **choice)
         params = catalogue.parse_params(self.protocol, run_values)
-        session_terms.check_chosen(params)
+        session_terms.check_required_choices(params)
         return params, runs
 
     def _read_expected(self, trusted: TrustedInstitutions) -> dict[str, str]:

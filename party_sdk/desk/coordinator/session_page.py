@@ -122,7 +122,7 @@ def build_session_desk(
 ) -> Screen:
     """Return the page of a session, from its checked audit and its status."""
     log = opened.audit()
-    entries = log.entries()  # once, because for a long session this is slow
+    entries = log.verified_entries()  # once, because for a long session this is slow
     trusted = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, trusted)
     lines = report.audit[-_MOST_LINES:]

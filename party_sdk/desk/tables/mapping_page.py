@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
-from clustering_protocols.common.values import in_words
+from clustering_protocols.common.values import describe_finding
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
@@ -271,7 +271,7 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
     except ValidationError as error:
         finding = error.errors(include_input=False, include_url=False)[0]
         path = [str(part) for part in finding["loc"][:2]]
-        raise InvalidData(f"{': '.join(path)}: {in_words(finding)}.") from None
+        raise InvalidData(f"{': '.join(path)}: {describe_finding(finding)}.") from None
 
 
 def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from support.terminal import coterie
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Exposure
-from clustering_protocols.contract.disclosures import exposures
+from clustering_protocols.contract.disclosures import analyst_exposures
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import SessionRequest
@@ -65,13 +65,13 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
         if way.name == algorithm and partitioning in way.partitionings
     )
     layout = layout_of(partitioning, 4)
-    params = catalogue.parse_params(name, way.parameters(3))
-    known.check(params, layout)
+    params = catalogue.parse_params(name, way.recommended_params(3))
+    known.check_params(params, layout)
     codes = set(known.risks_of(params, layout))
     (design,) = (code for code in codes if code.startswith("by-design"))
     harm = known.risks[design].harm
     to_a_party = harm in {Harm.GEOMETRY, Harm.ROWS} or session_risks.SOLVABLE in codes
-    alone, with_one_party = exposures(known.shows(params, layout))
+    alone, with_one_party = analyst_exposures(known.shows(params, layout))
     assert to_a_party == (with_one_party is Exposure.ROWS)
     assert (alone >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
     assert with_one_party >= alone
@@ -95,7 +95,7 @@ def test_risks_are_those_of_the_terms(situation: Situation) -> None:
             layout=fit.layout,
             seed=0,
         )
-        terms = json.loads(session_terms.draw_up("s", proposal))
+        terms = json.loads(session_terms.draw_up_terms("s", proposal))
         assert tuple(terms["risks"]) == fit.risks
         assert len(fit.layout.slots) == situation.parties
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from support.terminal import Terminal, accepting, opened, read, running, waiting_status
 
-from clustering_protocols.catalogue import check_choices
+from clustering_protocols.catalogue import check_choice_names
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -344,8 +344,8 @@ def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
 
 def test_a_misspelt_choice_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
-        check_choices("dc", ["rebuild_limt"])
-    check_choices("dc", ["rebuild_limit", "transformer"])
+        check_choice_names("dc", ["rebuild_limt"])
+    check_choice_names("dc", ["rebuild_limit", "transformer"])
 
 
 def test_an_invitation_file_that_is_not_there_is_wrong_usage(

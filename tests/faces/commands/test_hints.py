@@ -16,15 +16,19 @@ from clustering_protocols.common.errors import (
     SessionOver,
     Unavailable,
 )
-from clustering_protocols.common.values import did_you_mean, explain, in_words
+from clustering_protocols.common.values import (
+    describe_finding,
+    explain_validation_error,
+    suggest_similar_name,
+)
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.home.addresses import address_advice
 
 
 def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
-    assert did_you_mean("Nroth", ["north", "south"]) == " Did you mean 'north'?"
-    assert did_you_mean("elsewhere", ["north", "south"]) == ""
+    assert suggest_similar_name("Nroth", ["north", "south"]) == " Did you mean 'north'?"
+    assert suggest_similar_name("elsewhere", ["north", "south"]) == ""
 
 
 def test_a_slot_and_a_session_that_are_misspelled(online: Terminal) -> None:
@@ -40,7 +44,7 @@ def test_members_of_lists_are_counted_from_one() -> None:
     slots = [{"name": "a", "row": 0, "column": 0}, {"name": "b", "row": "x"}]
     with pytest.raises(ValidationError) as raised:
         Layout.model_validate({"slots": slots})
-    assert explain(raised.value).startswith("slots number 2, ")
+    assert explain_validation_error(raised.value).startswith("slots number 2, ")
 
 
 def test_an_analyst_that_is_away_is_told_with_the_time(
@@ -87,7 +91,7 @@ def test_no_words_of_the_validator_reach_a_person() -> None:
                 dict.fromkeys([*protocol.params.model_fields, "another"], object())
             )
         for finding in raised.value.errors(include_url=False):
-            said = in_words(finding)
+            said = describe_finding(finding)
             for word in ("Input", "Value error", "should be", "permitted"):
                 assert word not in said, (finding["type"], said)
 

@@ -19,7 +19,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
@@ -39,7 +39,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def opened(house: House, name: str, **more: Any) -> Any:
-    dictionary = [numbers(("a", "b"), -1, 1), numbers(("c", "d"), -1, 1)]
+    dictionary = [numeric_schema(("a", "b"), -1, 1), numeric_schema(("c", "d"), -1, 1)]
     return house.open(
         name,
         DataCollaboration(n_clusters=3, dimensions="all_but_one"),
@@ -117,11 +117,11 @@ def test_a_preparation_holds_for_the_variables_that_stay(
         "spring",
         LosslessFederated(n_clusters=3),
         Layout.lattice(3),
-        dictionary=[numbers(("a", "b"), -1, 1)],
+        dictionary=[numeric_schema(("a", "b"), -1, 1)],
         preparation=[plan],
     )
     schema = tmp_path / "schema.json"
-    schema.write_text(numbers(("b", "c"), -1, 1).model_dump_json())
+    schema.write_text(numeric_schema(("b", "c"), -1, 1).model_dump_json())
     terms = repeated(house, "--schema", str(schema))
     assert [field.name for field in terms.preparation[0].fields] == ["b"]
     assert terms.preparation[0].missing == "drop"
@@ -218,7 +218,7 @@ def test_a_coordinator_waits_longer(house: House) -> None:
     assert after.deadline == before.deadline + timedelta(hours=1)
     assert after.waiting_since == before.waiting_since
     assert after.state is SessionState.RECRUITING
-    entries = session.audit().entries()
+    entries = session.audit().verified_entries()
     assert [entry["event"] for entry in entries].count("extended") == 1
     with pytest.raises(InvalidParameters, match="a later time"):
         session.extend(-7200)

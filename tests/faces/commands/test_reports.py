@@ -227,7 +227,7 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(
     audit = SignedLog.read(
         desk("party", "audit", desk.session, SLOT, "--json").encode()
     )
-    assert len(audit.entries()) == len(made.left)
+    assert len(audit.verified_entries()) == len(made.left)
     desk("party", "report", desk.session, *desk.rows, expect=7)
     desk("party", "run", desk.session, SLOT, *desk.rows, expect=7)
     desk("party", "forget", desk.session, SLOT, "--all", "--yes")
@@ -277,7 +277,9 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     assert sha256(files["agreement.json"]).hexdigest() == made.agreement
     archived = SessionReport.model_validate_json(files["report.json"])
     log = SignedLog.read(files["audit.json"])
-    assert len(log.entries()) == len(archived.audit) > len(made.audit)  # it was read
+    assert (
+        len(log.verified_entries()) == len(archived.audit) > len(made.audit)
+    )  # it was read
     assert archived.model_copy(update={"audit": made.audit}) == made
     stored = StoredSession.load(desk.folder / "home", desk.session)
     assert stored is not None
@@ -300,7 +302,7 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
     for name, known in catalogue.catalogue().items():
         for way in known.methods:
             for partitioning in way.partitionings:
-                params = catalogue.parse_params(name, way.parameters(3))
+                params = catalogue.parse_params(name, way.recommended_params(3))
                 layout = layout_of(partitioning, 4)
                 found = method_of(name, params, partitioning_of(layout))
                 assert found is not None

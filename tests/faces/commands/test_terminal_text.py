@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from support.terminal import waiting_status
 
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.session_terms import draw_up_terms
 from clustering_protocols.terms.terms import (
     CONTROLS,
     About,
@@ -51,7 +51,7 @@ def test_a_title_with_control_characters_is_always_refused(what: str) -> None:
         layout=Layout.lattice(1),
         seed=0,
     )
-    terms = draw_up("s", proposal).decode()
+    terms = draw_up_terms("s", proposal).decode()
     forged = terms.replace('"title":"here"', f'"title":{_as_json(title)}')
     assert forged != terms
     with pytest.raises(Malformed):

@@ -13,7 +13,7 @@ PROTOCOLS = ("dc", "fccm", "llf", "omnifc", "pqmds")
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = catalogue.describe(name)["params"]
+    found: dict[str, Any] = catalogue.build_catalogue_entry(name)["params"]
     return found
 
 

@@ -13,13 +13,13 @@ from support.examples import dealt
 
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
-from clustering_protocols.engine.stages import load
+from clustering_protocols.engine.stages import load_session
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation, Retention
-from clustering_protocols.terms.session_risks import sentences_of
+from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import About, Layout, Terms, read_terms
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import assessment, page
@@ -55,7 +55,7 @@ def test_a_sheet_tells_every_stage_and_message_of_the_engine(
     agreement, text, terms = agreed(example)
     sheet = sheet_of(text, terms, {})
     steps = {step.name: step for step in sheet.steps}
-    _, stages = load(agreement)
+    _, stages = load_session(agreement)
     for stage in stages:
         repeated = re.sub(r"-\d+$", "", stage.name) if stage.run is not None else ""
         step = steps[repeated or stage.name]
@@ -78,8 +78,8 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     _, text, terms = agreed(example)
     sheet = sheet_of(text, terms, {})
     assert sheet.digest == digest(text)
-    risks = session_terms.risks_in(terms)
-    assert {risk.code: risk.sentence for risk in sheet.risks} == sentences_of(risks)
+    risks = session_terms.risks_of_terms(terms)
+    assert {risk.code: risk.sentence for risk in sheet.risks} == risk_sentences(risks)
     shown = " ".join(" ".join(page_lines(sheet)).split())
     annex = " ".join(" ".join(Markup(page(sheet)).striptags().split()).split())
     for code, risk in risks.items():
@@ -116,7 +116,7 @@ def test_the_page_to_sign_has_at_most_700_words_and_each_risk_once(
     for said in (ABOUT.purpose, ABOUT.legal_basis, ABOUT.roles, ABOUT.contact):
         assert said in signed
     assert "within 30 days of the end" in signed
-    known = catalogue.protocol(catalogue.name_of(example.params))
+    known = catalogue.protocol(catalogue.find_protocol_name(example.params))
     assert known.personal_data(example.layout) in signed
     assert sheet.consent in signed
     whole = " ".join(" ".join(fromstring(html).itertext()).split())
@@ -138,7 +138,7 @@ def test_the_page_to_sign_tells_of_no_other_split(
 ) -> None:
     params = LosslessFederated(n_clusters=3)
     request = session_terms.build_request(params, layout, seed=1, about=ABOUT)
-    text = session_terms.draw_up("study", request)
+    text = session_terms.draw_up_terms("study", request)
     shown = page_to_sign(page(sheet_of(text, read_terms(text), {})))
     assert said in shown
     assert unsaid not in shown

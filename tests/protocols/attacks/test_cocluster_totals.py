@@ -20,7 +20,7 @@ from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Kind, Reader
-from clustering_protocols.contract.disclosures import kinds_of
+from clustering_protocols.contract.disclosures import kinds_read_by
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import site_state
 from clustering_protocols.protocols.fccm.params import CoClustering
@@ -179,10 +179,10 @@ def test_lattice_reduction_finds_columns_in_few_totals(case: str) -> None:
 
 def test_what_is_accepted_is_named() -> None:
     params = CoClustering(n_clusters=4, small_cohorts="allow")
-    codes = catalogue.risks_of(params, LAYOUT, Identities())
+    codes = catalogue.find_session_risks(params, LAYOUT, Identities())
     assert codes[session_risks.SOLVABLE].harm is Harm.ROWS
-    shown = catalogue.protocol_of(params).shows(params, LAYOUT)
-    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_of(shown, Reader.ALL)
+    shown = catalogue.find_protocol(params).shows(params, LAYOUT)
+    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
 
 
 @pytest.mark.threat(195)

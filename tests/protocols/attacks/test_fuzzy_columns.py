@@ -17,8 +17,8 @@ from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.contract import Kind, Reader, to
-from clustering_protocols.contract.disclosures import check_disclosures, kinds_of
+from clustering_protocols.contract import Kind, Reader, disclosures_to
+from clustering_protocols.contract.disclosures import check_disclosures, kinds_read_by
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
@@ -126,9 +126,9 @@ def test_memberships_give_the_columns_of_others(case: str) -> None:
 def test_what_is_read_is_named_and_shuts_out_means() -> None:
     params = LosslessFederated(n_clusters=8, algorithm="fuzzy_cmeans")
     layout = Layout.lattice(1, 3)
-    codes = catalogue.risks_of(params, layout, Identities())
+    codes = catalogue.find_session_risks(params, layout, Identities())
     assert codes["llf.memberships-show-columns"].harm is Harm.ROWS
-    shown = catalogue.protocol_of(params).shows(params, layout)
-    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_of(shown, Reader.ALL)
+    shown = catalogue.find_protocol(params).shows(params, layout)
+    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
     with pytest.raises(InvalidParameters, match="profiles cannot be published"):
-        check_disclosures(shown | to(Reader.ALL, Kind.MEANS))
+        check_disclosures(shown | disclosures_to(Reader.ALL, Kind.MEANS))

@@ -74,10 +74,10 @@ def suspected(ran: Session, slot: str) -> IntArray:
     """
     group = ran.session.layout.row_groups[0]
     sent = {
-        message.sender: packets.read(message.payload).arrays["tokens"]
+        message.sender: packets.parse(message.payload).arrays["tokens"]
         for message in ran.sent
         if message.receiver == ANALYST
-        and packets.read(message.payload).header.record["kind"] == KeyTokens.kind
+        and packets.parse(message.payload).header.record["kind"] == KeyTokens.kind
     }
     lists = [as_bytes(s, sent[group[group.index(s) - 1]]) for s in group]
     places = find_common_rows(lists)[group.index(slot)]
@@ -115,11 +115,11 @@ def test_parties_read_the_number_alone() -> None:
     )
     assert told(first) == told(other) == 30
     results = [ran.final_step.results["r1c1"] for ran in (first, other)]
-    records = [packets.read(each).header.record for each in results]
+    records = [packets.parse(each).header.record for each in results]
     assert records[0] == records[1] == {**records[0], "kind": Counted.kind}
     for ran in (first, other):
         tasks = [each for each in ran.sent if each.sender == ANALYST]
-        assert not any(packets.read(each.payload).arrays for each in tasks)
+        assert not any(packets.parse(each.payload).arrays for each in tasks)
 
 
 @pytest.mark.parametrize("told", [{"r1c1": 31}, {"r1c1": 70}, {"r1c1": -10}, {}])

@@ -54,19 +54,21 @@ def test_a_second_upload_is_refused() -> None:
 def given(running: Session, width: int, size: float = 1.0) -> dict[str, bytes]:
     """The answers to the open round; the first party's have this width and row size."""
     answers = {slot: running.answer(slot).contribution for slot in LAYOUT.names}
-    own = packets.read(answers[FIRST])
+    own = packets.parse(answers[FIRST])
     r = own.arrays["anchors"].shape[0]
     rng = np.random.default_rng(9)
     wide = messages.Projections(
         rows=size * rng.normal(size=(ROWS, width)),
         anchors=rng.normal(size=(r, width)) / size,
     )
-    return {**answers, FIRST: packets.write(own.address, wide)}
+    return {**answers, FIRST: packets.write_packet(own.address, wide)}
 
 
 def advance(running: Session, contributions: dict[str, bytes]) -> Any:
     here = running.open
-    return engine.advance(running.agreement, here.state, here.tasks, contributions)
+    return engine.advance_session(
+        running.agreement, here.state, here.tasks, contributions
+    )
 
 
 @pytest.mark.parametrize("width", [FEATURES + 1, 5000])

@@ -179,7 +179,7 @@ def mapped(
     params: DataCollaboration, row_groups: list[Cells], widths: Any
 ) -> FloatArray:
     maps = analyst.fit_maps(params, row_groups, widths)
-    return row_blocks.whole(CommonSpace.of(row_groups, maps))
+    return row_blocks.load_all_rows(CommonSpace.of(row_groups, maps))
 
 
 @pytest.mark.parametrize("cells", [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2)])
@@ -405,7 +405,7 @@ def test_no_anchor_is_sent_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = [
         array.ravel()
         for message in simulated.sent
-        for array in packets.read(message.payload).arrays.values()
+        for array in packets.parse(message.payload).arrays.values()
         if array.dtype == np.float64
     ]
     drawn = np.concatenate([array.ravel() for array in recorder.drawn])
@@ -427,7 +427,7 @@ def sent_projections(simulated: simulation.SimulationResult) -> dict[str, Any]:
     return {
         message.sender: packet.arrays
         for message in simulated.sent
-        for packet in [packets.read(message.payload)]
+        for packet in [packets.parse(message.payload)]
         if packet.header.record["kind"] == "projections"
     }
 
@@ -486,8 +486,10 @@ def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
     params, data = DataCollaboration(n_clusters=3, target=target), MatrixSource(X)
     session = simulation.Session(params, Layout.lattice(1), {"r1c1": data}, seed=5)
     session.play_until(messages.Project)
-    address = packets.read(session.answer("r1c1").contribution).address
-    forged = packets.write(address, projections(np.zeros((90, 0)), np.zeros((500, 0))))
+    address = packets.parse(session.answer("r1c1").contribution).address
+    forged = packets.write_packet(
+        address, projections(np.zeros((90, 0)), np.zeros((500, 0)))
+    )
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
         session.advance({"r1c1": forged})
 

@@ -16,7 +16,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.profiles import SHARES, Profile
 from clustering_protocols.protocols.describe import Describe, reference
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.session_terms import build_request, draw_up
+from clustering_protocols.session_terms import build_request, draw_up_terms
 from clustering_protocols.shared_stages.profiles.messages import (
     ProfileMemory,
     parse_profile,
@@ -67,7 +67,7 @@ def test_a_party_reads_what_pandas_says_of_the_pooled_rows(
         for field in profile.fields:
             values = pooled[field.name]
             assert field.n_rows == (values.notna().sum(),)
-            assert profile.missing(field) == values.isna().sum()
+            assert profile.count_missing(field) == values.isna().sum()
             if field.name in NUMBERS:
                 assert field.mean[0] == pytest.approx(values.mean(), rel=1e-9)
                 assert field.spread[0] == pytest.approx(values.std(ddof=0), rel=1e-9)
@@ -100,7 +100,7 @@ def test_outside_everything_is_rounded(
 
 def terms(params: Params, layout: Layout, **sections: Any) -> None:
     sections = {"seed": 0, "dictionary": (reference.SCHEMA,), **sections}
-    draw_up("s", build_request(params, layout, **sections))
+    draw_up_terms("s", build_request(params, layout, **sections))
 
 
 ROWS = Layout.lattice(3)

@@ -59,7 +59,7 @@ class Drawn:
     @property
     def changed(self) -> set[str] | None:
         """Return which fields of the record differ; None where more than these do."""
-        own, lie = packets.read(self.at.task), packets.read(self.lie.task)
+        own, lie = packets.parse(self.at.task), packets.parse(self.lie.task)
         if _beside(own) != _beside(lie):
             return None
         before, after = own.header.record["values"], lie.header.record["values"]
@@ -71,7 +71,7 @@ class Drawn:
         }
 
     def __str__(self) -> str:
-        at = packets.read(self.at.task)
+        at = packets.parse(self.at.task)
         return (
             f"example {self.example}, {self.slot}, stage {at.address.stage!r}, round "
             f"{at.address.round}, {at.header.record['kind']!r}: {self.lie.told}"
@@ -99,7 +99,7 @@ def draw(protocol: str, examples: list[int], seed: str) -> Drawn:
 
 
 def _attempt(task: bytes) -> int:
-    return packets.read(task).address.attempt
+    return packets.parse(task).address.attempt
 
 
 def _beside(packet: Packet) -> tuple[Any, ...]:
@@ -130,13 +130,13 @@ class _Context(NamedTuple):
 
     @property
     def packet(self) -> Packet:
-        return packets.read(self.task)
+        return packets.parse(self.task)
 
 
 def sealed_in(packet: Packet, envelopes: list[Envelope]) -> bytes:
     labels = [envelope.label for envelope in envelopes]
     header = packet.header.model_copy(update={"envelopes": labels})
-    return packets.encode(replace(packet, header=header, envelopes=envelopes))
+    return packets.encode_packet(replace(packet, header=header, envelopes=envelopes))
 
 
 # At another time
@@ -148,7 +148,7 @@ def _another_time(context: _Context) -> Lie | None:
     if not others:
         return None
     other = context.rng.choice(others)
-    packet = packets.read(context.standings[other].task)
+    packet = packets.parse(context.standings[other].task)
     address = packet.address.model_copy(
         update=dict(context.packet.address.when) | {"stage": packet.address.stage}
     )
@@ -169,7 +169,7 @@ def _another_session(context: _Context) -> Lie:
     """Replay a task of another session of the same terms, under this one's address."""
     other = honest(context.protocol, context.example, "another")
     known = other.standings[context.slot]
-    packet = packets.read(known[min(context.index, len(known) - 1)].task)
+    packet = packets.parse(known[min(context.index, len(known) - 1)].task)
     if context.rng.random() < 0.2:
         return Lie("another session's task", written(packet))
     told = "another session's task under this address"
@@ -227,9 +227,9 @@ def _another_past(context: _Context) -> Lie | None:
         other = honest(context.protocol, context.example, "another")
         known = other.standings[context.slot]
         there = known[min(context.index, len(known) - 1)].task
-        lines = list(packets.read(there).history)
+        lines = list(packets.parse(there).history)
     told = f"line {at} of {len(packet.history)} is {how}"
-    return Lie(told, packets.encode(replace(packet, history=lines)))
+    return Lie(told, packets.encode_packet(replace(packet, history=lines)))
 
 
 def _signatures(context: _Context) -> Lie | None:
@@ -246,7 +246,7 @@ def _signatures(context: _Context) -> Lie | None:
         signatures[at] = 0
     else:
         signatures[at, rng.randrange(64)] ^= 1 << rng.randrange(8)
-    lie = packets.encode(replace(packet, signatures=signatures))
+    lie = packets.encode_packet(replace(packet, signatures=signatures))
     return Lie(f"signature {at} is {how}", lie)
 
 
@@ -330,7 +330,9 @@ def _an_array(context: _Context) -> Lie | None:
     change, made = rng.choice(_OTHER_ARRAYS)
     with np.errstate(over="ignore"):
         altered = made(rng, np.array(arrays[name]))
-    encoded = packets.encode(replace(packet, arrays={**packet.arrays, name: altered}))
+    encoded = packets.encode_packet(
+        replace(packet, arrays={**packet.arrays, name: altered})
+    )
     return Lie(f"{name!r}: {change}", encoded)
 
 
@@ -390,7 +392,7 @@ def _another_kind(context: _Context) -> Lie:
 def _stages(context: _Context) -> Any:
     from clustering_protocols import engine
 
-    return engine.load(context.session.agreement)[1]
+    return engine.load_session(context.session.agreement)[1]
 
 
 _WAYS: list[Callable[[_Context], Lie | None]] = [

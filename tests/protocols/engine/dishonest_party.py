@@ -38,7 +38,7 @@ def lying(session: Recorded, slot: str, how: Spoiling) -> engine.TaskOutcome:
         answer = session.ask_party(slot, session.open.tasks[slot])
     if how.packet is None:
         return answer
-    return answer._replace(contribution=how.packet(packets.read(answer.contribution)))
+    return answer._replace(contribution=how.packet(packets.parse(answer.contribution)))
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def sealing_otherwise(session: Recorded, slot: str, how: Spoiling) -> Iterator[N
 
 def draw(rng: random.Random, session: Recorded, answer: bytes) -> Spoiling | None:
     """Return one way to lie instead of an answer; None where it comes to nothing."""
-    own = packets.read(answer)
+    own = packets.parse(answer)
     ways = [_another_kind, _another_place, _a_value, _an_array, _an_array, _an_array]
     if own.envelopes:
         ways += [_an_envelope, _an_envelope, _content, _content, _content]
@@ -70,7 +70,7 @@ def draw(rng: random.Random, session: Recorded, answer: bytes) -> Spoiling | Non
 
 def _another_kind(rng: random.Random, own: Packet, session: Recorded) -> Spoiling:
     del own
-    _, stages = engine.load(session.agreement)
+    _, stages = engine.load_session(session.agreement)
     kinds = {record.kind for stage in stages for record in stage.records}
     change = rng.choice([{"kind": kind} for kind in sorted(kinds)] + [{"version": 2}])
     return Spoiling(
@@ -124,7 +124,7 @@ def _an_array(rng: random.Random, own: Packet, session: Recorded) -> Spoiling | 
     def change(packet: Packet) -> bytes:
         altered = made(np.random.default_rng(seed), np.array(packet.arrays[name]))
         arrays = {**packet.arrays, name: altered}
-        return packets.encode(replace(packet, arrays=arrays))
+        return packets.encode_packet(replace(packet, arrays=arrays))
 
     return Spoiling(f"{name!r}: {told}", change)
 
@@ -187,7 +187,7 @@ def huge(value: float) -> tuple[Spoiling, list[str]]:
         return codec.encode(header, filled(arrays))
 
     def packet(own: Packet) -> bytes:
-        return packets.encode(replace(own, arrays=filled(own.arrays)))
+        return packets.encode_packet(replace(own, arrays=filled(own.arrays)))
 
     return Spoiling(f"all {value:g}", packet, sealed), found
 

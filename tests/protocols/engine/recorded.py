@@ -97,5 +97,5 @@ def small(name: str) -> list[int]:
     ways: dict[bool, int] = {}
     for number, example in enumerate(known):
         if example.missing:
-            ways.setdefault(bool(example.params.linked_by), number)
+            ways.setdefault(bool(example.params.linking_keys), number)
     return [0, *(ways.values() or range(1, len(known))[:1])]

@@ -18,7 +18,11 @@ from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide, whole
+from clustering_protocols.numerics.row_blocks import (
+    RowBlocks,
+    SideBySide,
+    load_all_rows,
+)
 from clustering_protocols.protocols.dc import (
     DataCollaboration,
     analyst,
@@ -179,7 +183,7 @@ def test_a_row_has_the_same_bits_in_any_block_and_alone(
     sizes: list[int], items: int, data: Any
 ) -> None:
     X_hat, _, _ = common_space(sizes)
-    expected, n = whole(X_hat), sum(sizes)
+    expected, n = load_all_rows(X_hat), sum(sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_ITEMS", items)
         found = list(X_hat.blocks())
@@ -200,7 +204,7 @@ def test_arrays_side_by_side_are_the_array_that_they_are(n: int, items: int) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_ITEMS", items)
         assert np.array_equal(np.vstack([b.load() for b in rows.blocks()]), X)
-        assert np.array_equal(whole(rows), X)
+        assert np.array_equal(load_all_rows(rows), X)
     assert np.array_equal(rows.take(np.array([n - 1, 0])), X[[n - 1, 0]])
 
 
@@ -248,7 +252,7 @@ def test_k_means_of_blocks_equals_k_means_of_the_array(
     if items == 1:
         sizes = tuple(size // 5 + 1 for size in sizes)
     X_hat, _, _ = common_space(sizes)
-    expected = found_in(whole(X_hat), LocalEngine(1))
+    expected = found_in(load_all_rows(X_hat), LocalEngine(1))
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
     assert found_in(X_hat, ENGINES[engine]) == expected
 
@@ -260,7 +264,7 @@ def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
 ) -> None:
     X_hat, _, _ = common_space((130, 1, 300))
     found = kmeans(X_hat, np.array([[0, 50, 200]]), 50)
-    expected = figures_of_clustering(whole(X_hat), found)
+    expected = figures_of_clustering(load_all_rows(X_hat), found)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
     told = [figures_of_clustering(X_hat, found, engine) for engine in ENGINES.values()]
     assert len({each.model_dump_json() for each in told}) == 1

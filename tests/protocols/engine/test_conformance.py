@@ -107,7 +107,7 @@ def test_labels_are_those_of_the_pooled_reference(
     """But for rows that lack columns, and for codes with noise."""
     simulated = finished(example).simulated
     found = simulation.compare_with_pooled(simulated, example.X, dealt(example, SEED))
-    exact = example.layout.regular and example.params.epsilon_per_person == np.inf
+    exact = example.layout.is_regular and example.params.epsilon_per_person == np.inf
     assert found.fidelity == 1.0 or not exact, name
 
 
@@ -125,7 +125,7 @@ def test_new_rows_with_other_columns_are_refused(
 @every_example
 def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> None:
     for sent in finished(example).simulated.sent:
-        assert packets.encode(packets.read(sent.payload)) == sent.payload, name
+        assert packets.encode_packet(packets.parse(sent.payload)) == sent.payload, name
 
 
 @every_example
@@ -199,8 +199,8 @@ def test_the_catalogue_lists_readers_and_risks(name: str) -> None:
         assert all(text.endswith(".") for text in risk.texts)
     for example in known.reference().examples():
         brought = known.risks_of(example.params, example.layout)
-        assert set(brought) <= {*known.risks, *catalogue.house_risks()}
-        known.check(example.params, example.layout)
+        assert set(brought) <= {*known.risks, *catalogue.general_risks()}
+        known.check_params(example.params, example.layout)
 
 
 @every_protocol

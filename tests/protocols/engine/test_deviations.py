@@ -62,7 +62,7 @@ def asked(drawn: Drawn, at: Stand, task: bytes) -> tuple[Sent, Stand]:
     data = drawn.session.data[drawn.slot]
     with read_before_sealing() as sealed:
         answer = party.reply(at.journal, at.memory, task, data)
-    packet = packets.read(answer.contribution)
+    packet = packets.parse(answer.contribution)
     arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
     contents = [(each.content, str(each.binding)) for each in sealed]
     return Sent(packet.header, arrays, contents), Stand(answer.journal, answer.memory)
@@ -70,8 +70,8 @@ def asked(drawn: Drawn, at: Stand, task: bytes) -> tuple[Sent, Stand]:
 
 def is_its_word(drawn: Drawn) -> bool:
     """Return whether a lie is about nothing but what is the analyst's to say."""
-    kind = packets.read(drawn.at.task).header.record["kind"]
-    if {kind, packets.read(drawn.lie.task).header.record["kind"]} == STOP:
+    kind = packets.parse(drawn.at.task).header.record["kind"]
+    if {kind, packets.parse(drawn.lie.task).header.record["kind"]} == STOP:
         return True
     params = drawn.session.session.params
     its_word = list(ITS_WORD.get(kind, []))
@@ -83,7 +83,7 @@ def is_its_word(drawn: Drawn) -> bool:
 def check(drawn: Drawn) -> str:
     """Return how a party met a deviation; fail where it should have stopped."""
     try:
-        lie = packets.read(drawn.lie.task).address
+        lie = packets.parse(drawn.lie.task).address
     except CoterieError as error:
         return type(error).__name__
     index, at = drawn.index, drawn.at
@@ -186,6 +186,6 @@ def test_of_a_party_that_admits_everything_deviations_are_found(
     """The control: what finds nothing because it looks at nothing would pass too."""
     run("llf", small("llf"), "0", 100)  # while parties still keep a journal
     admits = lambda _, journal, *__: journal  # noqa: E731  a stand-in of one line
-    monkeypatch.setattr(Admission, "admit", admits)
+    monkeypatch.setattr(Admission, "admit_task", admits)
     with pytest.raises(AssertionError, match="it answered"):
         run("llf", small("llf"), "0", 100)

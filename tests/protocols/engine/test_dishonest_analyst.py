@@ -47,7 +47,7 @@ def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
 
 def told_in(outcome: engine.TaskOutcome, sealed: list[Sealed]) -> tuple[Any, ...]:
     """Return what an answer says of rows: sent, sealed and remembered, without masks."""
-    packet = packets.read(outcome.contribution)
+    packet = packets.parse(outcome.contribution)
     arrays = {n: a.tobytes() for n, a in packet.arrays.items() if n not in HIDDEN}
     record = packet.header.record
     said = {k: v for k, v in record["values"].items() if k not in OF_THE_ATTEMPT}
@@ -67,7 +67,7 @@ def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
         for slot in (next(iter(session.standings)), last_slot(session)):
             party, data = session.party(slot), session.data[slot]
             for at, following in pairwise(session.standings[slot]):
-                tasks = (packets.read(each.task) for each in (at, following))
+                tasks = (packets.parse(each.task) for each in (at, following))
                 if any(task.address.attempt > 1 for task in tasks):
                     continue  # the session has a second attempt of its own
                 with read_before_sealing() as sealed:

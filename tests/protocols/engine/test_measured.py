@@ -15,7 +15,7 @@ from support.readings import Equations, equations, has_hidden_answers, play_exam
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Disclosure, Example, Kind, Reader
-from clustering_protocols.contract.disclosures import kinds_of
+from clustering_protocols.contract.disclosures import kinds_read_by
 from clustering_protocols.terms.session_risks import Harm, RiskLevel
 from clustering_protocols.terms.terms import Identities
 
@@ -67,7 +67,7 @@ def readers(of: Equations) -> frozenset[Reader]:
 def lacking(of: Equations, shown: frozenset[Disclosure]) -> frozenset[Kind]:
     if 2 * of.count <= of.unknowns:
         return frozenset()
-    declared = frozenset().union(*(kinds_of(shown, each) for each in readers(of)))
+    declared = frozenset().union(*(kinds_read_by(shown, each) for each in readers(of)))
     rows = frozenset({Kind.GEOMETRY, Kind.VALUES})
     if of.count < of.unknowns:
         return frozenset() if rows & declared else rows
@@ -112,7 +112,7 @@ def test_who_reads_values_is_named_by_a_code_of_the_worst_level(name: str) -> No
     for each in measured(name):
         if not any(of.is_party and 2 * of.count > of.unknowns for of in each.equations):
             continue
-        codes = catalogue.risks_of(
+        codes = catalogue.find_session_risks(
             each.example.params, each.example.layout, Identities()
         ).values()
         assert any(

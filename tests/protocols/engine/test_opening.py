@@ -14,22 +14,22 @@ from clustering_protocols.contract.disclosures import (
     Kind,
     Reader,
     check_disclosures,
-    clashes,
-    of_preparation,
-    of_release,
-    to,
+    disclosures_of_preparation,
+    disclosures_of_release,
+    disclosures_to,
+    find_clashes,
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.session_terms import (
     build_request,
-    check_opening,
+    check_new_session_terms,
     check_terms,
-    draw_up,
+    draw_up_terms,
 )
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms, read_terms
 from party_sdk.home.policy import Policy
@@ -41,7 +41,7 @@ NAMES = ("a", "b")
 
 def drawn(params: Params, *columns: int, readers: Any = "everybody") -> Terms:
     layout = Layout.lattice(3, *columns)
-    dictionary = (numbers(NAMES, -9, 9),) * layout.n_column_groups
+    dictionary = (numeric_schema(NAMES, -9, 9),) * layout.n_column_groups
     release = Release(profiles=readers) if readers else None
     return drawn_terms.drawn(params, layout, dictionary=dictionary, release=release)
 
@@ -111,11 +111,11 @@ def test_what_is_the_papers_alone_is_simulated_and_not_opened() -> None:
     request = build_request(params, Layout.lattice(3), seed=0)
     instead = "participation: .*set a quorum"
     with pytest.raises(InvalidParameters, match=instead):
-        draw_up("s", request)
-    earlier = read_terms(draw_up("s", request, simulated=True))
+        draw_up_terms("s", request)
+    earlier = read_terms(draw_up_terms("s", request, simulated=True))
     assert check_terms(earlier) == params, "what was written stays readable"
     with pytest.raises(InvalidParameters, match=instead):
-        check_opening(earlier)
+        check_new_session_terms(earlier)
     with pytest.raises(InvalidParameters, match=instead):
         Policy(accepted_risks=frozenset(earlier.risks)).check_terms(earlier)
 
@@ -124,35 +124,37 @@ def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
     plans = drawn_terms.drawn(
         LosslessFederated(n_clusters=3),
         Layout.lattice(3),
-        dictionary=(numbers(NAMES, -9, 9),),
+        dictionary=(numeric_schema(NAMES, -9, 9),),
         preparation=(Preparation(fields=(Treatment(name="a", missing="mean"),)),),
     ).plans
-    assert of_preparation(plans, Layout.lattice(2)) == to(
+    assert disclosures_of_preparation(plans, Layout.lattice(2)) == disclosures_to(
         Reader.GROUP, Kind.MEANS, Kind.SUMS
     )
-    assert not of_preparation(plans, Layout.lattice(1))
-    assert not of_preparation((), Layout.lattice(3))
-    assert not of_preparation(
+    assert not disclosures_of_preparation(plans, Layout.lattice(1))
+    assert not disclosures_of_preparation((), Layout.lattice(3))
+    assert not disclosures_of_preparation(
         drawn(OmniFC(n_clusters=3), readers=None).plans, Layout.lattice(3)
     )
 
 
 def test_a_release_shows_nothing_where_no_group_adds_up() -> None:
     told = Release(profiles="everybody")
-    assert not of_release(told, Layout.lattice(1, 2))
-    assert not of_release(None, Layout.lattice(3))
-    assert of_release(told, Layout.lattice(3)) > of_release(
+    assert not disclosures_of_release(told, Layout.lattice(1, 2))
+    assert not disclosures_of_release(None, Layout.lattice(3))
+    assert disclosures_of_release(told, Layout.lattice(3)) > disclosures_of_release(
         Release(profiles="members"), Layout.lattice(3)
     )
 
 
 @pytest.mark.parametrize("kinds", [{Kind.GEOMETRY}, {Kind.PLACES}])
 def test_kinds_clash_at_one_reader_alone(kinds: set[Kind]) -> None:
-    first = to(Reader.OUTSIDE, *kinds)
-    assert not list(clashes(first | to(Reader.ALL, Kind.MEANS)))
-    check_disclosures(first | to(Reader.OUTSIDE, Kind.SUMS, Kind.LABELS, Kind.VALUES))
-    together = first | to(Reader.OUTSIDE, Kind.MEANS)
-    [found] = clashes(together)
+    first = disclosures_to(Reader.OUTSIDE, *kinds)
+    assert not list(find_clashes(first | disclosures_to(Reader.ALL, Kind.MEANS)))
+    check_disclosures(
+        first | disclosures_to(Reader.OUTSIDE, Kind.SUMS, Kind.LABELS, Kind.VALUES)
+    )
+    together = first | disclosures_to(Reader.OUTSIDE, Kind.MEANS)
+    [found] = find_clashes(together)
     assert found == (Reader.OUTSIDE, kinds | {Kind.MEANS})
     with pytest.raises(InvalidParameters):
         check_disclosures(together)

@@ -266,7 +266,7 @@ ENVELOPE = packets.Envelope(
     ),
     sealed=b"sealed",
 )
-PACKET = packets.write(ADDRESS, example(), envelopes=[ENVELOPE])
+PACKET = packets.write_packet(ADDRESS, example(), envelopes=[ENVELOPE])
 
 
 @pytest.mark.parametrize("kind", ["other", None, ["example"], {"example": 1}])
@@ -276,19 +276,21 @@ def test_a_packet_with_a_kind_that_its_stage_lacks_is_malformed(kind: Any) -> No
     content = codec.encode({**record, "kind": kind}, inside)
     arrays["content"] = np.frombuffer(content, np.uint8)
     with pytest.raises(Malformed, match="has no place here"):
-        packets.read(codec.encode(header, arrays)).read([Example])
+        packets.parse(codec.encode(header, arrays)).read([Example])
 
 
 def test_own_fields_travel_beside_the_content_that_is_digested() -> None:
-    there = packets.write(ADDRESS, example(), own=["count", "points"])
-    other = packets.read(packets.write(ADDRESS, example(count=4), own=["count"]))
-    same = packets.read(packets.write(ADDRESS, example(count=3), own=["count"]))
-    packet = packets.read(there)
+    there = packets.write_packet(ADDRESS, example(), own=["count", "points"])
+    other = packets.parse(
+        packets.write_packet(ADDRESS, example(count=4), own=["count"])
+    )
+    same = packets.parse(packets.write_packet(ADDRESS, example(count=3), own=["count"]))
+    packet = packets.parse(there)
     assert packet.own == ("count", "points")
     assert packet.read([Example]).values == VALUES
     assert np.array_equal(packet.arrays["points"], sized(3)["points"])
     assert packet.arrays["points"].flags.aligned
-    assert packets.encode(packet) == there
+    assert packets.encode_packet(packet) == there
     assert other.content_digest == same.content_digest
     assert other.read([Example]) != same.read([Example])
 
@@ -301,7 +303,7 @@ def test_a_digest_is_of_the_bytes_that_travelled() -> None:
     spaced = spaced[: len(spaced) // 8 * 8]
     other = len(spaced).to_bytes(8, "little") + spaced + content[8 + length :]
     arrays["content"] = np.frombuffer(other, np.uint8)
-    packet = packets.read(codec.encode(header, arrays))
+    packet = packets.parse(codec.encode(header, arrays))
     assert packet.read([Example]).values == VALUES
     assert packet.content_digest == sha256(other).hexdigest()
-    assert packet.content_digest != packets.read(PACKET).content_digest
+    assert packet.content_digest != packets.parse(PACKET).content_digest

@@ -117,4 +117,4 @@ def test_terms_that_a_protocol_cannot_follow_are_refused(
         seed=1,
     )
     with pytest.raises(InvalidParameters, match=why):
-        session_terms.draw_up("s", request)
+        session_terms.draw_up_terms("s", request)

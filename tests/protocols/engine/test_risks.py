@@ -28,10 +28,10 @@ NOT_BY_A_DEFAULT = {
     ("llf", "horizontal"): {"start-shows-own-clusters"}  # 'bounds' needs a dictionary
 }
 """Risks that another value avoids at the price of other clusters."""
-ALL = catalogue.house_risks() | {
+ALL = catalogue.general_risks() | {
     code: risk
     for name in catalogue.catalogue()
-    for code, risk in catalogue.known_risks(name).items()
+    for code, risk in catalogue.protocol_risks(name).items()
 }
 
 
@@ -81,10 +81,10 @@ def test_no_other_value_avoids_a_risk_of_the_defaults(name: str, split: str) -> 
 
 
 def brought_by(params: Params, split: str) -> set[str]:
-    layout, known = LAYOUTS[split], catalogue.protocol_of(params)
-    known.check(params, layout)
+    layout, known = LAYOUTS[split], catalogue.find_protocol(params)
+    known.check_params(params, layout)
     known.check_opening(params, layout)
-    params.check_retired()
+    params.check_retired_values()
     return set(known.risks_of(params, layout))
 
 
@@ -184,7 +184,7 @@ def test_parameters_bring_these_risks_and_no_others(
     """Beside what is so by design, and what all others together learn of one party."""
     known = catalogue.protocol(name)
     params = catalogue.parse_params(name, {"n_clusters": 2, **values})
-    sentences = {**known.risks, **catalogue.house_risks()}
+    sentences = {**known.risks, **catalogue.general_risks()}
     designs = {c for c, risk in sentences.items() if risk.level is RiskLevel.DESIGN}
     beside = set(known.risks_of(params, Layout.lattice(*cells))) - designs
     columns_of_llf = name == "llf" and cells[0] == 1

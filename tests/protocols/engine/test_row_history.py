@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from clustering_protocols.contract import row_history
-from clustering_protocols.contract.row_history import SHARE, RowHistory, most_following
+from clustering_protocols.contract.row_history import (
+    SHARE,
+    RowHistory,
+    most_derivable_rows,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 PARTITIONS = st.integers(2, 4).flatmap(
@@ -20,9 +24,9 @@ PARTITIONS = st.integers(2, 4).flatmap(
 
 
 def history(partitions: list[IntArray], n_rows: int) -> RowHistory:
-    found = RowHistory.of_none(n_rows)
+    found = RowHistory.empty(n_rows)
     for labels in partitions:
-        found = found.after(np.asarray(labels, np.int64))
+        found = found.after_partition(np.asarray(labels, np.int64))
     return found
 
 
@@ -58,7 +62,7 @@ def test_rows_that_follow_are_those_that_least_squares_solves(
     n_rows = len(partitions[0])
     arrays = [np.array(each) for each in partitions]
     found = history(arrays, n_rows)
-    assert found.n_following() == solved(arrays, n_rows)
+    assert found.count_derivable_rows() == solved(arrays, n_rows)
     assert np.linalg.matrix_rank(memberships(arrays, n_rows)) <= found.n_sums
 
 
@@ -72,10 +76,12 @@ def test_an_audit_that_goes_on_counts_as_one_that_begins(
         for partitions in tables:
             n_rows = len(partitions[0])
             arrays = [np.array(each) for each in partitions[:n_partitions]]
-            assert history(arrays, n_rows).n_following() == solved(arrays, n_rows)
+            assert history(arrays, n_rows).count_derivable_rows() == solved(
+                arrays, n_rows
+            )
             arrays.append(np.zeros(n_rows + 1, np.int64))
             more = history(arrays, n_rows + 1)
-            assert more.n_following() == solved(arrays, n_rows + 1)
+            assert more.count_derivable_rows() == solved(arrays, n_rows + 1)
 
 
 def test_an_audit_goes_on_from_what_the_last_one_spanned(
@@ -84,7 +90,7 @@ def test_an_audit_goes_on_from_what_the_last_one_spanned(
     """As many rows as the pseudo-inverse says; each partition is decomposed once."""
     rng, n_rows = np.random.default_rng(0), 80
     moved = rng.integers(0, 3, n_rows)
-    found, decomposed = RowHistory.of_none(n_rows), list[int]()
+    found, decomposed = RowHistory.empty(n_rows), list[int]()
 
     def svd(rows: FloatArray, *, full_matrices: bool) -> object:
         decomposed.append(len(rows))
@@ -96,12 +102,12 @@ def test_an_audit_goes_on_from_what_the_last_one_spanned(
     for _ in range(30):
         moved[rng.integers(0, n_rows, 3)] = rng.integers(0, 3)
         partitions.append(moved.copy())
-        found = found.after(moved)
+        found = found.after_partition(moved)
         M = memberships(partitions, n_rows)
         leverage = np.einsum("sj,js->j", M, np.linalg.pinv(M))
-        assert found.n_following() == np.count_nonzero(leverage > 1 - 1e-8)
-        assert found.n_following() == found.n_following()
-    assert found.n_following() > 20
+        assert found.count_derivable_rows() == np.count_nonzero(leverage > 1 - 1e-8)
+        assert found.count_derivable_rows() == found.count_derivable_rows()
+    assert found.count_derivable_rows() > 20
     assert sum(decomposed) == 3 * 30
     assert max(decomposed[1:]) == 3
 
@@ -113,7 +119,10 @@ def test_what_is_said_early_is_a_bound(
 ) -> None:
     n_rows = len(partitions[0])
     arrays = [np.array(each) for each in partitions]
-    exact, early = solved(arrays, n_rows), history(arrays, n_rows).n_following(enough)
+    exact, early = (
+        solved(arrays, n_rows),
+        history(arrays, n_rows).count_derivable_rows(enough),
+    )
     assert exact <= early
     assert early == exact or early <= enough
 
@@ -123,14 +132,16 @@ def test_of_large_tables_sums_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     labels = np.arange(60) % 3
     found = history([labels, labels], 60)
     assert not found.whole
-    assert (found.n_following(), found.of_row.size) == (5, 0)
+    assert (found.count_derivable_rows(), found.of_row.size) == (5, 0)
     assert found.labels.shape == (0, 0)
 
 
 def test_rows_in_no_sum_make_a_partition_one_of_some_rows() -> None:
     some = history([np.array([-1, 0, 0, 1])], 4)
     assert (some.n_sums, some.all_rows) == (2, False)
-    every = some.after(np.array([0, 0, 1, 1])).after(np.array([1, 0, 1, 1]))
+    every = some.after_partition(np.array([0, 0, 1, 1])).after_partition(
+        np.array([1, 0, 1, 1])
+    )
     assert (every.n_sums, every.all_rows) == (5, True)
     assert not history([np.array([-1, -1, -1, -1])], 4).n_sums
 
@@ -147,9 +158,9 @@ def test_two_histories_of_the_same_rows_are_one(
     )
     found, whole = first.merge(then), history(arrays, n_rows)
     assert (found.n_sums, found.all_rows) == (whole.n_sums, whole.all_rows)
-    assert found.n_following() == whole.n_following()
+    assert found.count_derivable_rows() == whole.count_derivable_rows()
     counted = first.merge(without_labels(then))
-    assert (counted.whole, counted.n_following()) == (False, whole.n_sums)
+    assert (counted.whole, counted.count_derivable_rows()) == (False, whole.n_sums)
 
 
 @settings(max_examples=50)
@@ -162,7 +173,7 @@ def test_a_history_over_other_rows_is_that_of_the_same_sums(
     arrays = [np.array(each) for each in partitions]
     found = history(arrays, n_rows).reindex(place)
     again = history([np.append(each, -1)[place] for each in arrays], len(place))
-    assert found.n_following() == again.n_following()
+    assert found.count_derivable_rows() == again.count_derivable_rows()
     assert without_labels(found).reindex(place[:0]).n_sums == found.n_sums
     everybody = history(arrays, n_rows).all_rows
     kept = without_labels(history(arrays, n_rows))
@@ -175,9 +186,12 @@ def test_a_history_beyond_its_bytes_is_counted(monkeypatch: pytest.MonkeyPatch) 
     labels = np.arange(40) % 4
     at_limit = history([labels] * 3, 40)
     assert at_limit.whole
-    beyond = at_limit.after(labels)
+    beyond = at_limit.after_partition(labels)
     assert not beyond.whole
-    assert (at_limit.n_following(), beyond.n_following()) == (0, beyond.n_sums)
+    assert (at_limit.count_derivable_rows(), beyond.count_derivable_rows()) == (
+        0,
+        beyond.n_sums,
+    )
     assert beyond.n_sums == at_limit.n_sums + 3 == 13
 
 
@@ -186,4 +200,4 @@ def test_a_history_beyond_its_bytes_is_counted(monkeypatch: pytest.MonkeyPatch) 
     [(SHARE, 50, 12), (SHARE, 8, 2), (0.0, 99, 0), (1, 9, 9)],
 )
 def test_a_share_of_nothing_is_no_row(share: float, n_rows: int, most: int) -> None:
-    assert most_following(share, n_rows) == most
+    assert most_derivable_rows(share, n_rows) == most

@@ -16,7 +16,7 @@ from support.repeats import in_turn
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.engine import packets, stages as engine_stages
-from clustering_protocols.engine.signatures import outcome_of
+from clustering_protocols.engine.signatures import compute_outcome
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -57,7 +57,7 @@ def outcome(found: simulation.SessionEvaluation) -> Any:
 def test_the_chosen_run_equals_its_pooled_clustering(
     monkeypatch: pytest.MonkeyPatch, way: str, run: int
 ) -> None:
-    monkeypatch.setattr(Evaluation, "best", lambda *_: run)
+    monkeypatch.setattr(Evaluation, "best_run", lambda *_: run)
     found, _ = evaluated(way, evaluation=Evaluation(n_clusters=KS, choose="later"))
     got = outcome(found)
     assert got.chosen == run
@@ -94,7 +94,7 @@ def test_the_rule_of_the_terms_chooses(rule: Any) -> None:
 
 def test_of_equal_runs_the_one_with_fewer_clusters_counts() -> None:
     runs = [Figures(n_clusters=k, simplified_silhouette=0.5) for k in KS]
-    assert Evaluation(n_clusters=KS).best(runs) == 0
+    assert Evaluation(n_clusters=KS).best_run(runs) == 0
 
 
 def test_silence_until_the_deadline_applies_the_default_rule() -> None:
@@ -110,16 +110,16 @@ def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:
     data = simulation.split(X, layout, 1).data
     running = simulation.Session(params, layout, data, seed=1)
     running.run_to_end()
-    slot, (_, stages) = layout.names[0], engine_stages.load(running.agreement)
-    told = packets.read(running.final_step.results[slot]).read(stages[-1].results)
+    slot, (_, stages) = layout.names[0], engine_stages.load_session(running.agreement)
+    told = packets.parse(running.final_step.results[slot]).read(stages[-1].results)
     labels = np.full_like(told.arrays["labels"], label)
     result = told.model_copy(update={"labels": labels})
-    last, context = engine_stages.last_stages(stages), running.context(slot)
+    last, context = engine_stages.last_stage_of_each_run(stages), running.context(slot)
     if taken:
-        assert outcome_of(last, context, result, None, 0).labels.max() == label
+        assert compute_outcome(last, context, result, None, 0).labels.max() == label
         return
     with pytest.raises(ProtocolFailed, match="not the number of a cluster"):
-        outcome_of(last, context, result, None, 0)
+        compute_outcome(last, context, result, None, 0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clustering_protocols.terms.schema import Field, Schema, day_number
+from clustering_protocols.terms.schema import Field, Schema, parse_day_number
 
 WARD: dict[str, Any] = {
     "fields": [
@@ -135,4 +135,4 @@ def test_a_dictionary_that_contradicts_itself_is_refused(
 @pytest.mark.parametrize("text", ["", "NaT", "2026-1-31", "31.01.2026", "2026-02-29"])
 def test_what_is_no_date_has_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="the form 2026-01-31"):
-        day_number(text)
+        parse_day_number(text)

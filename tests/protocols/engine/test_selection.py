@@ -13,7 +13,7 @@ from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, 
 from clustering_protocols.contract.published import (
     Selection,
     add_participation_note,
-    put_back,
+    restore_row_order,
 )
 from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
@@ -109,7 +109,9 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
         coordinates=np.ones((2, 1)),
         report={"kept": 1},
     )
-    whole = add_participation_note(put_back(outcome, np.array([1, 3]), 4), 2, 4)
+    whole = add_participation_note(
+        restore_row_order(outcome, np.array([1, 3]), 4), 2, 4
+    )
     assert whole.labels.tolist() == [-1, 7, -1, 8]
     assert whole.memberships is not None
     assert whole.memberships[1].tolist() == [0.2, 0.8]
@@ -144,10 +146,10 @@ def test_labels_of_selected_rows_return_to_their_places(
     known = catalogue.protocol("dummy")
     first, *rest = known.stages(params, Layout.lattice(2))
     monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
-    engine.load.cache_clear()
+    engine.load_session.cache_clear()
     data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
     outcomes = Session(params, Layout.lattice(2), data, seed=5).run_to_end().outcomes
-    engine.load.cache_clear()
+    engine.load_session.cache_clear()
     here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
     assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()
     assert here[KEPT].tolist() == [0, 1, 2, 0, 1, 2]

@@ -88,4 +88,4 @@ def test_costs_are_bytes_sent_and_seconds_measured() -> None:
         assert cost.sent_bytes == sum(sent)
     assert run.costs[A].seconds == 5.0, "one tick for each answer"
     assert run.costs[ANALYST].seconds == 6.0, "and for each step, and the beginning"
-    assert packets.read(run.sent[0].payload).address.slot == A
+    assert packets.parse(run.sent[0].payload).address.slot == A

@@ -72,7 +72,7 @@ def session(case: Case) -> tuple[Params, simulation.SimulationResult]:
 def test_a_party_sends_about_what_its_protocol_says(case: Case) -> None:
     params, ended = session(case)
     extent = Extent(rows=ROWS, features=FEATURES, layout=case.layout)
-    upload = catalogue.protocol_of(params).sizing().upload_bytes(params, extent)
+    upload = catalogue.find_protocol(params).sizing().upload_bytes(params, extent)
     sent = max(ended.costs[slot].sent_bytes for slot in case.layout.names)
     if case.protocol in {"llf", "fccm", "mixture"}:
         assert sent <= upload + SETUP  # as many updates as the parameters allow

@@ -129,7 +129,9 @@ def proposal(**changes: Any) -> SessionRequest:
 
 
 def terms(**changes: Any) -> Terms:
-    return read_terms(session_terms.draw_up("s", proposal())).model_copy(update=changes)
+    return read_terms(session_terms.draw_up_terms("s", proposal())).model_copy(
+        update=changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_an_unfit_proposal_is_refused_with_its_field_name(
     changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidParameters) as refused:
-        session_terms.draw_up("s", proposal(**changes))
+        session_terms.draw_up_terms("s", proposal(**changes))
     assert said in refused.value.detail
     assert "secret" not in refused.value.detail
 
@@ -163,7 +165,7 @@ def test_an_unfit_proposal_is_refused_with_its_field_name(
 def test_what_people_read_is_written_where_it_is_said() -> None:
     about = {"title": "T", "purpose": "P", "legal_basis": "L", "contact": "C"}
     places = {"slots": [{"name": "a", "row": 0, "column": 0, "title": "St. Mary's"}]}
-    written = session_terms.draw_up("s", proposal(about=about, layout=places))
+    written = session_terms.draw_up_terms("s", proposal(about=about, layout=places))
     assert json.loads(written)["about"] == about
     assert json.loads(written)["layout"] == places
     assert read_terms(written).layout.slot("a").title == "St. Mary's"
@@ -178,7 +180,7 @@ every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 @every_protocol
 def test_a_reader_fills_in_the_defaults(name: str) -> None:
     known = catalogue.protocol(name)
-    usual = catalogue.defaults(known.params)
+    usual = catalogue.default_values(known.params)
     for example in known.reference().examples():
         written = catalogue.find_changed_params(example.params)
         assert catalogue.parse_params(name, written) == example.params
@@ -190,7 +192,10 @@ def test_a_reader_fills_in_the_defaults(name: str) -> None:
 def test_a_changed_default_needs_a_new_protocol_version(name: str) -> None:
     """Terms that were drawn up before would mean something else without one."""
     known = catalogue.protocol(name)
-    found = {"version": known.version, "defaults": catalogue.defaults(known.params)}
+    found = {
+        "version": known.version,
+        "defaults": catalogue.default_values(known.params),
+    }
     recorded = json.loads(DEFAULTS.read_text())
     is_raised = known.version > recorded.get(name, {}).get("version", 0)
     if os.environ.get("COTERIE_WRITE_DEFAULTS") == "1" and is_raised:
@@ -300,7 +305,7 @@ def test_a_slot_without_an_expected_institution_is_a_risk(
     slots: dict[str, str], *, is_open: bool
 ) -> None:
     drawn = read_terms(
-        session_terms.draw_up("s", proposal(identities={"slots": slots}))
+        session_terms.draw_up_terms("s", proposal(identities={"slots": slots}))
     )
     assert ("house.open-slot" in drawn.risks) == is_open
     session_terms.check_terms(drawn)
@@ -351,7 +356,7 @@ def test_an_error_is_that_of_its_problem_in_text_and_in_another_process(
     error = CoterieError.of(problem, "The detail.")
     assert error.problem is problem
     assert type(error).__name__ == problem.name.title().replace("_", "")
-    assert Problem.of_slug(problem.slug) is Problem.of_slug(problem.urn) is problem
+    assert Problem.from_slug(problem.slug) is Problem.from_slug(problem.urn) is problem
     assert str(error) == f"{problem.title}: The detail. {problem.remedy}"
     assert problem.title[-1].isalnum()
     assert problem.remedy.endswith(".")

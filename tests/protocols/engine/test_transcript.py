@@ -48,8 +48,8 @@ def rewritten(packet: Packet, index: int, **changes: Any) -> Packet:
 
 def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, bytes]:
     """A slot's task as if everybody had been told otherwise in this round."""
-    packet = packets.read(session.open.tasks[slot])
-    return {slot: packets.encode(rewritten(packet, -1, **changes))}
+    packet = packets.parse(session.open.tasks[slot])
+    return {slot: packets.encode_packet(rewritten(packet, -1, **changes))}
 
 
 # Lines
@@ -69,7 +69,7 @@ def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
     changes, place, why = LIES[lie]
     session = dummies()
     session.play_round()
-    packet = packets.read(told(session, A, **changes)[A])
+    packet = packets.parse(told(session, A, **changes)[A])
     task = written(packet, address=packet.address.model_copy(update=place))
     with pytest.raises(TaskRefused, match=why):
         session.play_round(forged={A: task})
@@ -78,13 +78,13 @@ def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
 def test_a_field_that_all_share_is_nobodys_own() -> None:
     session = dummies(n_clusters=3)
     session.play_until(messages.Confirm)
-    task = packets.read(session.open.tasks[A])
+    task = packets.parse(session.open.tasks[A])
     with pytest.raises(TaskRefused, match="other own fields"):
-        session.answer(A, packets.encode(replace(task, own=("total",))))
+        session.answer(A, packets.encode_packet(replace(task, own=("total",))))
     while not session.is_over:
         session.play_round()
-    result = packets.read(session.final_step.results[A])
-    lie = packets.encode(replace(result, own=("labels",)))
+    result = packets.parse(session.final_step.results[A])
+    lie = packets.encode_packet(replace(result, own=("labels",)))
     known = (session.journals[A], session.memories[A])
     with pytest.raises(TaskRefused, match="other own fields"):
         session.party(A).conclude(*known, lie, session.data[A])
@@ -119,8 +119,8 @@ def test_a_chain_tells_lines_changed_moved_or_left_out() -> None:
 
 def left_out(session: simulation.Session, slot: str) -> Packet:
     """The next task of a slot, after an attempt of the last round that left it out."""
-    packet = packets.read(session.open.tasks[slot])
-    last = transcript.last(packet.history)
+    packet = packets.parse(session.open.tasks[slot])
+    last = transcript.parse_last_entry(packet.history)
     before = hash_chain.digest(packet.history[0]) if len(packet.history) > 1 else None
     there = {**json.loads(packet.history[-1])}
     there |= {
@@ -140,7 +140,7 @@ def left_out(session: simulation.Session, slot: str) -> Packet:
 def test_who_has_a_receipt_was_not_absent() -> None:
     session = dummies()
     session.play_round()
-    lie = packets.encode(left_out(session, A))
+    lie = packets.encode_packet(left_out(session, A))
     known = (session.journals[A], session.memories[A])
     party, data = session.party(A), session.data[A]
     with pytest.raises(TaskRefused, match="left this party out of a round"):
@@ -177,8 +177,8 @@ def test_a_wrong_signature_is_refused_at_arrival(stage: str, lie: str) -> None:
     task = session.open.tasks[B]
     honest = session.answer(B).contribution
     engine.check_contribution(session.agreement, task, honest)
-    right = bytes.fromhex(packets.read(honest).header.record["values"]["signature"])
-    told = hash_chain.digest(packets.read(task).history[-1])
+    right = bytes.fromhex(packets.parse(honest).header.record["values"]["signature"])
+    told = hash_chain.digest(packets.parse(task).history[-1])
     signature = {
         "zeros": bytes(64),
         "one bit": bytes([right[0] ^ 1, *right[1:]]),
@@ -193,7 +193,7 @@ def test_a_wrong_signature_is_refused_at_arrival(stage: str, lie: str) -> None:
 def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> bytes:
     name = session.session.terms.session
     keys = party_keys(session.entropies[slot], name, slot)
-    return keys.signing.sign(signatures.statement(stage, told))
+    return keys.signing.sign(signatures.bytes_to_sign(stage, told))
 
 
 def test_other_labels_than_were_signed_are_refused() -> None:
@@ -224,10 +224,10 @@ def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
         session.play_round(absent=[late] if closing else [])
     outcomes = session.outcomes()
     assert set(outcomes) == set(one.layout.names), "who is late gets its labels too"
-    few = packets.read(session.final_step.results[late])
+    few = packets.parse(session.final_step.results[late])
     kept = few.signatures.copy()
     kept[: len(kept) - one.params.quorum + 1] = 0
-    lie = packets.encode(replace(few, signatures=kept))
+    lie = packets.encode_packet(replace(few, signatures=kept))
     known = (session.journals[late], session.memories[late])
     with pytest.raises(ProtocolFailed, match="have signed, not"):
         session.party(late).conclude(*known, lie, session.data[late])
@@ -249,8 +249,8 @@ def test_one_group_is_told_one_thing() -> None:
 
 def test_a_contribution_tells_no_transcript() -> None:
     session = dummies()
-    answer = packets.read(session.answer(A).contribution)
-    history = packets.read(session.open.tasks[A]).history
-    lie = packets.encode(replace(answer, history=history))
+    answer = packets.parse(session.answer(A).contribution)
+    history = packets.parse(session.open.tasks[A]).history
+    lie = packets.encode_packet(replace(answer, history=history))
     with pytest.raises(CoterieError, match="Only the analyst sends"):
         engine.check_contribution(session.agreement, session.open.tasks[A], lie)

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import clustering_protocols
 from clustering_protocols import catalogue
-from clustering_protocols.engine.signatures import reader_of
+from clustering_protocols.engine.signatures import build_outcome_reader
 from clustering_protocols.records.arrays import item_dtype
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import profiles as profiling
@@ -41,7 +41,9 @@ def all_records() -> dict[str, dict[str, type[Record]]]:
         for example in known.reference().examples():
             stages = list(known.stages(example.params, example.layout))
             if release := example.sections.get("release"):  # the engine puts it behind
-                stages.append(profiling.build_stage(release, reader_of(()), "slot"))
+                stages.append(
+                    profiling.build_stage(release, build_outcome_reader(()), "slot")
+                )
             for record in (record for stage in stages for record in stage.records):
                 same = found[home_of(record)].setdefault(record.kind, record)
                 assert same is record, f"two records {record.kind!r} in one folder"

@@ -86,9 +86,9 @@ def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
     kept: dict[int, tuple[bytes, bytes]] = {}
     sizes = []
     while kind_of(s.open.tasks["r1c1"]) == messages.Add.kind:
-        asked = packets.read(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
+        asked = packets.parse(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
         s.play_round()
-        words = packets.read(s.received_messages[-1].payload).arrays["words"]
+        words = packets.parse(s.received_messages[-1].payload).arrays["words"]
         assert len(words) == len(asked) * (100 * 4 + 4) + 1
         sizes.append(len(asked))
         known = memory(s)

@@ -63,7 +63,7 @@ def _some_rest(**more: Any) -> Session:
 
 def asked(s: Session) -> list[int]:
     task = s.open.tasks["r1c1"]
-    return list(packets.read(task).header.record["values"]["lanes"])
+    return list(packets.parse(task).header.record["values"]["lanes"])
 
 
 def all_refuse(s: Session, match: str) -> None:
@@ -171,7 +171,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
         s.play_round()
     who = [slot for slot in s.data if overflows(s, slot)]
     total = analyst.add_tagged_shares(
-        packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
+        packets.parse(m.payload).arrays["words"] for m in s.received_messages[-3:]
     )
     tell(s, lambda _: {"overflowed": [], "total": total})
     for slot in who:

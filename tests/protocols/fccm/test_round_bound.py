@@ -9,11 +9,11 @@ from support.examples import refuse_first_tasks
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import Reader
-from clustering_protocols.contract.disclosures import opens_rows
+from clustering_protocols.contract.disclosures import discloses_rows
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.session_terms import build_request, draw_up
+from clustering_protocols.session_terms import build_request, draw_up_terms
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import Situation, advise
 
@@ -56,15 +56,15 @@ def test_the_text_says_what_would_fit(params: dict[str, Any], fits: str) -> None
 def test_a_dictionary_is_enough_to_refuse_before_anybody_joins() -> None:
     layout = Layout.lattice(1, 3)
     for width, refused in ((118, False), (117, True)):
-        dictionary = [numbers([f"x{j}" for j in range(width)], 0, 1)] * 3
+        dictionary = [numeric_schema([f"x{j}" for j in range(width)], 0, 1)] * 3
         request = build_request(
             CoClustering(**SMALL), layout, dictionary=dictionary, seed=1
         )
         if not refused:
-            assert draw_up("s", request)
+            assert draw_up_terms("s", request)
             continue
         with pytest.raises(InvalidParameters, match="solve them for the rows"):
-            draw_up("s", request)
+            draw_up_terms("s", request)
 
 
 @pytest.mark.threat(195)
@@ -78,7 +78,7 @@ def test_a_site_refuses_what_its_analyst_begins_all_the_same() -> None:
 def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:
     situation = Situation(partitioning="vertical", parties=3, distances=True)
     fits = advise(situation).fits
-    opened = [opens_rows(fit.disclosures, Reader.GROUP, Reader.ALL) for fit in fits]
+    opened = [discloses_rows(fit.disclosures, Reader.GROUP, Reader.ALL) for fit in fits]
     assert opened == sorted(opened)
     assert opened.count(True) == 1
     assert fits[-1].name == "llf, fuzzy_cmeans"

@@ -114,7 +114,7 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
 
 def told(s: Session) -> list[messages.SizeReport]:
     s.play_until(messages.ReportSizes)
-    answers = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
+    answers = [packets.parse(s.answer(slot).contribution) for slot in s.open.tasks]
     found = [answer.read([messages.SizeReport]) for answer in answers]
     return [each for each in found if isinstance(each, messages.SizeReport)]
 
@@ -201,7 +201,7 @@ def handed_out(s: Session) -> list[WordArray]:
     for message in s.stored:
         if "content" not in codec.decode(message)[1]:
             continue  # the analyst's state
-        packet = packets.read(message)
+        packet = packets.parse(message)
         total = packet.arrays.get("total", np.empty(0, np.uint64))
         if total.size and kind_of(message) == messages.Add.kind:
             found[packet.header.record["values"]["number"]] = total

@@ -89,10 +89,10 @@ def test_columns_of_few_values_are_refused_where_rows_are_first_used(
 
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:
     params, layout = Llf(n_clusters=2, algorithm="fuzzy_cmeans"), Layout.lattice(3)
-    (sentence,) = result_warnings.of_session(params, layout, [2])
+    (sentence,) = result_warnings.find_session_warnings(params, layout, [2])
     assert "hold 612 rows together" in sentence
     with pytest.raises(ProtocolFailed, match="max_iter of at most 4"):
         check_sizes(params, layout, 60, 2)
-    assert not result_warnings.of_session(
+    assert not result_warnings.find_session_warnings(
         params.model_copy(update={"small_cohorts": "allow"}), layout, [2]
     )

@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.contract import RowHistory
-from clustering_protocols.contract.row_history import most_following
+from clustering_protocols.contract.row_history import most_derivable_rows
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
@@ -135,7 +135,7 @@ def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) 
             refused = ended(s)
         for slot in (VICTIM, SISTER):
             n_rows = s.data[slot].n_rows
-            assert solved_rows(s, liar, [slot]) <= most_following(0.25, n_rows)
+            assert solved_rows(s, liar, [slot]) <= most_derivable_rows(0.25, n_rows)
         assert isinstance(refused, GuardRefused | ProtocolFailed | None)
 
 
@@ -152,13 +152,13 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
     n_rows = s.data[VICTIM].n_rows
     assert isinstance(refused, GuardRefused)
     assert "'sums_limit'" in str(refused)
-    assert solved_rows(s, liar, [VICTIM]) <= most_following(share, n_rows)
+    assert solved_rows(s, liar, [VICTIM]) <= most_derivable_rows(share, n_rows)
     # without the limit it reads more: the control
     s = session(name, most=40, choices=unaudited(LAYOUT))
     liar = Keen(keeps=frozenset(), session=s)
     with unsteady(), changed(liar):
         ended(s)
-    assert solved_rows(s, liar, [VICTIM]) > most_following(share, n_rows)
+    assert solved_rows(s, liar, [VICTIM]) > most_derivable_rows(share, n_rows)
 
 
 def test_the_refusal_names_the_updates_that_fit() -> None:
@@ -183,11 +183,11 @@ def test_so_many_updates_fit_in_any_case_and_one_more_may_not(
     n_rows: int, k: int, n_init: int
 ) -> None:
     fit = rows_round.updates_that_fit(n_rows, k, n_init)
-    most, raced = most_following(0.25, n_rows), n_init if n_init > 1 else 0
-    history, numbers = RowHistory.of_none(n_rows), []
+    most, raced = most_derivable_rows(0.25, n_rows), n_init if n_init > 1 else 0
+    history, numbers = RowHistory.empty(n_rows), []
     rng = np.random.default_rng(0)
     for _ in range(raced + fit + 2):
-        history = history.after(rng.permutation(np.arange(n_rows) % k))
+        history = history.after_partition(rng.permutation(np.arange(n_rows) % k))
         numbers.append(history.n_sums)
     assert fit == 0 or numbers[-2] <= most
     assert fit >= 0

@@ -196,7 +196,7 @@ def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
 def test_figures_of_other_labels_than_the_result_are_refused() -> None:
     s = columns_session("cmeans")
     s.run_to_end()
-    result = packets.read(s.final_step.results["r1c2"]).read([messages.GroupLabels])
+    result = packets.parse(s.final_step.results["r1c2"]).read([messages.GroupLabels])
     other = dict(result) | {"labels": np.roll(result.labels, 1)}
     lie = messages.GroupLabels.model_validate(other)
     with pytest.raises(ProtocolFailed, match="not those of the last update"):

@@ -68,7 +68,7 @@ def stored_totals(session: Session) -> WordArray:
 
 def opened(message: bytes) -> Any:
     try:
-        return packets.read(message).arrays
+        return packets.parse(message).arrays
     except Malformed:
         return {}
 
@@ -124,9 +124,9 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 def transcripts(session: Session) -> dict[tuple[int, int], str]:
     found = {}
     for message in session.sent:
-        history = packets.read(message.payload).history
+        history = packets.parse(message.payload).history
         for line in history[-1:]:
-            entry = transcript.last([line])
+            entry = transcript.parse_last_entry([line])
             found[entry.round, entry.attempt] = hash_chain.digest(line)
     return found
 
@@ -285,7 +285,7 @@ def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
         )
         session.play_until(messages.Update)
         answer = session.answer("r2c1").contribution
-        shares.append(packets.read(answer).arrays["words"])
+        shares.append(packets.parse(answer).arrays["words"])
     words = np.array(shares)[:, :-1]  # without the tag, which is a residue
     looks_like_noise(words)
     looks_like_noise(words[1:] - words[0])
@@ -319,7 +319,7 @@ def test_two_totals_tell_the_analyst_nothing_of_a_leaver() -> None:
 
 
 def words_of(contribution: bytes) -> WordArray:
-    return packets.read(contribution).arrays["words"][:-1]
+    return packets.parse(contribution).arrays["words"][:-1]
 
 
 # Split columns

@@ -14,7 +14,7 @@ from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.numerics import round_numbers
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.starts import clusters
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 X = load_wine().data + np.random.default_rng(0).uniform(-1e-4, 1e-4, (178, 13))
@@ -42,7 +42,7 @@ def session(rank: int, shift: int) -> tuple[Any, Any]:
         max_iter=1,
     )
     names = [f"x{number}" for number in range(X.shape[1])]
-    dictionary = [numbers(names, X.min(axis=0) - 1, X.max(axis=0) + 1)]
+    dictionary = [numeric_schema(names, X.min(axis=0) - 1, X.max(axis=0) + 1)]
     parts = simulation.split(X, LAYOUT, 0, names, dictionary=dictionary)
     run = simulation.run(params, LAYOUT, parts.data, 0, dictionary=dictionary)
     return run.summary, run.outcomes["r1c1"]

@@ -48,7 +48,7 @@ def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatAr
 
 
 def number_of(s: Session) -> int:
-    task = packets.read(next(iter(s.open.tasks.values())))
+    task = packets.parse(next(iter(s.open.tasks.values())))
     return int(task.header.record["values"]["number"])
 
 
@@ -100,7 +100,7 @@ def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
     s.play_until(messages.Update, 3)
     s.play_round(absent=["r4c1"])
     s.play_round()
-    tasks = {slot: packets.read(task) for slot, task in s.open.tasks.items()}
+    tasks = {slot: packets.parse(task) for slot, task in s.open.tasks.items()}
     assert number_of(s) == 4
     numbers = {slot: t.arrays["updates"][:, 0].tolist() for slot, t in tasks.items()}
     assert numbers == {slot: [2, 3] if slot == "r4c1" else [3] for slot in tasks}
@@ -112,7 +112,7 @@ def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
 
 
 def chain_kind(s: Session) -> str:
-    return str(packets.read(next(iter(s.open.tasks.values()))).header.record["kind"])
+    return str(packets.parse(next(iter(s.open.tasks.values()))).header.record["kind"])
 
 
 def test_who_misses_often_is_asked_less_often() -> None:
@@ -289,7 +289,7 @@ def test_a_result_moves_no_centroid_on() -> None:
     s = session(quorum=None)
     while not s.is_over:
         s.play_round()
-    packet = packets.read(s.final_step.results["r2c1"])
+    packet = packets.parse(s.final_step.results["r2c1"])
     result = packet.read([messages.FinalTotals])
     told = result.model_copy(update={"updates": np.array([[99, 1, 1]])})
     with pytest.raises(ProtocolFailed, match="updates after labelling"):

@@ -39,7 +39,7 @@ def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
 def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch, run: int, n_init: int
 ) -> None:
-    monkeypatch.setattr(Evaluation, "best", lambda *_: run)
+    monkeypatch.setattr(Evaluation, "best_run", lambda *_: run)
     whole = several(n_init=n_init)
     found = whole.run_to_end()
     memory = whole.memories["r1c1"].scope_to_run(run)
@@ -59,7 +59,7 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
         assert other.centroids is not None
         assert outcome.centroids.tobytes() == other.centroids[numbers].tobytes()
         assert numbers[outcome.labels].tobytes() == other.labels.tobytes()
-        assert outcome.figures[run].agrees(other.figures[0])
+        assert outcome.figures[run].agrees_with(other.figures[0])
 
 
 @pytest.mark.parametrize("columns", [False, True])
@@ -129,7 +129,7 @@ def test_several_runs_of_rows_bring_a_risk_that_one_does_not() -> None:
     code = "llf.runs-single-out-rows"
     assert code in several().session.terms.risks
     assert code not in three_parties().session.terms.risks
-    assert code in catalogue.known_risks("llf")
+    assert code in catalogue.protocol_risks("llf")
 
 
 def test_guards_count_the_equations_of_all_runs() -> None:

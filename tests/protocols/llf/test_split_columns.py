@@ -122,7 +122,7 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
     X = far_clusters()
     s = started(X, 4)
     s.play_until(messages.StartFrom)
-    labels = packets.read(s.open.tasks["r1c2"]).arrays["labels"]
+    labels = packets.parse(s.open.tasks["r1c2"]).arrays["labels"]
     s.play_round()
     Z = StandardScaler().fit_transform(X)[s.recall("r1c2", RowOrder).order]
     means = np.array([Z[labels == c].mean(axis=0) for c in range(4)])

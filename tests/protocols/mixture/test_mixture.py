@@ -23,7 +23,7 @@ from clustering_protocols.protocols.mixture import (
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
@@ -190,7 +190,7 @@ def test_a_component_of_few_rows_keeps_its_place() -> None:
 
 def test_new_rows_get_memberships_beside_rows_with_gaps() -> None:
     names, drop = ["x1", "x0"], Preparation(missing="drop")
-    terms = {"dictionary": [numbers(names, -50, 50)], "preparation": [drop]}
+    terms = {"dictionary": [numeric_schema(names, -50, 50)], "preparation": [drop]}
     session = played(Mixture(n_clusters=3), elongated()[0], **terms)
     outcome = session.run.outcomes["r1c1"]
     assert outcome.predict is not None

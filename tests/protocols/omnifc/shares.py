@@ -66,7 +66,7 @@ def words_in(messages: Iterable[Mapping[str, Any]]) -> set[int]:
 
 def words_sent(run: SimulationResult) -> set[int]:
     """Return all residues that travelled outside of envelopes."""
-    return words_in(packets.read(message.payload).arrays for message in run.sent)
+    return words_in(packets.parse(message.payload).arrays for message in run.sent)
 
 
 def peak_bytes(call: Callable[[], object]) -> int:

@@ -14,7 +14,7 @@ from support.lattices import reduced
 
 from benchmarks import datasets
 from clustering_protocols import catalogue
-from clustering_protocols.contract.disclosures import Kind, Reader, kinds_of
+from clustering_protocols.contract.disclosures import Kind, Reader, kinds_read_by
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.terms import Layout
@@ -74,5 +74,5 @@ def test_rounded_numbers_show_their_axes_and_the_table_says_so(name: str) -> Non
         (OmniFC(n_clusters=3), Layout.lattice(3)),
         (LosslessFederated(n_clusters=3), Layout.lattice(1, 3)),
     ):
-        shown = catalogue.protocol_of(params).shows(params, layout)
-        assert Kind.VALUES in kinds_of(shown, Reader.OUTSIDE)
+        shown = catalogue.find_protocol(params).shows(params, layout)
+        assert Kind.VALUES in kinds_read_by(shown, Reader.OUTSIDE)

@@ -95,7 +95,7 @@ def test_a_session_s_answers_are_masked_and_add_up(distances: Any) -> None:
     uploads = {
         message.sender: packet.arrays["distances"]
         for message in run.sent
-        if (packet := packets.read(message.payload)).header.record["kind"] == "answer"
+        if (packet := packets.parse(message.payload)).header.record["kind"] == "answer"
     }
     bare = []
     for slot, weight in zip(parts.layout.names, weights, strict=True):

@@ -33,7 +33,7 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.preparation import Ranges
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.omnifc.shares import (
     answers,
@@ -240,12 +240,12 @@ def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) ->
 def test_bits_beyond_the_declared_ranges_are_refused() -> None:
     given = OmniFC(n_clusters=2, bits=25, scaling="none", ranges="declared")
     with pytest.raises(InvalidParameters, match="at most 10"):
-        given.check_dictionary([numbers(["x0"], 0.0, 1e6)])
+        given.check_dictionary([numeric_schema(["x0"], 0.0, 1e6)])
 
 
 def test_the_numbers_that_a_refusal_names_do_work() -> None:
     known = catalogue.protocol("omnifc")
-    known.check(OmniFC(n_clusters=2, segments=1, noise=2), Layout.lattice(5))
+    known.check_params(OmniFC(n_clusters=2, segments=1, noise=2), Layout.lattice(5))
     params = OmniFC(n_clusters=2)
 
     def needed(n: int) -> int:
@@ -253,9 +253,9 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
 
     most = limits.most_rows(needed, params.memory_limit)
     assert needed(most) <= params.memory_limit < needed(most + 1)
-    known.check(OmniFC(n_clusters=2, max_rows=most), Layout.lattice(3))
+    known.check_params(OmniFC(n_clusters=2, max_rows=most), Layout.lattice(3))
     with pytest.raises(InvalidParameters):
-        known.check(OmniFC(n_clusters=2, max_rows=most + 1), Layout.lattice(3))
+        known.check_params(OmniFC(n_clusters=2, max_rows=most + 1), Layout.lattice(3))
 
 
 @pytest.mark.parametrize("features", ["embedding", "distance_rows"])
@@ -317,7 +317,7 @@ def test_a_roster_that_does_not_fit_fails_before_any_task(
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
     joined = simulation.build_agreement(params, parts.layout, parts.data, 1)
     with pytest.raises(ProtocolFailed, match=text):
-        engine.begin(joined)
+        engine.begin_session(joined)
 
 
 def test_a_value_outside_its_range_stops_its_party() -> None:

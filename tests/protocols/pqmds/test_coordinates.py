@@ -112,7 +112,7 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     data = {"r1c1": MatrixSource(X, ids=ids), "r1c2": MatrixSource(X[:, :2], ids=ids)}
     params = several(3, 3, n_clusters=1)
     run = simulation.run(params, Layout.lattice(1, 2), data, 1)
-    sent = [packets.read(m.payload) for m in run.sent]
+    sent = [packets.parse(m.payload) for m in run.sent]
     codes = [p.arrays["codes"] for p in sent if p.header.record["kind"] == "codes"]
     assert [each.shape for each in codes] == [(178, 7), (178, 2)]
     assert run.outcomes["r1c1"].report["codes per row"] == 7
@@ -131,7 +131,7 @@ def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
     notes = answer.notes
     assert notes["self-check"].startswith("what an analyst who knows some of your rows")
     assert "coordinates is 2" in notes["warning"]
-    codes = packets.read(answer.contribution).arrays["codes"]
+    codes = packets.parse(answer.contribution).arrays["codes"]
     rows = matrix(running.data["r1c1"])[running.recall("r1c1", RowOrder).order]
     expected, begin = [], 0
     for features, width in subspaces_of(several(2, 2), rows.shape[1]):

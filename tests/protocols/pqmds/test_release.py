@@ -30,7 +30,7 @@ from clustering_protocols.secrecy.budget import noise_scale
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Preparation, Ranges, Treatment
-from clustering_protocols.terms.schema import Field, Schema, numbers
+from clustering_protocols.terms.schema import Field, Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout, Terms
 
 N_ROWS, TRIALS = 6, 1000
@@ -227,7 +227,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
         sent.append([(m.sender, m.payload) for m in running.received_messages])
     changed = []
     for (slot, first), (_, second) in zip(*sent, strict=True):
-        this, other = packets.read(first), packets.read(second)
+        this, other = packets.parse(first), packets.parse(second)
         assert len(first) == len(second), slot
         same = this.arrays.keys() == other.arrays.keys() and all(
             np.array_equal(array, other.arrays[name])
@@ -268,11 +268,11 @@ def drawn(schema: Schema, *treated: Treatment) -> Terms:
 
 def test_a_range_of_one_value_is_none() -> None:
     with pytest.raises(InvalidParameters, match="leave 'dose' out"):
-        drawn(numbers(["age", "dose"], [0.0, 1.0], [9.0, 1.0]))
+        drawn(numeric_schema(["age", "dose"], [0.0, 1.0], [9.0, 1.0]))
 
 
 WARD = Field(name="ward", type="string", categories=("a", "b", "c"))
-MIXTURE = Schema(fields=(*numbers(["age"], 0.0, 9.0).fields, WARD))
+MIXTURE = Schema(fields=(*numeric_schema(["age"], 0.0, 9.0).fields, WARD))
 
 
 def test_noise_allows_dropped_rows_but_no_imputation() -> None:

@@ -28,7 +28,7 @@ from clustering_protocols.terms.preparation import (
     Ranges,
     Treatment,
 )
-from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout, SessionRequest
 
 SCHEMA = Schema(
@@ -85,22 +85,28 @@ def test_columns_in_another_order_than_declared_are_refused() -> None:
     data = {"r1c1": MatrixSource(np.ones((20, 2)), ["b", "a"])}
     with pytest.raises(InvalidData, match="another order"):
         Session(
-            Dummy(), Layout.lattice(1), data, 1, dictionary=[numbers("ab", 0.0, 2.0)]
+            Dummy(),
+            Layout.lattice(1),
+            data,
+            1,
+            dictionary=[numeric_schema("ab", 0.0, 2.0)],
         )
 
 
 def test_a_roster_of_another_width_ends_the_session() -> None:
     """Anyone who enrols says its width itself."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)))}
-    session, _ = engine.load(
+    session, _ = engine.load_session(
         simulation.build_agreement(Dummy(), Layout.lattice(1), data, 1)
     )
-    terms = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})
+    terms = session.terms.model_copy(
+        update={"dictionary": (numeric_schema("a", 0, 1),)}
+    )
     with pytest.raises(ProtocolFailed, match="2 columns; the terms describe 1"):
         engine.stages.check_roster(replace(session, terms=terms))
 
 
-BOUNDED = numbers(["x0", "x1"], -1.0, 1.0)
+BOUNDED = numeric_schema(["x0", "x1"], -1.0, 1.0)
 HALF = Schema(
     fields=(*BOUNDED.fields, Field(name="crp", constraints=Constraints(minimum=0)))
 )
@@ -130,14 +136,14 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
             seed=1,
             dictionary=dictionary or None,
         )
-        return session_terms.draw_up("s", proposal)
+        return session_terms.draw_up_terms("s", proposal)
 
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\)"):
         drawn()
     with pytest.raises(InvalidParameters, match="lacks one for 'crp'"):
         drawn(HALF)
     with pytest.raises(InvalidParameters, match="'x0'"):
-        drawn(numbers(["x0"], -1.7e308, 1.7e308))  # its width is no number
+        drawn(numeric_schema(["x0"], -1.7e308, 1.7e308))  # its width is no number
     assert drawn(BOUNDED)
 
 

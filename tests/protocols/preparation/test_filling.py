@@ -145,7 +145,7 @@ def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> No
         memory = ran.memories[slot]
         moments = ran.recall(slot, PooledMoments)
         Z = matrix(prepare_rows(plan, ran.data[slot], memory))
-        mean = np.where(plan.in_units, 0.0, moments.mean)
+        mean = np.where(plan.unscaled, 0.0, moments.mean)
         found.append((Z - mean) / ran.session.units(slot, moments.spread))
     assert np.abs(np.concatenate(found) - reference(X)).max() < 1e-9
 

@@ -194,7 +194,7 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     with pytest.raises(OverlapTooSmall, match="20 to 25 % of the smallest") as ended:
         session.run_to_end()
     assert "patient" not in str(ended.value)
-    read = [packets.read(sent.payload) for sent in session.received_messages]
+    read = [packets.parse(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
     assert kinds == {"signed", "secrets-shared", "counted", "evaluated", "shown"}
 

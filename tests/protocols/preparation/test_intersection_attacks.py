@@ -89,7 +89,7 @@ def test_a_leader_evaluates_once_in_a_session() -> None:
 def test_rows_are_selected_once_in_a_session() -> None:
     running = session()
     running.play_until(intersection.Select)
-    asked = packets.read(running.open.tasks[FIRST]).read([intersection.Select])
+    asked = packets.parse(running.open.tasks[FIRST]).read([intersection.Select])
     running.play_round()
     party = intersection.IntersectionParty(Alignment(method="ecdh"))
     with pytest.raises(ProtocolFailed, match="a second time"):
@@ -206,18 +206,18 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     running = session()
     running.play_until(intersection.Unblind)
     made = {slot: running.answer(slot) for slot in running.open.tasks}
-    own = packets.read(made[SECOND].contribution)
+    own = packets.parse(made[SECOND].contribution)
     shown = own.read(stage_of(running).records)
     assert isinstance(shown, intersection.PartyTokens)
     lie = intersection.PartyTokens(tokens=np.ascontiguousarray(spoil(shown.tokens)))
     given = {slot: answer.contribution for slot, answer in made.items()}
-    given[SECOND] = packets.write(own.address, lie)
+    given[SECOND] = packets.write_packet(own.address, lie)
     with pytest.raises(InvalidArray, match="not sorted, each once"):
         running.advance(given)
 
 
 def stage_of(running: Session) -> Any:
-    _, stages = engine.load(running.agreement)
+    _, stages = engine.load_session(running.agreement)
     return next(stage for stage in stages if stage.name == running.open.stage)
 
 
@@ -229,7 +229,7 @@ def bound(view: Any) -> bytes:
 
 
 def known_to_the_analyst(running: Session) -> list[bytes]:
-    plan, _ = engine.load(running.agreement)
+    plan, _ = engine.load_session(running.agreement)
     digest = plan.agreement_digest
     context = bound(running.context(FIRST))
     return [

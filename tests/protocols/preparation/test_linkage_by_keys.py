@@ -181,7 +181,7 @@ def test_rows_without_cells_are_linked_by_no_key() -> None:
 def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
     """A risk of the terms: cells of one person differ, so parties compare nothing."""
     running = at(linkage.SelectLinked)
-    rows = packets.read(running.open.tasks["r1c2"]).arrays["rows"]
+    rows = packets.parse(running.open.tasks["r1c2"]).arrays["rows"]
     lie = altered(running, "r1c2", lambda _: {"rows": np.roll(rows, 1)})
     honest = running.answer("r1c1", running.open.tasks["r1c1"]).memory.get(Digests)
     joined = running.answer("r1c2", lie).memory.get(Digests)

@@ -153,8 +153,8 @@ def test_totals_are_noise_to_the_analyst() -> None:
     session = Session(ONE, layout, cut(X, layout, [10, 10, 10]), seed=5)
     session.play_until(AddUp)
     session.play_round()
-    share = packets.read(session.received_messages[-1].payload).arrays["words"]
-    total = packets.read(session.open.tasks["r1c1"]).arrays["total"]
+    share = packets.parse(session.received_messages[-1].payload).arrays["words"]
+    total = packets.parse(session.open.tasks["r1c1"]).arrays["total"]
     looks_like_noise(share)
     looks_like_noise(total)
     assert not np.intersect1d(share, total).size
@@ -168,7 +168,7 @@ def test_groups_of_less_than_three_are_not_summed() -> None:
         seed=1,
     )
     with pytest.raises(CoterieError, match="3 parties"):
-        session_terms.draw_up("s", known)
+        session_terms.draw_up_terms("s", known)
 
 
 def test_counts_of_powers_are_packed_without_loss() -> None:

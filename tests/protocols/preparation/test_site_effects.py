@@ -14,7 +14,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
 )
 from clustering_protocols.engine import packets
-from clustering_protocols.engine.party import rows_of
+from clustering_protocols.engine.party import visible_rows
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -24,7 +24,11 @@ from clustering_protocols.shared_stages.site_effects import (
     shrink_site_effects,
 )
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
-from clustering_protocols.terms.preparation import Preparation, Treatment, plans_of
+from clustering_protocols.terms.preparation import (
+    Preparation,
+    Treatment,
+    build_column_plans,
+)
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.coordinator.option_parsing import read_preparation
@@ -97,7 +101,7 @@ def ended() -> simulation.Session:
 
 def clustered(ran: simulation.Session) -> FloatArray:
     homes = [(slot, ran.memories[slot], ran.data[slot]) for slot in LAYOUT.names]
-    return np.vstack([matrix(rows_of(ran.session, *home)) for home in homes])
+    return np.vstack([matrix(visible_rows(ran.session, *home)) for home in homes])
 
 
 def design_of(X: FloatArray) -> FloatArray:
@@ -208,7 +212,7 @@ def test_columns_without_spread_stay_and_like_ones_are_not_shrunk() -> None:
 def test_sites_read_the_totals_and_the_analyst_nothing(
     ended: simulation.Session,
 ) -> None:
-    packed = [packets.read(message.payload) for message in ended.sent]
+    packed = [packets.parse(message.payload) for message in ended.sent]
     arrays = [each.arrays for each in packed if each.address.stage == NAME]
     words = [found["words"] for found in arrays if "words" in found]
     handed = {found["total"].tobytes() for found in arrays if "total" in found}
@@ -288,7 +292,7 @@ def test_terms_that_do_not_fit_are_refused(
 ) -> None:
     treated = {"harmonise": "combat", **said}
     with pytest.raises(ValueError, match=why):
-        plans_of(1, [Schema(fields=fields)], [Preparation(**treated)])
+        build_column_plans(1, [Schema(fields=fields)], [Preparation(**treated)])
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_members_stop_an_analyst_that_hides_a_difference(
     with pytest.raises(ProtocolFailed, match=other):
         whole.run_to_end()
     after = [
-        packets.read(sent.payload).address.stage for sent in whole.received_messages
+        packets.parse(sent.payload).address.stage for sent in whole.received_messages
     ]
     assert "upload" not in after
 
@@ -280,7 +280,7 @@ def test_equal_ids_of_two_groups_have_different_digests() -> None:
     digests = [
         values
         for sent in run.sent
-        for header in [packets.read(sent.payload).header.record]
+        for header in [packets.parse(sent.payload).header.record]
         if header["kind"] == "digests"
         for values in [header["values"]["rows"]]
     ]

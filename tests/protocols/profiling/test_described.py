@@ -184,15 +184,15 @@ def test_a_weight_of_a_described_variable_is_refused() -> None:
     heavy = Preparation(fields=(Treatment(name="cost", weight=2.0),))
     request = request_of(schema_of(*CLUSTERED, COST), preparation=[heavy])
     with pytest.raises(InvalidParameters, match="'cost' has the role 'describe'"):
-        session_terms.draw_up("s", request)
+        session_terms.draw_up_terms("s", request)
 
 
 def test_what_is_left_out_is_named_in_no_terms() -> None:
     note = Field(name="diary of the ward", type="string", role="leave-out")
     schema = schema_of(*CLUSTERED, note)
-    drawn = session_terms.draw_up("s", request_of(schema))
+    drawn = session_terms.draw_up_terms("s", request_of(schema))
     assert b"diary" not in drawn
-    assert drawn == session_terms.draw_up("s", request_of(schema_of(*CLUSTERED)))
+    assert drawn == session_terms.draw_up_terms("s", request_of(schema_of(*CLUSTERED)))
 
 
 def test_so_many_levels_are_not_described() -> None:
@@ -214,10 +214,10 @@ def test_so_many_levels_are_not_described() -> None:
     ],
 )
 def test_what_is_described_needs_no_bounds(params: Any) -> None:
-    session_terms.draw_up(
+    session_terms.draw_up_terms(
         "s", request_of(schema_of(*CLUSTERED, *OUTCOMES), params=params)
     )
     clustered = COST.model_copy(update={"role": "cluster"})
     request = request_of(schema_of(*CLUSTERED, clustered), params=params)
     with pytest.raises(InvalidParameters, match="cost"):
-        session_terms.draw_up("s", request)
+        session_terms.draw_up_terms("s", request)

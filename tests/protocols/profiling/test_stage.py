@@ -23,13 +23,13 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.shared_stages.profiles import messages, roles
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 X: Any = load_iris().data
 NAMES = ("sepal length", "sepal width", "petal length", "petal width")
-SCHEMA = numbers(NAMES, X.min(axis=0), X.max(axis=0))
+SCHEMA = numeric_schema(NAMES, X.min(axis=0), X.max(axis=0))
 NOISE = OmniFC(algorithm="dbscan", eps=0.6, min_samples=5)
 
 
@@ -108,7 +108,7 @@ def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(
     kind: Any, why: str, monkeypatch: pytest.MonkeyPatch, *, checked: bool
 ) -> None:
     if not checked:
-        monkeypatch.setattr(signatures, "check_choice", lambda *_: None)
+        monkeypatch.setattr(signatures, "check_chosen_run", lambda *_: None)
     runs = Evaluation(n_clusters=(2, 3), choose="davies_bouldin")
     session, _ = begun(
         LosslessFederated(n_clusters=3), Layout.lattice(3), evaluation=runs
@@ -160,7 +160,7 @@ def test_members_alone_read_what_is_released_to_members() -> None:
     assert b"difference" not in sent
 
 
-@pytest.mark.unused_seam("_check_opening")
+@pytest.mark.unused_seam("_check_new_session")
 def test_profiles_need_a_dictionary_and_all_parties() -> None:
     source = {
         name: MatrixSource(X[i::3], columns=NAMES)
@@ -262,10 +262,10 @@ def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
         return of
 
-    monkeypatch.setattr(stages, "reader_of", lying)
-    engine.load.cache_clear()
+    monkeypatch.setattr(stages, "build_outcome_reader", lying)
+    engine.load_session.cache_clear()
     yield
-    engine.load.cache_clear()
+    engine.load_session.cache_clear()
 
 
 @pytest.mark.threat(107)

@@ -15,10 +15,10 @@ from clustering_protocols.numerics.survival import (
     BINS,
     Survival,
     SurvivalLine,
-    count_rows,
+    build_survival_line,
+    count_events_and_censored,
     kaplan_meier,
     log_rank,
-    merge_line,
 )
 from clustering_protocols.protocols.describe import Describe
 from clustering_protocols.protocols.llf import LosslessFederated
@@ -125,8 +125,8 @@ def drawn() -> list[SurvivalLine]:
     group = rng.integers(0, 3, 600)
     times = np.minimum(rng.exponential(np.array([300.0, 600.0, 900.0])[group]), MOST)
     happened = ((rng.random(600) < 0.7) & (times < MOST)).astype(float)
-    counts = count_rows(times, happened, group, MOST, 3)
-    lines = [merge_line(each, MOST, LEAST, rounded=False) for each in counts]
+    counts = count_events_and_censored(times, happened, group, MOST, 3)
+    lines = [build_survival_line(each, MOST, LEAST, rounded=False) for each in counts]
     return [line for line in lines if line is not None]
 
 
@@ -201,18 +201,18 @@ def test_bins_merge_until_they_hold_enough_rows(
     events: list[int], ends: list[int], told: list[int]
 ) -> None:
     counts = np.array([events, [20] * BINS])
-    line = merge_line(counts, float(BINS), LEAST, rounded=False)
+    line = build_survival_line(counts, float(BINS), LEAST, rounded=False)
     assert line is not None
     assert line.events.ends == tuple(map(float, ends))
     assert line.events.n_rows == tuple(told)
-    assert merge_line(counts[:, :0], float(BINS), LEAST, rounded=False) is None
+    assert build_survival_line(counts[:, :0], float(BINS), LEAST, rounded=False) is None
 
 
 def test_a_line_with_too_few_events_says_so_and_is_not_compared(
     drawn: list[SurvivalLine],
 ) -> None:
     counts = np.array([[0] * 9 + [LEAST - 1] + [0] * 10, [20] * BINS])
-    few = merge_line(counts, MOST, LEAST, rounded=False)
+    few = build_survival_line(counts, MOST, LEAST, rounded=False)
     assert few is not None
     assert not few.shows_events
     time = Survival(name="days", event="death", most=MOST, lines=(few, *drawn))

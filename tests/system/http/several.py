@@ -155,4 +155,4 @@ def assert_whole(crowd: Crowd) -> None:
         own = Institution.derive(crowd.keys[slot])
         signed = signed_logs.sign_ledger(own, crowd.session.id, slot, log.lines)
         receipts = [entry for entry in log.read() if entry["event"] == "receipt"]
-        assert signed_logs.compare(audit, signed) == len(receipts) > 0
+        assert signed_logs.compare_logs(audit, signed) == len(receipts) > 0

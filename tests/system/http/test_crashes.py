@@ -246,4 +246,4 @@ def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
     assert sent == got == Counter([(1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (5, 1)])
     own = Institution.derive(crowd.keys[A])
     signed = signed_logs.sign_ledger(own, crowd.session.id, A, log.lines)
-    assert signed_logs.compare(crowd.session.audit(), signed) == len(sent)
+    assert signed_logs.compare_logs(crowd.session.audit(), signed) == len(sent)

@@ -337,7 +337,7 @@ def test_what_the_proxy_refuses_is_on_the_closed_list() -> None:
     assert len(documents) == CONFIGURATION.count("error_page")
     for status, text in documents:
         document = json.loads(text)
-        problem = Problem.of_slug(document["type"])
+        problem = Problem.from_slug(document["type"])
         said = (document["status"], document["title"], document["remedy"])
         assert said == (problem.status, problem.title, problem.remedy)
         assert int(status) == problem.status

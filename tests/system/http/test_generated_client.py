@@ -99,7 +99,7 @@ class Stranger:
             {
                 "code": code,
                 "member": member.model_dump(mode="json"),
-                "proof": roster_entries.prove(self.entropy, "s", member, code, 0),
+                "proof": roster_entries.sign_join(self.entropy, "s", member, code, 0),
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token

@@ -48,9 +48,9 @@ def test_as_many_own_rows_follow_from_sums_as_in_python() -> None:
     )
     expected = []
     for table in tables:
-        history = RowHistory.of_none(len(table[0]))
+        history = RowHistory.empty(len(table[0]))
         for labels in table:
-            history = history.after(np.array(labels))
-        expected.append(history.n_following())
+            history = history.after_partition(np.array(labels))
+        expected.append(history.count_derivable_rows())
     assert json.loads(run_client("--input-type=module", "--eval", script)) == expected
     assert 0 < sum(map(bool, expected)) < len(expected)

@@ -82,7 +82,7 @@ def check(stored: Path, url: str) -> None:
     with in_process(stored / "analyst", url, driven=True) as api:
         session = coordinator_of(api, stored, opens["key"]).session("released")
         assert session.status().state == "completed"
-        assert session.audit().entries()
+        assert session.audit().verified_entries()
         for (slot, text), table in zip(
             opens["invitations"].items(), TABLES, strict=True
         ):

@@ -87,5 +87,5 @@ def test_no_measure_depends_on_the_names_of_the_clusters(
 ) -> None:
     truth, labels = pair
     other = [f"cluster {renamed[number]}" for number in labels]
-    expected = scores.agreement_with(truth, labels)
-    assert scores.agreement_with(truth, other) == pytest.approx(expected, abs=1e-9)
+    expected = scores.agreement_scores(truth, labels)
+    assert scores.agreement_scores(truth, other) == pytest.approx(expected, abs=1e-9)

@@ -14,7 +14,7 @@ from clustering_protocols.numerics.blocks import LocalEngine
 
 def drawn(X: Any, most: int, **others: Any) -> Representatives:
     rng = np.random.default_rng(3)
-    return Representatives.draw(row_blocks.of(X), most, rng, **others)
+    return Representatives.draw(row_blocks.as_row_blocks(X), most, rng, **others)
 
 
 def test_a_representative_is_the_mean_of_its_nearest_rows() -> None:

@@ -8,9 +8,9 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.disclosures import (
     Reader,
-    clashes,
-    kinds_of,
-    of_release,
+    disclosures_of_release,
+    find_clashes,
+    kinds_read_by,
 )
 from clustering_protocols.terms.sections import Release
 
@@ -18,7 +18,7 @@ from clustering_protocols.terms.sections import Release
 def can_be_opened(params: Params) -> bool:
     """Whether a session may be opened with these; the page tells of no other."""
     try:
-        params.check_retired()
+        params.check_retired_values()
     except InvalidParameters:
         return False
     return True
@@ -40,7 +40,7 @@ def test_every_protocol_and_release_has_its_line() -> None:
 
 def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None:
     listed = {
-        (way.name, reader, kinds_of(way.shown, reader))
+        (way.name, reader, kinds_read_by(way.shown, reader))
         for way in (*shown.DEFAULTS, *shown.OTHERS)
         for reader in Reader
     }
@@ -49,7 +49,7 @@ def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None
             found = known.shows(example.params, example.layout)
             if can_be_opened(example.params):
                 for reader in Reader:
-                    cell = (name, reader, kinds_of(found, reader))
+                    cell = (name, reader, kinds_read_by(found, reader))
                     assert cell in listed, f"{shown.__file__}: no Way shows {cell}"
 
 
@@ -58,8 +58,10 @@ def test_no_example_that_is_accepted_clashes() -> None:
     for known in catalogue.catalogue().values():
         for example in known.reference().examples():
             kinds = known.shows(example.params, example.layout)
-            kinds |= of_release(example.sections.get("release"), example.layout)
-            assert not list(clashes(kinds))
+            kinds |= disclosures_of_release(
+                example.sections.get("release"), example.layout
+            )
+            assert not list(find_clashes(kinds))
 
 
 @pytest.mark.threat(155)
@@ -67,10 +69,10 @@ def test_outside_geometry_excludes_published_profiles() -> None:
     told = Release(profiles="everybody")
     refused = set()
     for way in (*shown.DEFAULTS, *shown.OTHERS):
-        has_rows = "geometry" in kinds_of(way.shown, Reader.OUTSIDE)
-        found = list(clashes(way.shown | of_release(told, way.layout)))
-        assert bool(found) == (has_rows and way.layout.adds_up(0))
+        has_rows = "geometry" in kinds_read_by(way.shown, Reader.OUTSIDE)
+        found = list(find_clashes(way.shown | disclosures_of_release(told, way.layout)))
+        assert bool(found) == (has_rows and way.layout.can_pool(0))
         refused |= {way.name} if found else set()
-        members = of_release(Release(profiles="members"), way.layout)
-        assert not list(clashes(way.shown | members))
+        members = disclosures_of_release(Release(profiles="members"), way.layout)
+        assert not list(find_clashes(way.shown | members))
     assert refused == {"dc", "omnifc"}

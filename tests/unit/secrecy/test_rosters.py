@@ -38,7 +38,7 @@ def drawn(session: str = "s", **identities: Any) -> bytes:
         identities=Identities(**identities),
         seed=1,
     )
-    return session_terms.draw_up(session, proposal)
+    return session_terms.draw_up_terms(session, proposal)
 
 
 TERMS = drawn()
@@ -52,7 +52,7 @@ def enrolled(
     slot: str, secret: bytes = SECRET, terms: bytes = TERMS, who: str | None = None
 ) -> Member:
     entropy, by = sha256(slot.encode()).digest(), institution(who or slot)
-    return roster_entries.enrol(
+    return roster_entries.create_roster_line(
         secret, terms, slot, entropy, by, n_rows=20, n_columns=3
     )
 
@@ -62,7 +62,7 @@ OWN = ROSTER["r1c1"]
 
 
 def agreement(**changes: Member) -> bytes:
-    return roster_entries.agree(TERMS, ROSTER | changes)
+    return roster_entries.build_agreement(TERMS, ROSTER | changes)
 
 
 def check(content: bytes) -> None:
@@ -121,7 +121,7 @@ def test_another_institution_may_not_sit_where_one_is_expected() -> None:
     stranger = enrolled("r2c1", terms=terms, who="analyst")
 
     def join(line: Member) -> None:
-        agreed = roster_entries.agree(terms, {"r1c1": own, "r2c1": line})
+        agreed = roster_entries.build_agreement(terms, {"r1c1": own, "r2c1": line})
         roster_entries.check_agreement(agreed, terms, SECRET, own)
 
     join(theirs)
@@ -132,8 +132,8 @@ def test_another_institution_may_not_sit_where_one_is_expected() -> None:
         with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
             join(line)
         with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
-            roster_entries.check_line(terms, line)
-    roster_entries.check_line(terms, theirs)
+            roster_entries.check_roster_line(terms, line)
+    roster_entries.check_roster_line(terms, theirs)
 
 
 def test_at_an_open_slot_anybody_who_was_invited_may_sit() -> None:
@@ -179,7 +179,7 @@ def test_a_roster_that_does_not_fill_the_layout_is_malformed() -> None:
 
 def test_a_session_secret_belongs_to_one_entropy_and_session() -> None:
     secrets = {
-        roster_entries.session_secret(entropy, session)
+        roster_entries.derive_session_secret(entropy, session)
         for entropy in (ENTROPY, bytes(32))
         for session in ("s", "t")
     }

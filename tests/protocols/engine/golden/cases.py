@@ -6,7 +6,7 @@ from typing import Any
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Example
-from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
 
 SEED = 3
@@ -42,7 +42,7 @@ def _described(example: Example[Any], **more: Any) -> Example[Any]:
     sizes = [width // groups + (i < width % groups) for i in range(groups)]
     begins = [sum(sizes[:i]) for i in range(groups)]
     dictionary = [
-        numbers([f"x{b + i}" for i in range(size)], -60.0, 60.0)
+        numeric_schema([f"x{b + i}" for i in range(size)], -60.0, 60.0)
         for b, size in zip(begins, sizes, strict=True)
     ]
     sections = {**example.sections, **more, "dictionary": dictionary}

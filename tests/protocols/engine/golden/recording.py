@@ -53,13 +53,16 @@ def recorded(
     kind: of session, where its roles are to do something else between rounds.
     """
     drawn_up: list[bytes] = []
-    draw_up = session_terms.draw_up
+    draw_up = session_terms.draw_up_terms
 
     def kept(*given: Any, **more: Any) -> bytes:
         drawn_up.append(draw_up(*given, **more))
         return drawn_up[0] if played is None else rfc8785.dumps(dict(played))
 
-    with patch.object(session_terms, "draw_up", kept), read_before_sealing() as sealed:
+    with (
+        patch.object(session_terms, "draw_up_terms", kept),
+        read_before_sealing() as sealed,
+    ):
         session = begun(example, SEED, kind)
         session.run_to_end()
     now = json.loads(drawn_up[0])
@@ -120,7 +123,7 @@ def _records(
 
 def _messages(session: simulation.Session) -> Iterator[tuple[str, str, packets.Packet]]:
     for sent in session.sent:
-        yield sent.sender, sent.receiver, packets.read(sent.payload)
+        yield sent.sender, sent.receiver, packets.parse(sent.payload)
 
 
 def _when(where: RoundRef) -> tuple[int, int, str]:
@@ -159,7 +162,7 @@ def _transcript(session: simulation.Session) -> list[str]:
 def _results(session: simulation.Session) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what is handed out, and what each party and the coordinator read of it."""
     for slot, result in session.final_step.results.items():
-        packet = packets.read(result)
+        packet = packets.parse(result)
         record = packet.header.record
         yield f"{record['kind']}, to {slot}", _line(record, packet.arrays)
     simulated = session.build_result()
