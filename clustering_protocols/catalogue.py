@@ -132,13 +132,13 @@ def find_session_risks(
     plans: Sequence[ColumnPlan] = (),
     release: Release | None = None,
     *,
-    several: bool = False,
+    has_several_runs: bool = False,
 ) -> dict[str, Risk]:
     """Return every risk of a session by its code, with the protocol's own first."""
     name = find_protocol_name(params)
     own_protocol, house = protocol(name), session_risks
     codes = [*own_protocol.risks_of(params, layout)]
-    codes += own_protocol.risks_of_runs(params, layout) if several else ()
+    codes += own_protocol.risks_of_runs(params, layout) if has_several_runs else ()
     of_house = {code for code in codes if code.startswith(f"{house.PREFIX}.")}
     own = [code for code in codes if code not in of_house]
     of_house |= house.find_risk_codes(layout, identities, plans, release)

@@ -44,7 +44,7 @@ def find_terms_warnings(terms: Terms) -> list[str]:
 def find_session_warnings(
     params: Params, layout: Layout, widths: Sequence[int]
 ) -> list[str]:
-    """Return a protocol's warnings; ``widths``: the column counts of the column groups."""
+    """Return a protocol's warnings; ``widths``: columns of each column group."""
     protocol = catalogue.find_protocol(params)
     return list(protocol.cautions(params, layout, widths))
 

@@ -218,7 +218,7 @@ def _find_risks(params: Params, terms: Terms) -> dict[str, Risk]:
         terms.identities,
         terms.plans,
         terms.release,
-        several=terms.evaluation is not None,
+        has_several_runs=terms.evaluation is not None,
     )
 
 

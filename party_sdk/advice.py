@@ -1,6 +1,6 @@
 """Advice on methods, and the sizes and warnings of a planned session.
 
-The facts are the protocols' own: ``methods``, ``check_params``, ``sizing`` and ``risks_of``.
+The facts are the protocols' own: ``methods``, ``check_params``, ``sizing``, ``risks_of``.
 """
 
 from __future__ import annotations

@@ -46,8 +46,7 @@ class Reader(StrEnum):
     """The reader of a disclosure.
 
     outside: the analyst and the coordinator, taken together.
-    group: the parties that hold the same variables; the disclosure concerns these
-        variables.
+    group: the parties that hold the same variables, which the disclosure concerns.
     all: every party, including those that do not hold the variables.
     """
 

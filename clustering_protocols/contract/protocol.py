@@ -154,10 +154,9 @@ class PooledReference(Protocol[P]):
     ) -> IntArray:
         """Return the labels that the same method computes on pooled data.
 
-        X: float64 (n, m); all rows in the order in which they were sent, with the
-            columns ordered by column group.
-        trace: the trace of a simulated session, so that both can use the same initial
-            centres.
+        X: float64 (n, m); all rows in the order in which they were sent, columns by
+            column group.
+        trace: the trace of a simulated session, for the same initial centres.
         """
 
     def objectives(

@@ -109,8 +109,7 @@ class Assignment(Record):
 class PrivacySpending(Record):
     """A record in memory of the privacy budget that a person has spent in this session.
 
-    epsilon, delta: (ε, δ) of differential privacy, for all parties together. epsilon is
-        None for a release without noise, which no ε bounds.
+    epsilon, delta: (ε, δ), over all parties; epsilon is None without noise.
     """
 
     kind = "spent"

@@ -118,7 +118,7 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of other rows, of which row i is ``rows[i]``, or new if -1."""
+        """Return the history of these rows of the table; -1 stands for a new row."""
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})

@@ -20,9 +20,7 @@ WORD: Final = 8
 class Extent:
     """The size of a session.
 
-    rows, features: totals over all parties; they are assumed to be spread evenly over
-        row groups and column groups.
-    layout: the slots of the session.
+    rows, features: totals, which are assumed to be spread evenly over the parties.
     """
 
     rows: int

@@ -112,7 +112,7 @@ class MessageTable(_TableModel):
 
 
 def build_message_table(name: str) -> MessageTable:
-    """Return a protocol's messages; raise InvalidParameters for an unknown protocol."""
+    """Return a protocol's messages; raise InvalidParameters for an unknown name."""
     protocol = catalogue.protocol(name)
     sessions: dict[str, SessionOrder] = {}
     messages: dict[str, WireMessage] = {}

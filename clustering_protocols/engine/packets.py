@@ -43,7 +43,7 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """An envelope's receiver (later, its sender), its kind, and the round of sealing."""
+    """An envelope's receiver (later its sender), its kind, and the round of sealing."""
 
     peer: str
     kind: str

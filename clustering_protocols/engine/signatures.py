@@ -180,12 +180,9 @@ def check_signatures(
 ) -> None:
     """Raise :class:`ProtocolFailed` for too few signatures, or an invalid one.
 
-    The error names a slot that signed another transcript.
-
     stage: :data:`OPENING` or :data:`CLOSING`.
     transcript: the transcript (hex) that the parties must have signed.
     signatures: uint8 (slots, 64).
-    minimum: the required number of signatures.
     """
     if len(signatures) != len(session.slots):
         raise ProtocolFailed("The signatures of all slots are missing.")

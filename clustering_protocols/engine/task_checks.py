@@ -25,7 +25,6 @@ _SHRINKING = "members"  # the only field that may differ between attempts
 class Admission:
     """Checks whether a task may follow the answers that a party has given.
 
-    stages: all stages of the session.
     context: the party's context before it reads the new lines of the transcript.
     acknowledged: whether the analyst has acknowledged the party's last answer.
     """

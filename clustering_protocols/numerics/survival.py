@@ -161,7 +161,6 @@ def build_survival_line(
 
     counts: int64 (2, BINS).
     end: the end of the range.
-    smallest: the minimum number of rows of a line, and of a non-empty bin.
     rounded: whether running totals are rounded to multiples of ``smallest``, so that
         the tables of two sessions never differ by fewer rows.
     """

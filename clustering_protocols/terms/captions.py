@@ -33,8 +33,7 @@ class Caption:
     hint, usual, choices: the hint, default and choices in forms. ``{week}`` stands for
         the date in a week, and ``{}`` in a choice for the name of a figure.
     days: whether forms ask for days where the terms contain seconds.
-    lacking: the error message if the field is empty while other fields of its section
-        are filled in.
+    lacking: the error if the field is empty while others of its section are not.
     letter: the label in letters; by default, ``label``.
     """
 

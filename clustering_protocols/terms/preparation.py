@@ -340,7 +340,6 @@ class ColumnPlan:
     """How the rows of one column group become columns.
 
     schema: the dictionary of the clustered fields.
-    preparation: the rules that apply to them.
     described: further fields to read, namely covariates that are not clustered.
 
     Raises ValueError if the preparation does not fit the fields, or if two columns
