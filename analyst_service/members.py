@@ -40,7 +40,6 @@ from clustering_protocols.secrecy.keys import PublicKeys
 from clustering_protocols.session_terms import check_new_session_terms
 from clustering_protocols.terms import agreements as wire
 from clustering_protocols.terms.roster_entries import (
-    build_agreement,
     check_join_signature,
     check_roster_line,
 )
@@ -233,7 +232,7 @@ def _fill_slot(
     _mark_slot(db, own, SlotState.JOINED, digest=digest)
     if all(member.state == SlotState.JOINED for member in members.values()):
         roster = {slot: _roster_entry(member) for slot, member in members.items()}
-        agreement = agree(session.terms, roster)
+        agreement = build_agreement(session.terms, roster)
         apply_event(db, session, Event.ALL_JOINED, now, agreement=agreement)
 
 

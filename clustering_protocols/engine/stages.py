@@ -74,7 +74,9 @@ def profile_stages(terms: Terms, final_stages: tuple[Stage, ...]) -> tuple[Stage
         return ()
     audience = final_stages[0].results_to
     return (
-        profiling.build_stage(terms.release, build_outcome_reader(final_stages), audience),
+        profiling.build_stage(
+            terms.release, build_outcome_reader(final_stages), audience
+        ),
     )
 
 

@@ -328,7 +328,9 @@ class Session:
         """Choose a run as coordinator; None stands for a deadline that has passed."""
         if not isinstance(self.move, engine.Choosing):
             raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
-        self.move = self.store_move(engine.choose_run(self.agreement, self.move.state, run))
+        self.move = self.store_move(
+            engine.choose_run(self.agreement, self.move.state, run)
+        )
 
     def play_round(
         self,

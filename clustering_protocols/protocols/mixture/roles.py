@@ -77,7 +77,9 @@ class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
     ) -> Ask | Finish:
         """Send the total with the next task, until the parties send the closing sums."""
         if state.phase == "tell":
-            return _build_finish(session, narrow_all(messages.DigestReport, contributions))
+            return _build_finish(
+                session, narrow_all(messages.DigestReport, contributions)
+            )
         shares = narrow_all(messages.Sums, contributions)
         total = add_tagged_shares(share.words for share in shares.values())
         if len({share.last for share in shares.values()}) > 1:

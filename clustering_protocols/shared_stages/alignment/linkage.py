@@ -380,7 +380,9 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        content = leader_content(_previous_in_ring(context), envelopes, "Masked match keys")
+        content = leader_content(
+            _previous_in_ring(context), envelopes, "Masked match keys"
+        )
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)

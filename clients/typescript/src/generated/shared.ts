@@ -279,7 +279,7 @@ export interface Figures {
 export const FIGURES = {
   additionalProperties: false,
   description:
-    'Intrinsic figures of one partition; None if a figure is undefined or unknown.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same with mean distances to the rows of the clusters\n    (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: the value that the algorithm itself optimises, if not the inertia.\naic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978), and\n    Biernacki, Celeux and Govaert (2000).\nentropy: entropy of the memberships of a mixture, divided by its largest possible\n    value n log k: 0 if every row belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    is the gap of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Only of\n    sessions with several runs.\nstability: mean adjusted Rand index of clusterings of halves. Only of several runs.\nprediction_strength: smallest share, over the clusters of half the rows, of pairs that\n    the other half keeps together (R. Tibshirani, G. Walther, 2005). Only of several\n    runs.\nn_iter: number of updates.\nconverged: whether the iteration ended before its limit.',
+    'Quality figures of one clustering; a figure is None if undefined or unknown.\n\nn_clusters: the number of non-empty clusters.\ninertia: the sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: the mean over rows of (b - a) / max(a, b), where a and b are\n    the distances to the means of the row\'s own and of the nearest other cluster (E.\n    R. Hruschka, L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for\n    clustering gene-expression data", 2004).\nsilhouette: the same with mean distances to the rows of the clusters (P. J.\n    Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: the mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: the value that the algorithm itself optimises, if it is not the inertia.\naic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978),\n    and Biernacki, Celeux and Govaert (2000).\nentropy: the entropy of the memberships of a mixture, divided by its maximum n log\n    k; 0 if every row belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference;\n    gap_of_one is the gap of a single cluster (R. Tibshirani, G. Walther, T. Hastie,\n    2001). Only for sessions with several runs.\nstability: the mean adjusted Rand index of clusterings of halves. Only for several\n    runs.\nprediction_strength: the smallest share, over the clusters of half the rows, of\n    pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only\n    for several runs.\nn_iter: the number of updates.\nconverged: whether the algorithm stopped before its iteration limit.',
   properties: {
     n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
     inertia: {
@@ -375,7 +375,7 @@ export const OPENING_SIGN_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: sign the transcript so far.",
+    description: "A task that asks for a signature of the transcript so far.",
     title: "Sign",
     type: "object",
     properties: {},
@@ -392,7 +392,7 @@ export const OPENING_SIGNED_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
+      "A contribution with an Ed25519 signature (hex) by the party's roster key.",
     title: "TranscriptSignature",
     type: "object",
     properties: {
@@ -410,7 +410,7 @@ export const CLOSING_SIGN_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: sign the transcript so far.",
+    description: "A task that asks for a signature of the transcript so far.",
     title: "Sign",
     type: "object",
     properties: {},
@@ -427,7 +427,7 @@ export const CLOSING_SIGNED_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
+      "A contribution with an Ed25519 signature (hex) by the party's roster key.",
     title: "TranscriptSignature",
     type: "object",
     properties: {
@@ -660,7 +660,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task and memory of a session with several runs: sign, given all figures.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
+      "A task to sign, given the figures of all runs; the party also remembers it.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
     title: "Conclude",
     type: "object",
     properties: {
