@@ -40,6 +40,7 @@ from clustering_protocols.secrecy.keys import PublicKeys
 from clustering_protocols.session_terms import check_new_session_terms
 from clustering_protocols.terms import agreements as wire
 from clustering_protocols.terms.roster_entries import (
+    build_agreement,
     check_join_signature,
     check_roster_line,
 )

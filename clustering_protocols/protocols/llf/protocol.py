@@ -531,8 +531,8 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
     if params.n_init > 1:
         yield Stage(
             name="race",
-            analyst=_role("rows_party:RACE.analyst"),
-            party=_role("rows_party:RACE.party"),
+            analyst=_role("rows_party:RACE.build_analyst"),
+            party=_role("rows_party:RACE.build_party"),
             exchanges=(sums.build_exchange(1),),
             each_run=True,
         )
