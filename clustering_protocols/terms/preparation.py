@@ -636,6 +636,14 @@ def check_field_order(source: DataSource, names: Sequence[str]) -> None:
         )
 
 
+def placed_part(schema: Schema, preparation: Preparation | None) -> Schema:
+    """Return the fields that place a row: the clustered ones, then further covariates."""
+    if preparation is None or not schema.described_names:
+        return schema.clustered_part
+    names = ColumnPlan.of(schema, preparation).fields
+    return schema.model_copy(update={"fields": tuple(map(schema.field, names))})
+
+
 def select_clustered_columns(
     source: DataSource, schema: Schema | None, plan: ColumnPlan | None
 ) -> DataSource:

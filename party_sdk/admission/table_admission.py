@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -54,6 +54,16 @@ class SlotFields(NamedTuple):
     dictionary: Schema | None = None
     preparation: Preparation | None = None
     match_columns: tuple[str, ...] = ()
+
+    def of_new_rows(self, columns: Sequence[str]) -> tuple[Self, Sequence[str]]:
+        """Return the fields and columns of new rows, which are not linked or described.
+
+        columns: the columns of the session, used if the terms have no dictionary.
+        """
+        if self.dictionary is None:
+            return self._replace(match_columns=()), columns
+        schema = placed_part(self.dictionary, self.preparation)
+        return self._replace(dictionary=schema, match_columns=()), schema.names
 
 
 def slot_fields_of(terms: Terms, slot: str) -> SlotFields:

@@ -111,12 +111,14 @@ class TableSpec:
     def check_new_rows(
         self, terms_fields: SlotFields, columns: Sequence[str]
     ) -> CheckReport:
-        """Check whether the table can be labelled as new rows."""
+        """Check whether the table can be labelled as new rows.
+
+        terms_fields, columns: as :meth:`SlotFields.of_new_rows` returns them.
+        """
         from party_sdk.tables import examine
 
         options = self._build_options(terms_fields)
-        # new rows are not linked
-        options = replace(options, columns=columns or None, match_columns=())
+        options = replace(options, columns=columns or None)
         report, data = examine(self.path, options)
         findings = () if data is None else tuple(data.obstacles.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})

@@ -289,7 +289,8 @@ class Home:
             result = member.result()
             result.check_labels_new_rows()
             mapping = rows.options.mapping or member.stored.mappings.for_new_rows()
-            data = rows.with_mapping(mapping).open(member.slot_fields, result.columns)
+            fields, columns = member.slot_fields.of_new_rows(result.columns)
+            data = rows.with_mapping(mapping).open(fields, columns)
             return result.predict(
                 data, agree=(lambda _: True) if allows_other_units else agree
             )

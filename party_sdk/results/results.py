@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.preparation import Preparation, placed_part
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
@@ -112,7 +112,7 @@ class Result:
             naming=naming_of(data),
             columns=tuple(name for name in columns if name not in described),
             _predict=outcome.predict,
-            _schema=None if schema is None else schema.clustered_part,
+            _schema=None if schema is None else placed_part(schema, preparation),
             _preparation=preparation,
         )
 
@@ -168,17 +168,18 @@ class Result:
     ) -> DataSource:
         is_matrix = isinstance(table, np.ndarray | DataSource) or is_sparse(table)
         session_mapping = self._mapping and self._mapping.for_new_rows()
+        names = self.columns if self._schema is None else self._schema.names
         data = open_table(
             table,
             id_column=id_column,
-            columns=None if is_matrix or not self.columns else self.columns,
+            columns=None if is_matrix or not names else names,
             schema=self._schema,
             preparation=self._preparation,
             mapping=None if is_matrix else mapping or session_mapping,
         )
-        if isinstance(table, Table) and data.columns != self.columns:
+        if isinstance(table, Table) and data.columns != names:
             raise InvalidData(
-                f"The session clustered the columns {', '.join(self.columns[:20])}, in "
+                f"The session clustered the columns {', '.join(names[:20])}, in "
                 "this order."
             )
         return data

@@ -23,7 +23,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
 from coterie import Party, Result
 from party_sdk.admission.table_files import TableSpec
@@ -114,6 +114,28 @@ def prepared(house: House) -> Kept:
     return Kept(house, "prepared", params, [*map(with_wards, FRAMES)], **terms)
 
 
+@pytest.fixture(scope="module")
+def described(house: House) -> Kept:
+    """A session whose dictionary has an outcome to describe and a described covariate."""
+    clustered = [
+        Field(name=name, constraints=Constraints(minimum=-100, maximum=300))
+        for name in NAMES
+    ]
+    smoker = Field(name="smoker", type="boolean", role="describe")
+    schema = Schema(
+        fields=(smoker, *clustered, Field(name="stay", role="describe")),
+    )
+    prepared = Preparation(harmonise="combat", covariates=("smoker",))
+    terms = {"dictionary": [schema], "preparation": [prepared]}
+    params = LosslessFederated(n_clusters=3)
+    return Kept(house, "described", params, [*map(with_stay, FRAMES)], **terms)
+
+
+def with_stay(frame: pd.DataFrame) -> pd.DataFrame:
+    smoker = np.arange(len(frame)) % 3 == 0
+    return frame.assign(smoker=smoker, stay=frame["age"] / 10)
+
+
 def by_transform(labels: list[np.ndarray[Any, Any]], new: Any) -> Any:
     """Distances by scikit-learn, of k-means that has come to these labels."""
     Z, all_ = SCALER.transform(POOLED), np.concatenate(labels)
@@ -145,6 +167,17 @@ def test_columns_are_found_by_their_names_without_a_dictionary(lossless: Kept) -
     identity = lossless.parties["r1c1"].stored.load_identity()
     assert identity.columns == tuple(NAMES)
     assert "crp" not in identity.terms, "names of columns stay at home"
+
+
+def test_new_rows_need_covariates_but_no_described_variable(described: Kept) -> None:
+    table = with_stay(FRAMES[0])
+    labels = described.results["r1c1"].labels
+    for new in (table, table.drop(columns="stay")):
+        assert_array_equal(described.label(new).labels, labels)
+        found = described.parties["r1c1"].predict(new, id_column="patient")
+        assert_array_equal(found.labels, labels)
+    with pytest.raises(InvalidData, match="'smoker'"):
+        described.label(table.drop(columns="smoker"))
 
 
 def test_the_table_of_the_session_lies_where_it_lay(lossless: Kept) -> None:

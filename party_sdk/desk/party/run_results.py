@@ -269,7 +269,10 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
         usual = tuple(name for name in party.table.id_column if name in names)
         table_form = replace(table_form, ids=usual)
     fields = slot_fields_of(party.terms(), party.slot)
-    columns = party.stored.load_identity().columns
+    fields, columns = fields.of_new_rows(party.stored.load_identity().columns)
     return describe_table(
-        table, table_form, columns, lambda: table.check_new_rows(fields, columns)
+        table,
+        table_form,
+        columns if fields.dictionary is None else fields.dictionary.clustered_part.names,
+        lambda: table.check_new_rows(fields, columns),
     )
