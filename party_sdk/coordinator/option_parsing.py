@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.home.identities import TrustedInstitutions
 
-Rule: TypeAlias = Literal["drop", "mean", "median"]
+Rule: TypeAlias = Literal["refuse", "drop", "mean", "median"]
 T = TypeVar("T", "Preparation", "Schema")
 _POSITION: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
@@ -245,15 +245,15 @@ def by_rule(
 
     Clustered categories become indicators under any rule.
 
-    rule: {'drop', 'mean', 'median'} or None; drop: rows with a gap do not take part.
-        mean, median: the value that fills gaps in numbers; the most frequent level fills
-        gaps in categories. None: tables with gaps are refused.
+    rule: {'refuse', 'drop', 'mean', 'median'} or None; drop: rows with a gap do not take
+        part. mean, median: the value that fills gaps in numbers; the most frequent level
+        fills gaps in categories. refuse, None: tables with gaps are refused.
 
     Raises InvalidParameters if the rule is unknown.
     """
     from clustering_protocols.terms.preparation import Preparation, build_imputation
 
-    if rule is None:
+    if rule is None or rule == "refuse":
         clustered = [field for s in dictionary for field in s.clustered_part.fields]
         categories = any(field.is_category for field in clustered)
         return [Preparation() for _ in dictionary] if categories else None

@@ -101,13 +101,13 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
 
 def _parties_screen(draft: Draft) -> dict[str, Any]:
     slots = draft.slots() or _initial_slots(draft)
+    split = _split_field(slots)
     if draft.get("do") == "places":
         rows = [int(slot.row) for slot in slots if slot.row.isdigit()]
         numbers = range(
             max(rows, default=0) + 1, max(rows, default=0) + 1 + _MORE_SLOTS
         )
-        slots += [SlotLine(name=f"r{row}c1", row=str(row)) for row in numbers]
-    split = _split_field(slots)
+        slots += [SlotLine(row=str(row)) for row in numbers]
     links = [field for field in _parameters(draft) if _is_linking(field)]
     keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
@@ -198,19 +198,23 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
             limits = f"From {caption.least}" if caption.least is not None else ""
             if caption.days and caption.most is not None:
                 limits = f"Up to {caption.most // DAY:,} days"
+            usual, choices = caption.usual, caption.choices
+            if name == "missing" and draft.repeats_preparation:
+                choices = {"refuse": usual, **choices}
+                usual = f"as in session {draft.get('from')}"
             yield FormField(
                 name=name,
                 label=caption.label,
                 hint=(caption.hint or request_field.info.description or "").format(
                     week=week
                 ),
-                kind="choice" if caption.choices else "text",
+                kind="choice" if choices else "text",
                 options={
                     value: text.format(figure(value))
-                    for value, text in caption.choices.items()
+                    for value, text in choices.items()
                 },
                 limits=limits,
-                usual=caption.usual,
+                usual=usual,
                 required=name == "title",
                 value=draft.get(name),
                 wrong=draft.wrong.get(name, ""),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -126,6 +127,12 @@ class Draft:
         return name if name in catalogue.catalogue() else "dc"
 
     @property
+    def repeats_preparation(self) -> bool:
+        """Return whether gaps are treated as in the repeated session by default."""
+        plans = () if self.repeated is None else self.repeated.preparation or ()
+        return any(plan.missing != "leave" for plan in plans)
+
+    @property
     def parameters(self) -> dict[str, str]:
         """Return the values of parameters, without match keys."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
@@ -143,7 +150,7 @@ class Draft:
         return [line.strip() for line in lines if line.strip()]
 
     def slots(self) -> list[SlotLine]:
-        """Return the filled lines of the table of slots."""
+        """Return the filled lines of the table of slots; one without a name gets one."""
         names = SlotLine.model_fields
         columns = [self.form.get_all(f"slot.{name}") for name in names]
         lines = [
@@ -151,7 +158,14 @@ class Draft:
             for line in zip(*columns, strict=False)
         ]
         filled = [line for line in lines if line.name or line.title]
-        return [self._position(line, number) for number, line in enumerate(filled, 1)]
+        taken = {line.name for line in filled}
+        slots = []
+        for number, line in enumerate(filled, 1):
+            free = (name for n in count(number) if (name := f"r{n}c1") not in taken)
+            name = line.name or next(free)
+            taken.add(name)
+            slots.append(self._position(line.model_copy(update={"name": name}), number))
+        return slots
 
     def _position(self, line: SlotLine, number: int) -> SlotLine:
         """Return a line at the position that the split implies, or unchanged."""
@@ -176,18 +190,22 @@ class Draft:
 
     def add_error(self, error: CoterieError, field_name: str) -> None:
         """Add an error to the field that it names, or else to ``field_name``."""
-        form_field = self._field(error.field) if error.field else ""
+        form_field = self._field(error.field, field_name) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
         self.wrong.setdefault(form_field or field_name, text)
 
-    def _field(self, name: str) -> str:
-        """Return the form's name for the field of an error; empty if it has none."""
+    def _field(self, name: str, near: str) -> str:
+        """Return the form's name for the field of an error; empty if it has none.
+
+        near: the field that was read. A field of the terms may have a parameter's name.
+        """
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
-        parameters = {parameter.name for parameter in parameters_of(schema)}
-        if name in parameters:
-            return f"{PARAM}{name}"
-        return _form_fields().get(name, "")
+        parameters = {p.name: f"{PARAM}{p.name}" for p in parameters_of(schema)}
+        others = _form_fields()
+        reads_terms = near and not near.startswith(PARAM)
+        names = parameters | others if reads_terms else others | parameters
+        return names.get(name, "")
 
     def to_request(self, trusted: TrustedInstitutions) -> DraftRequest | None:
         """Return the request of a complete draft, or None if the draft has errors."""

@@ -23,6 +23,7 @@ from party_sdk.coordinator.letters import letter, write_letters
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
     ABOVE,
+    SESSIONS,
     find_session,
     parse_number,
     pass_coordinator,
@@ -30,7 +31,14 @@ from party_sdk.desk.coordinator.context import (
 )
 from party_sdk.desk.coordinator.draft_fields import page_of
 from party_sdk.desk.coordinator.drafts import SCREENS, Draft, DraftRequest, fill_form
-from party_sdk.desk.responses import Form, desk_of, form_of, query_of, render_page
+from party_sdk.desk.responses import (
+    Form,
+    desk_of,
+    form_of,
+    query_of,
+    redirect_to,
+    render_page,
+)
 from party_sdk.home.clock import now
 from party_sdk.home.files import private_folder
 
@@ -108,7 +116,10 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         )
         notice = _CHANGED if is_opening and changed else None
         return render_page(request, page, notice=notice)
+    is_open = drawn_terms.session in {line.id for line in coordinator.sessions()}
     opened = coordinator.open_session(drawn_terms)
+    if is_open:  # new invitations would cancel those that were handed out
+        return redirect_to(request, f"{SESSIONS}/{opened.id}")
     return invitations_page(request, opened, opened.invite(), path)
 
 

@@ -14,7 +14,15 @@ from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Offer
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
-from tests.faces.desk.plans import HOSTILE, NEW, invitations, plan, sent, wrong
+from tests.faces.desk.plans import (
+    HOSTILE,
+    NEW,
+    accepted,
+    invitations,
+    plan,
+    sent,
+    wrong,
+)
 
 # Analyst and key
 
@@ -89,6 +97,7 @@ def test_a_changed_analyst_key_needs_confirmation(
         ({"minimum_rows": "few"}, "minimum_rows", "whole number"),
         ({"profile_rows": "7"}, "profile_rows", "Say who reads the profiles"),
         ({"profiles": "members"}, "profiles", "need a dictionary"),
+        ({"profiles": "members", "profile_rows": "4"}, "profile_rows", "at least 5"),
         ({"missing": "drop"}, "missing", "needs a dictionary"),
         ({"dictionary_1": "no.json"}, "dictionary.1", "no dictionary 'no.json'"),
         ({"table_1": "no.csv"}, "table.1", "no.csv"),
@@ -261,10 +270,48 @@ def test_sent_twice_it_is_one_session(
 ) -> None:
     form = {**sent(desk.post(NEW, plan())), "do": "open"}
     before = len(coordinator.sessions())
-    first, second = (invitations(desk.post(NEW, form)) for _ in range(2))
-    assert first[0].session == second[0].session
-    assert first[0].code != second[0].code
+    page = desk.post(NEW, form)
+    made = invitations(page)
+    assert "\\u000a" not in page.text, "the letters have line breaks"
+    again = desk.post(NEW, form)
+    assert again.headers["location"].endswith(f"/sessions/{made[0].session}")
+    accepted(desk, made[0])  # an invitation that was handed out stays valid
     assert len(coordinator.sessions()) == before + 1
+
+
+def test_more_places_are_no_parties_until_they_are_filled(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    more = desk.post(NEW, plan(do="places", screen="2"))
+    form = sent(more)
+    assert form["slot.name"] == ["north", "south", "west", "", "", ""]
+    form["slot.title"] = ["North Clinic", "", "", "", "East Clinic", ""]
+    review = desk.post(NEW, {**form, "do": "review"})
+    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    layout = coordinator.session(made[0].session).terms.layout
+    assert [slot.name for slot in layout.slots] == ["north", "south", "west", "r4c1"]
+    assert layout.slots[-1].title == "East Clinic"
+
+
+def test_a_repeat_says_how_gaps_are_treated_and_can_refuse_them(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    range_ = {"minimum": 0, "maximum": 120}
+    fields = [{"name": "age", "unit": "years", "constraints": range_}, {"name": "bmi"}]
+    (desk.desk.tables / "own.json").write_text(json.dumps({"fields": fields}))
+    form = plan(dictionary_1="own.json", missing="mean")
+    review = desk.post(NEW, form)
+    assert "years" in [each.text for each in tree(review).iter("td")]
+    session = invitations(desk.post(NEW, {**sent(review), "do": "open"}))[0].session
+    repeat = {**sent(desk.get(f"{NEW}?from={session}")), "do": "to-3"}
+    variables = desk.post(NEW, repeat)
+    assert f"as in session {session}" in texts(variables)
+    for rule, missing in (("", "mean"), ("refuse", None)):
+        chosen = {**sent(variables), "missing": rule, "do": "review"}
+        page = desk.post(NEW, {**sent(desk.post(NEW, chosen)), "do": "open"})
+        terms = coordinator.session(invitations(page)[0].session).terms
+        rules = [p.fields[0].missing for p in terms.preparation or ()]
+        assert rules == [missing] * (missing is not None)
 
 
 def test_a_table_that_changed_meanwhile_changes_no_terms(
