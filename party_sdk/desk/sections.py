@@ -51,6 +51,7 @@ SECTIONS: Final = (
             Route(f"{PARTY_PATH}/terms/assessment.md", order_pages.get_assessment),
             _post(f"{PARTY_PATH}/decline", order_pages.post_decline),
             Route(f"{PARTY_PATH}/table", table_choice.get_table),
+            _post(f"{PARTY_PATH}/table", table_choice.post_table),
             _post(f"{PARTY_PATH}/mapping", table_choice.post_mapping),
             _post(f"{PARTY_PATH}/rehearsal", table_choice.post_rehearsal),
             _post(f"{PARTY_PATH}/order", table_choice.post_order),

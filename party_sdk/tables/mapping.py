@@ -285,9 +285,11 @@ class TableMapping(_Part):
     def _check_columns(
         cls, columns: dict[str, ColumnMapping]
     ) -> dict[str, ColumnMapping]:
-        sources = Counter(column.source or name for name, column in columns.items())
-        if any(count > 1 for count in sources.values()):
-            raise ValueError("two columns of the session come from one of the table")
+        targets: dict[str, str] = {}
+        for name, column in columns.items():
+            other = targets.setdefault(column.source or name, name)
+            if other != name:
+                raise ValueError(f"{other!r} and {name!r} come from one column")
         return columns
 
     def for_new_rows(self) -> Self:

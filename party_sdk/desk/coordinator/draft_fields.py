@@ -210,8 +210,7 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                 ),
                 kind="choice" if choices else "text",
                 options={
-                    value: text.format(figure(value))
-                    for value, text in choices.items()
+                    value: text.format(figure(value)) for value, text in choices.items()
                 },
                 limits=limits,
                 usual=usual,

@@ -273,6 +273,8 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     return describe_table(
         table,
         table_form,
-        columns if fields.dictionary is None else fields.dictionary.clustered_part.names,
+        columns
+        if fields.dictionary is None
+        else fields.dictionary.clustered_part.names,
         lambda: table.check_new_rows(fields, columns),
     )

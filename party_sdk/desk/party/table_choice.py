@@ -152,6 +152,12 @@ def get_table(request: Request) -> Response:
     return table_page(request, party, table_form)
 
 
+def post_table(request: Request) -> Response:
+    """Show how the table of a form is read, with the form's other answers."""
+    party = party_in(request)
+    return table_page(request, party, TableForm.of(form_of(request), party.desk.tables))
+
+
 def post_order(request: Request) -> Response:
     """Place the order on a table that fits the terms."""
     party = party_in(request)
@@ -193,14 +199,13 @@ def table_page(
 ) -> Response:
     """Show the files, and how the chosen one is read."""
     reading, trouble = describe_reading(party, table_form, _read)
-    order = party.order
     previous = None if table_form.path or notice else party.find_earlier_party()
     model = TableScreen(
         "desk/table.html.j2",
         place="table",
         earlier="" if previous is None else previous.title,
         mapping=table_form.mapping,
-        notify=table_form.notify or " ".join(order.notify if order else ()),
+        notify=notify_of(party, table_form),
         choices=choices_of(party, table_form),
         **reading,
     )
@@ -244,6 +249,13 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
     return typed | {
         name: f"{number:g}" for name, number in limits.items() if number is not None
     }
+
+
+def notify_of(party: AddressedParty, table_form: TableForm) -> str:
+    """Return the addresses for notifications as typed, or as the order has them."""
+    if table_form.limits is not None or party.order is None:
+        return table_form.notify
+    return table_form.notify or " ".join(party.order.notify)
 
 
 def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
@@ -317,7 +329,7 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     reading = describe_table(
         spec,
         table_form,
-        None if dictionary is None else dictionary.used.names,
+        None if dictionary is None else dictionary.clustered_part.names,
         lambda: spec.check_table(terms, party.slot),
         lambda: spec.examine(fields),
         fields.match_columns,
@@ -402,6 +414,7 @@ def post_mapping(request: Request) -> Response:
         place=f"{party.address}/mapping",
         dictionary="",
         party=party,
+        notify=notify_of(party, table_form),
         choices=choices_of(party, table_form),
         **content,
     )

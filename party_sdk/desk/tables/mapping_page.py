@@ -85,17 +85,24 @@ def mend(
     candidates = proposal.columns[0].candidates if proposal.columns else ()
     names = dict.fromkeys([*ids, *proposal.unused, *sorted(candidates)])
     titles, rows = first_rows(Path(path), plain)
-    mapping = base or proposal.to_mapping()
+    shown = mapping = base or proposal.to_mapping()
     if form.get("shown"):
+        columns = _read_columns(form, mapping)
         try:
-            mapping = read_mapping_form(form, mapping)
+            shown = mapping = read_mapping_form(form, mapping, columns)
         except InvalidData as error:
-            trouble = banner_of(error)
+            trouble, shown = banner_of(error), _unchecked(columns)
     spec = TableSpec(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
     report = check(spec)
-    variables = tuple(lines_of(proposal, mapping))
+    variables = tuple(lines_of(proposal, shown))
+    lines = " ".join(map(str, mapping.leave_out.lines))
+    omitted = [
+        f"{name} = {cell}"
+        for name, cells in mapping.leave_out.values.items()
+        for cell in cells
+    ]
     content = {
         "path": path,
         "csv": csv,
@@ -105,12 +112,8 @@ def mend(
         "before": RowsPreview(names=tuple(titles), rows=tuple(map(tuple, rows))),
         "after": _prepared_rows(spec, schema),
         "rows": report.counted_rows,
-        "lines": " ".join(map(str, mapping.leave_out.lines)),
-        "omitted": [
-            f"{name} = {cell}"
-            for name, cells in mapping.leave_out.values.items()
-            for cell in cells
-        ],
+        "lines": lines if trouble is None else form.get("lines"),
+        "omitted": omitted if trouble is None else form.get("omitted").splitlines(),
         "columns": tuple(names),
         "fits": not report.problems
         and trouble is None
@@ -238,11 +241,8 @@ def _options_of(column: ColumnProposal) -> dict[str, str]:
     return usual | {f"{_LEVEL}{level}": level for level in levels}
 
 
-def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
-    """Return a mapping with the changes of a form.
-
-    Raises InvalidData if the form contradicts itself; the sentence names no cell.
-    """
+def _read_columns(form: Form, base: TableMapping) -> dict[str, Any]:
+    """Return the fields of each variable in a form, which are not checked."""
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.get_all("field")):
         source = form.get(f"source.{number}")
@@ -254,8 +254,30 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
             fields["source"] = source
         if fields:
             columns[name] = fields
+    return columns
+
+
+def _unchecked(columns: dict[str, Any]) -> TableMapping:
+    """Return a mapping that shows a form as it was typed."""
+    return TableMapping.model_construct(
+        columns={
+            name: ColumnMapping.model_construct(**fields)
+            for name, fields in columns.items()
+        }
+    )
+
+
+def read_mapping_form(
+    form: Form, base: TableMapping, columns: dict[str, Any]
+) -> TableMapping:
+    """Return a mapping with the changes of a form.
+
+    columns: the fields of each variable in the form.
+
+    Raises InvalidData if the form contradicts itself; the sentence names no cell.
+    """
     names = set(form.get_all("field"))  # no id columns, whose mapping stays
-    columns |= {
+    columns = columns | {
         name: fields for name, fields in base.columns.items() if name not in names
     }
     fields = {
@@ -270,8 +292,9 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
         return TableMapping.model_validate(fields)
     except ValidationError as error:
         finding = error.errors(include_input=False, include_url=False)[0]
-        path = [str(part) for part in finding["loc"][:2]]
-        raise InvalidData(f"{': '.join(path)}: {describe_finding(finding)}.") from None
+        path = [part for part in finding["loc"] if part != "columns"]
+        where = "".join(f"{part}: " for part in path[:2])
+        raise InvalidData(f"{where}{describe_finding(finding)}.") from None
 
 
 def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[str, Any]:
@@ -290,7 +313,7 @@ def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[st
             levels[text] = option.removeprefix(_LEVEL)
     parts: dict[str, Any] = {"levels": levels, "missing": missing}
     for part in ("factor", "offset"):
-        parts[part] = _read_number(form.get(f"{part}.{number}"), part)
+        parts[part] = form.get(f"{part}.{number}").strip().replace(",", ".")
     for part in ("convert", "limits", "minus"):
         parts[part] = form.get(f"{part}.{number}")
     # not stripped, because a blank may be the thousands separator
@@ -301,15 +324,6 @@ def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[st
     return {
         part: value for part, value in parts.items() if value not in ("", [], {}, None)
     }
-
-
-def _read_number(text: str, part: str) -> float | None:
-    if not text.strip():
-        return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        raise InvalidData(f"The {part} of a unit has to be a number.") from None
 
 
 def _read_lines(text: str) -> Sequence[int]:

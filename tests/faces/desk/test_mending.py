@@ -1,8 +1,10 @@
 """A table is mended at the desk: before any invitation, and in a session."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import xlsxwriter
@@ -169,6 +171,72 @@ def test_a_party_mends_its_table_and_takes_part(
     repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
     assert repeated.table == order.table
     assert browser.said == []
+
+
+def test_an_invalid_answer_is_named_and_keeps_the_others(
+    browser: DeskBrowser, dictionary: Path
+) -> None:
+    path = write_book(browser.desk.tables)
+    begin = {"path": path.name, "csv": "'sheet=Auszug 2025'", "id": "Patient"}
+    drafted = browser.post("/tables/mapping", {**begin, "dictionary": dictionary.name})
+    fields: dict[str, Any] = sent(drafted, "/tables/mapping")
+    age, peptide = map(fields["field"].index, ("age", "cpeptide"))
+    typed = {
+        f"factor.{age}": "much",
+        f"limits.{peptide}": "half",
+        "omitted": "Patient = P005",
+        f"written.{peptide}": "_,",
+    }
+    page = browser.post("/tables/mapping", {**fields, **typed})
+    assert "age: factor" in texts(page)
+    again = sent(page, "/tables/mapping")
+    assert {name: again[name] for name in typed} == {k: [v] for k, v in typed.items()}
+    same = {f"source.{age}": ["Age"], f"source.{peptide}": ["Age"]}
+    page = browser.post("/tables/mapping", {**fields, **same})
+    assert "'age' and 'cpeptide' come from one column" in texts(page)
+
+
+def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    schema = {
+        "fields": [
+            {"name": "age", "type": "integer"},
+            {"name": "dose", "unit": "mg"},
+            {"name": "stay", "type": "integer", "role": "describe"},
+        ]
+    }
+    dictionary = browser.desk.tables / "stays.json"
+    dictionary.write_text(json.dumps(schema))
+    lines = [f"{name},{age},{age % 7},{age % 9}" for name, age in zip(IDS, AGES, strict=True)]
+    path = browser.desk.tables / "stays.csv"
+    path.write_text("\n".join(["patient,Age,dose,stay", *lines]))
+    words = ("session", "create", "Wards", "--protocol", "llf", "--schema", dictionary)
+    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
+    opened = online.json(*words, *slots, "--param", "n_clusters=2")
+    place = accepted(browser, Invitation.parse(opened["invitations"]["r1c1"]))
+    table = browser.get(f"{place}/table?path={path.name}&seen=1&id=patient")
+    drafted = browser.post(f"{place}/mapping", sent(table, "/mapping"))
+    typed = {"notify": ["ward@north.example"], "allow_other_units": ["true"]}
+    ordered = {**sent(drafted, "/order"), **typed}
+
+    def check(page: httpx.Response, *endings: str) -> None:
+        for ending in endings:
+            form = sent(page, ending)
+            assert form["id"] == ["patient"]
+            assert '"from":"Age"' in form["mapping"][0]
+            assert form["notify"] == typed["notify"]
+            assert form["allow_other_units"][0]
+
+    rehearsed = browser.post(f"{place}/rehearsal", ordered)
+    check(rehearsed, "/order")
+    back = browser.post(f"{place}/table", sent(rehearsed, "/order"))
+    check(back, "/order", "/table")
+    marked = [row for row in tree(back).iter("tr") if row.attrib.get("class")]
+    assert [row[0].text for row in marked] == ["age", "dose"], "stay is only described"
+    mapped = browser.post(f"{place}/mapping", sent(back, "/order"))
+    check(mapped, "/order", f"{place}/mapping")
+    check(browser.post(f"{place}/mapping", sent(mapped, f"{place}/mapping")), "/order")
 
 
 def test_cells_and_names_are_shown_and_never_executed(
