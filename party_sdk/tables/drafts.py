@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.shared_stages.alignment.cell_values import is_missing_word
-from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
+from clustering_protocols.shared_stages.statistics.units import CONVERSIONS, OTHER_NAMES
 from clustering_protocols.terms.schema import Field, Level, Schema, normalise_text
 from party_sdk.tables.cells import (
     CellForm,
@@ -133,7 +133,7 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
             parts |= {"type": "string", "categories": tuple(words)}
         else:
             parts |= {"type": "string", "role": "leave-out"}
-            reason = "words without levels: use --levels, or write them yourself"
+            reason = "words without levels: have them written (--levels), or type them"
             if len(words) > MOST_LEVELS:
                 reason = f"more than {MOST_LEVELS} different words: comments, or ids"
         if kind == "nothing" or column.missing == report.rows:
@@ -732,12 +732,16 @@ def _conversion_of(field: Field, name: str, title: str) -> str:
         if (
             conversion.quantity
             and conversion.matches(f"{description} {field.name} {field.title}")
-            and _fold_unit(conversion.second) == unit
+            and unit in map(_fold_unit, _names_of(conversion.second))
             and _names_unit(description, conversion.first)
             and not _names_unit(description, conversion.second)
         ):
             return conversion.name
     return ""
+
+
+def _names_of(unit: str) -> tuple[str, ...]:
+    return (unit, *OTHER_NAMES.get(unit, ()))
 
 
 def _fold_unit(unit: str) -> str:
@@ -750,9 +754,11 @@ def _plain_micro(text: str) -> str:
 
 def _names_unit(text: str, unit: str) -> bool:
     """Return whether a text names a unit, and not a longer unit that contains it."""
-    pattern = re.escape(_plain_micro(unit))
-    loose = pattern.replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
-    return re.search(rf"(?<![a-z/]){loose}(?![a-z/])", _plain_micro(text)) is not None
+    names = (re.escape(_plain_micro(name)) for name in _names_of(unit))
+    loose = "|".join(names).replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
+    return (
+        re.search(rf"(?<![a-z/])(?:{loose})(?![a-z/])", _plain_micro(text)) is not None
+    )
 
 
 _ID_WORDS: Final = fold_words(

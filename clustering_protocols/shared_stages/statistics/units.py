@@ -31,7 +31,7 @@ party, or at all others, does not reveal its unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -452,6 +452,10 @@ CONVERSIONS: Final[Sequence[Conversion]] = tuple(
     conversion for pair in _PAIRS for conversion in (pair, pair.inverse)
 )
 """All known conversions, in both directions."""
+
+
+OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"pounds": ("lb", "lbs")}
+"""Other names of units, by the name in :data:`CONVERSIONS`."""
 
 
 def find_conversion(name: str) -> Conversion | None:

@@ -252,6 +252,16 @@ def test_what_is_certain_is_told_from_what_is_a_guess(
     assert north.unused == ("Comment",)
 
 
+def test_pounds_are_known_by_their_abbreviations(tmp_path: Path) -> None:
+    fields = [{"name": "weight", "title": "weight (kg)", "unit": "kg"}]
+    schema = Schema.model_validate({"fields": fields})
+    for title in ("Gewicht (lb)", "Gewicht in lbs", "weight_lb"):
+        path = tmp_path / "rows.csv"
+        path.write_text(f"id,{title}\na,150.5\nb,180.5\nc,210.5\n")
+        [column] = propose(path, ReadOptions(id_column="id"), schema).columns
+        assert (column.source, column.convert) == (title, "weight, pounds to kg")
+
+
 def test_the_command_writes_a_draft_and_says_what_is_open(
     terminal: Terminal, tmp_path: Path
 ) -> None:
