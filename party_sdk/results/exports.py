@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from party_sdk.results.output_files import replacing
 from party_sdk.tables import Table
 
 FORMATS: Final = ("csv", "xlsx", "parquet", "sav", "dta")
+_LIBRARIES: Final = {"xlsx": "xlsxwriter", "sav": "pyreadstat", "dta": "pyreadstat"}
 _STATISTICS: Final = frozenset({".sav", ".dta"})
 _LONGEST_NAME: Final = {".sav": 64, ".dta": 32}
 _EPOCH: Final = np.datetime64("1970-01-01", "D")
@@ -153,6 +155,15 @@ def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
             _write_statistics(fresh, ending, columns)
         else:
             write_arrow(_arrow_table(columns, ending), fresh, ending)
+
+
+def installed_formats() -> tuple[str, ...]:
+    """Return the formats whose libraries are installed."""
+    return tuple(
+        name
+        for name in FORMATS
+        if name not in _LIBRARIES or find_spec(_LIBRARIES[name]) is not None
+    )
 
 
 def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:

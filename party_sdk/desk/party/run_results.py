@@ -32,13 +32,12 @@ from party_sdk.desk.responses import (
     redirect_to,
     render_page,
 )
-from party_sdk.results.exports import write_export
+from party_sdk.results.exports import installed_formats, write_export
 from party_sdk.results.label_files import formula_note
 from party_sdk.results.new_rows import NewRows
 from party_sdk.tables import column_names
 from party_sdk.tables.linkage import write_unlinked
 
-FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "The labels were deleted: no rows can be drawn."
 _NO_TABLE = "The command line ran this party: use coterie party report --data."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
@@ -60,7 +59,7 @@ def report_page(
         undrawn=undrawn,
         labels_new_rows=has_result
         and party.home.labels_new_rows(party.session, party.slot),
-        formats=FORMATS if is_complete and is_stored else (),
+        formats=installed_formats() if is_complete and is_stored else (),
         unlinked=is_complete
         and bool(slot_fields_of(party.terms(), party.slot).match_columns),
     )
@@ -193,6 +192,7 @@ def post_new_rows(request: Request) -> Response:
         party=party,
         chosen=table_form,
         agreed=bool(form.get("agree")),
+        formats=installed_formats(),
         summary=labelled.summary,
     )
     return render_page(request, model)

@@ -11,6 +11,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 from support.analyst_process import Analyst
 
+from party_sdk.results import exports
 from party_sdk.results.exports import ExportColumn, write_export
 from tests.faces.commands.test_reports import Desk, opened_by
 
@@ -24,6 +25,14 @@ FIELDS = [
     {"name": "died", "type": "boolean", "role": "describe"},
     {"name": "seen", "type": "date", "role": "describe"},
 ]
+
+
+def test_only_formats_whose_library_is_installed_are_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert exports.installed_formats() == ("csv", "xlsx", "parquet", "sav", "dta")
+    monkeypatch.setattr(exports, "find_spec", lambda _: None)
+    assert exports.installed_formats() == ("csv", "parquet")
 
 
 def table() -> pd.DataFrame:
