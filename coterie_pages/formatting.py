@@ -21,7 +21,7 @@ from clustering_protocols.terms.captions import captioned_fields, captioned_text
 from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
-from clustering_protocols.wire.states import OVER
+from clustering_protocols.wire.states import OVER, SessionState
 from coterie_pages.models import (
     NamedInstitution,
     PlannedSlot,
@@ -320,6 +320,13 @@ def is_over(report: RunReport | SessionReport) -> bool:
     if isinstance(report, RunReport):
         return report.complete or bool(report.ended)
     return report.state in OVER
+
+
+def is_completed(report: RunReport | SessionReport) -> bool:
+    """Return whether a session has ended with a result."""
+    if isinstance(report, RunReport):
+        return report.complete
+    return report.state == SessionState.COMPLETED
 
 
 def shown_figures(runs: Sequence[RunLine]) -> list[str]:

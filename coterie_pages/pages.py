@@ -99,6 +99,7 @@ def _environment() -> Environment:
         "levels": formatting.LEVELS,
         "personal_data": formatting.PERSONAL_DATA,
         "finished": formatting.is_over,
+        "completed": formatting.is_completed,
         "svg": svg,
         "lines_of": svg.lines_of,
         "over_states": OVER,

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
+from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import Banner, Screen
 from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
@@ -51,6 +52,9 @@ def order_page(
         trusted = party.home.trusted_institutions
         roster = Roster.of(agreement, trusted, party.slot)
         members, safety_number = roster.seats, roster.safety_number
+    is_cancelled = (
+        stored.exists and stored.load_identity().ended == SessionState.CANCELLED
+    )
     model = Screen(
         "desk/order.html.j2",
         title=party.title,
@@ -65,7 +69,7 @@ def order_page(
         members=members,
         safety_number=safety_number,
         table="" if table is None else Path(table.path).name,
-        for_good=stored.has_joined and stored.journal.left,
+        for_good=is_cancelled or (stored.has_joined and stored.journal.left),
         compares_runs=party.compares_runs,
     )
     # a question is not refreshed while somebody reads it

@@ -22,6 +22,7 @@ from coterie_pages.models import Banner, Screen
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import (
     Desk,
+    Form,
     banner_of,
     desk_of,
     file,
@@ -56,7 +57,7 @@ def post_invitation(request: Request) -> Response:
         invitation = Invitation.parse(text)
         _place_invitation(desk, invitation)
     except (GuardRefused, InvalidParameters, NotReady) as error:
-        return show_parties(request, banner_of(error))
+        return show_parties(request, banner_of(error), form)
     return redirect_to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
@@ -77,8 +78,14 @@ def _place_invitation(desk: Desk, invitation: Invitation) -> None:
     place_order(desk.home, order)
 
 
-def show_parties(request: Request, notice: Banner | None = None) -> Response:
-    """Show the parties of this home, below a notice."""
+def show_parties(
+    request: Request, notice: Banner | None = None, typed: Form | None = None
+) -> Response:
+    """Show the parties of this home, below a notice.
+
+    typed: the form of an invitation that was refused, which is shown again.
+    """
+    typed = typed or Form()
     desk = desk_of(request)
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
@@ -92,6 +99,8 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
             for name, key in desk.own_home.trusted_institutions.read().items()
         },
         rows=tuple(rows),
+        invitation="\n".join(typed.get_all("invitation")),
+        path="".join(typed.get_all("file")),
         trouble="" if trouble is None else trouble.detail,
         remedy="" if trouble is None else trouble.remedy,
         now=now(),

@@ -208,7 +208,9 @@ def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
     }
     dictionary = browser.desk.tables / "stays.json"
     dictionary.write_text(json.dumps(schema))
-    lines = [f"{name},{age},{age % 7},{age % 9}" for name, age in zip(IDS, AGES, strict=True)]
+    lines = [
+        f"{name},{age},{age % 7},{age % 9}" for name, age in zip(IDS, AGES, strict=True)
+    ]
     path = browser.desk.tables / "stays.csv"
     path.write_text("\n".join(["patient,Age,dose,stay", *lines]))
     words = ("session", "create", "Wards", "--protocol", "llf", "--schema", dictionary)

@@ -79,6 +79,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
     assert "What was sent" in texts(result)
+    assert next(each.text for each in tree(result).iter("option")) == "csv"
     kept = browser.desk.home / "kept.csv"
     for name in ("export?format=csv", "labels"):
         file = browser.get(f"{place}/{name}")
@@ -100,6 +101,29 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "Ended" in texts(browser.get("/"))
     assert "completed" in online("party", "status").stdout
     assert browser.said == []
+
+
+def test_an_invalid_invitation_is_shown_again(browser: DeskBrowser) -> None:
+    typed = {"invitation": "Dear all,\nhttps://analyst.example/#coterie", "file": ""}
+    page = browser.post("/invitations", typed)
+    [text] = [e for e in tree(page).iter("textarea") if e.attrib["id"] == "invitation"]
+    assert (text.text or "").split() == typed["invitation"].split()
+
+
+def test_a_cancelled_session_is_not_tried_again(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    ordered(browser, session, rows)
+    online("session", "cancel", session)
+    with supervise(browser.desk.home):
+        order = PartyOrder(browser.desk.home, session, "r1c1")
+        wait_for(lambda: order.status().is_over)
+    ended = texts(browser.get(PLACE.format(session)))
+    assert "cancelled" in ended
+    assert "Try again unchanged" not in ended
 
 
 def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(

@@ -47,6 +47,8 @@ def test_a_session_is_watched_extended_and_cancelled(
     assert b"owned" in files.read(f"{session}/report.html")
     over = desk.follow(desk.post(f"{here}/cancel", {}))
     assert "cancelled" in texts(over)
+    assert "The session ended without figures" in texts(over)
+    assert "published in this session" not in texts(over)
     assert "data-hx-get" not in over.text
     assert HOSTILE in texts(desk.get("/sessions"))
 
