@@ -39,8 +39,8 @@ _RULES: Final = {
     "greater_than_equal": "give at least {ge}",
     "less_than": "give less than {lt}",
     "less_than_equal": "give at most {le}",
-    "too_short": "give at least {min_length}",
-    "too_long": "give at most {max_length}",
+    "too_short": "give at least {min_length} entries",
+    "too_long": "give at most {max_length} entries",
     "string_too_short": "give at least {min_length} characters",
     "string_too_long": "give at most {max_length} characters",
 }
@@ -100,7 +100,9 @@ def suggest_similar_name(name: str, names: Iterable[str], cutoff: float = 0.6) -
 def _field_path(parts: Iterable[int | str]) -> str:
     """Return the path of a field, in which the items of lists are counted from 1."""
     path = ""
-    for part in parts:
+    *parents, last = [*parts] or [""]
+    # pydantic names a number of a union by its type, such as minimum.int
+    for part in parents if parents and last in {"int", "float"} else [*parents, last]:
         if isinstance(part, int):
             path += f" number {part + 1},"
         # Skip the union members that pydantic adds to the path, e.g. literal['a','b'].

@@ -222,7 +222,10 @@ class Field(SparseModel):
             return default
         if isinstance(bound, str) != (self.type == "date"):
             raise ValueError("bounds of dates are texts, others are numbers")
-        return parse_day_number(bound) if isinstance(bound, str) else float(bound)
+        try:
+            return parse_day_number(bound) if isinstance(bound, str) else float(bound)
+        except OverflowError:
+            raise ValueError("a bound is too large for a number") from None
 
 
 class Schema(SparseModel):

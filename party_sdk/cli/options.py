@@ -211,7 +211,7 @@ Labels: TypeAlias = Annotated[
 ]
 Choose: TypeAlias = Annotated[str | None, of_caption(CHOOSE)]
 Missing: TypeAlias = Annotated[
-    Literal["drop", "mean", "median"] | None, of_caption(PREPARATION)
+    Literal["refuse", "drop", "mean", "median"] | None, of_caption(PREPARATION)
 ]
 Preparations: TypeAlias = Annotated[
     tuple[Path, ...],

@@ -259,7 +259,7 @@ def by_rule(
         return [Preparation() for _ in dictionary] if categories else None
     if rule not in {"drop", "mean", "median"}:
         raise InvalidParameters(
-            "a rule for all missing values is one of drop, mean, median.",
+            "a rule for all missing values is one of refuse, drop, mean, median.",
             field="preparation",
         )
     if rule == "drop":

@@ -24,7 +24,7 @@ def no_room(folder: Path | None, content: str) -> StorageFull:
     location = f" in {folder}" if folder else ""
     return StorageFull(
         f"This machine has no room left{location}. {content}",
-        remedy="Free space here, then run the same command again: nothing is lost. The "
+        remedy="Free space here, then try again: nothing is lost. The "
         "analyst is another machine.",
     )
 

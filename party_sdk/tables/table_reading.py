@@ -150,7 +150,7 @@ def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
     if fault == "not dates":
         return _hint_for_dates(texts)
     if fault.startswith("not levels"):
-        return "coterie table --propose drafts a mapping"
+        return "draft a mapping (coterie table --propose)"
     return ""
 
 

@@ -1,5 +1,6 @@
 """Dictionaries that people write: as rows, by options, through a spreadsheet."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -239,3 +240,10 @@ def test_a_variable_that_is_not_there_is_not_changed() -> None:
     draft = DictionaryDraft.from_schema(SCHEMA)
     with pytest.raises(InvalidParameters, match="hba1c"):
         draft.change({"hba1": {"role": "describe"}})
+
+
+@pytest.mark.parametrize("bound", ["nan", "1e400", "9" * 400, "old"])
+def test_a_bound_that_is_no_number_is_named(bound: str) -> None:
+    variable = Variable(name="age", type="integer", maximum=bound)
+    [fault] = DictionaryDraft(variables=(variable,)).faults().values()
+    assert re.fullmatch("(maximum: give a .*number|A bound is too large.*)", fault)
