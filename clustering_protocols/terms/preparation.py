@@ -636,7 +636,7 @@ def check_field_order(source: DataSource, names: Sequence[str]) -> None:
         )
 
 
-def placed_part(schema: Schema, preparation: Preparation | None) -> Schema:
+def select_placing_fields(schema: Schema, preparation: Preparation | None) -> Schema:
     """Return the fields that place a row: the clustered ones, then further covariates."""
     if preparation is None or not schema.described_names:
         return schema.clustered_part

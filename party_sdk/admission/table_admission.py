@@ -36,6 +36,7 @@ from clustering_protocols.terms.preparation import (
     check_field_order,
     find_usable_rows,
     select_clustered_columns,
+    select_placing_fields,
 )
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
@@ -62,7 +63,7 @@ class SlotFields(NamedTuple):
         """
         if self.dictionary is None:
             return self._replace(match_columns=()), columns
-        schema = placed_part(self.dictionary, self.preparation)
+        schema = select_placing_fields(self.dictionary, self.preparation)
         return self._replace(dictionary=schema, match_columns=()), schema.names
 
 

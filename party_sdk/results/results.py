@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.preparation import Preparation, placed_part
+from clustering_protocols.terms.preparation import Preparation, select_placing_fields
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
@@ -112,7 +112,9 @@ class Result:
             naming=naming_of(data),
             columns=tuple(name for name in columns if name not in described),
             _predict=outcome.predict,
-            _schema=None if schema is None else placed_part(schema, preparation),
+            _schema=None
+            if schema is None
+            else select_placing_fields(schema, preparation),
             _preparation=preparation,
         )
 
