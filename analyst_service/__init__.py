@@ -1,1 +1,1 @@
-"""The analyst: a FastAPI service that keeps sessions, relays envelopes and steps rounds."""
+"""The analyst: a FastAPI service that stores sessions, relays envelopes and runs steps."""

@@ -1,7 +1,7 @@
-"""Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits).
+"""The tables of the database. Arrays are stored as blobs, and rows hold their digests.
 
-Short tasks and contributions are stored in their rows, so that the commit is the only
-sync of the disk.
+Short tasks and contributions are stored in their rows instead, so that a commit is the
+only disk sync that they need.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _NAME = sa.String(63)
 
 
 class UTCDateTime(sa.TypeDecorator[datetime]):
-    """A time in UTC. SQLite stores no zone, so it is added again on reading."""
+    """A time in UTC, to which the zone is added on reading if the database stores none."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> Any:
-        """Refuse times without a zone."""
+        """Return the time in UTC; raise ValueError if it has no time zone."""
         del dialect
         if value is not None and value.tzinfo is None:
             raise ValueError("times need a zone")
         return value and value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Any) -> datetime | None:
-        """Return the time with its zone."""
+        """Return the time in UTC, with its time zone."""
         del dialect
         if value is None:
             return None
@@ -41,7 +41,7 @@ class UTCDateTime(sa.TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """Base of all tables, with the naming convention of constraints."""
+    """The base class of all tables, which defines how constraints are named."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -56,9 +56,9 @@ class Base(DeclarativeBase):
 
 
 def table(kind: type[Base]) -> sa.Table:
-    """Return the table of a class, for statements that need no objects.
+    """Return the table of a mapped class, for statements that need no objects.
 
-    SQLAlchemy's mapper would take as long as the database itself.
+    Mapping rows to objects would take as long as the database itself.
     """
     return cast(sa.Table, kind.__table__)
 
@@ -71,11 +71,11 @@ class Installation(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # always 1
     key: Mapped[str] = mapped_column(_DIGEST)
     store: Mapped[str] = mapped_column(sa.String(32))
-    is_marked: Mapped[bool]  # whether the store's mark is written
+    is_marked: Mapped[bool]  # whether the store has been marked
 
 
 class Principal(Base):
-    """The owner of keys, as an issuer names it, and its role."""
+    """The owner of keys: its role, and its name (subject) at an issuer."""
 
     __tablename__ = "principals"
     __table_args__ = (sa.UniqueConstraint("issuer", "subject"),)
@@ -87,7 +87,7 @@ class Principal(Base):
 
 
 class Credential(Base):
-    """A principal's key or a slot's token; only its SHA-256 is stored."""
+    """A principal's key or a slot's token, of which only the SHA-256 is stored."""
 
     __tablename__ = "credentials"
 
@@ -106,16 +106,16 @@ class Credential(Base):
 
 
 class Session(Base):
-    """A session: its fixed terms and its state.
+    """A session: its terms, which never change, and its state.
 
-    Its owner and its parties use its name. Its id, which administrators use, is the same
-    unless another owner's session has that id already.
+    Its owner and its parties use its name, and administrators use its id. The two are
+    the same unless a session of another owner already had that id.
     """
 
     __tablename__ = "sessions"
     __table_args__ = (
         sa.UniqueConstraint("owner_id", "name"),
-        # for lists by last change: of all sessions, and of one owner's sessions
+        # for listing all sessions, or those of one owner, by the time of the last change
         sa.Index("ix_sessions_changed_at", "changed_at", "id"),
         sa.Index("ix_sessions_owner_id_changed_at", "owner_id", "changed_at", "name"),
     )
@@ -137,7 +137,7 @@ class Session(Base):
     quorum: Mapped[int]
     progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
-    # deferred, because every request reads the row
+    # deferred, because every request loads the row
     profiles: Mapped[list[dict[str, Any]] | None] = mapped_column(
         sa.JSON, deferred=True
     )
@@ -151,7 +151,7 @@ class Session(Base):
     deadline: Mapped[datetime]
     created_at: Mapped[datetime]
     changed_at: Mapped[datetime]
-    # seconds after the end, if the terms set them
+    # seconds after the end of the session; None if not in the terms
     keep_contributions: Mapped[int | None]
     keep_session: Mapped[int | None]
     purged_at: Mapped[datetime | None]
@@ -159,7 +159,7 @@ class Session(Base):
 
 
 class Member(Base):
-    """A slot of a session, and the party that took it."""
+    """A slot of a session, with the party that has taken it."""
 
     __tablename__ = "members"
 
@@ -188,7 +188,7 @@ class Member(Base):
 
 
 class Invitation(Base):
-    """A one-time code for a slot; only its SHA-256 is stored."""
+    """A one-time code for joining a slot, of which only the SHA-256 is stored."""
 
     __tablename__ = "invitations"
 
@@ -209,12 +209,12 @@ class _PerAttempt:
     attempt: Mapped[int] = mapped_column(primary_key=True)
     slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
     digest: Mapped[str] = mapped_column(_DIGEST, index=True)
-    # None if a blob holds the bytes, or they were removed after the session's end
+    # None if stored as a blob, or if removed after the end of the session
     content: Mapped[bytes | None] = mapped_column(deferred=True)
 
 
 class Task(_PerAttempt, Base):
-    """A slot's task in an attempt of a round."""
+    """The task of one slot in one attempt of a round."""
 
     __tablename__ = "tasks"
 
@@ -222,7 +222,7 @@ class Task(_PerAttempt, Base):
 
 
 class Contribution(_PerAttempt, Base):
-    """A slot's answer to a task."""
+    """The contribution of one slot in one attempt of a round."""
 
     __tablename__ = "contributions"
 
@@ -233,7 +233,7 @@ class Contribution(_PerAttempt, Base):
 
 
 class Result(Base):
-    """A slot's result."""
+    """The result of a session for one slot."""
 
     __tablename__ = "results"
 
@@ -246,7 +246,7 @@ class Result(Base):
 
 
 class AuditLine(Base):
-    """A line of a session's audit: see :mod:`clustering_protocols.records.hash_chain`."""
+    """A line of a session's audit; see :mod:`clustering_protocols.records.hash_chain`."""
 
     __tablename__ = "audit"
 
@@ -258,20 +258,20 @@ class AuditLine(Base):
 
 
 class Receiver(Base):
-    """A mail address for notices about a session."""
+    """A mail address to which notices about a session are sent."""
 
     __tablename__ = "receivers"
 
     id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
     session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
-    slot: Mapped[str | None] = mapped_column(_NAME)  # None: the coordinator's
+    slot: Mapped[str | None] = mapped_column(_NAME)  # None for the coordinator
     credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
-    address: Mapped[str] = mapped_column(sa.String(320))  # empty once removed
+    address: Mapped[str] = mapped_column(sa.String(320))  # empty after removal
     created_at: Mapped[datetime]
 
 
 class Notice(Base):
-    """A message for a receiver: when it is due, and its delivery."""
+    """A message to a receiver, with its due time and the state of its delivery."""
 
     __tablename__ = "notices"
     __table_args__ = (sa.Index("ix_notices_state_due_at", "state", "due_at"),)

@@ -1,9 +1,9 @@
-"""The administrator's commands; `coterie` finds them through an entry-point group."""
+"""The administrator's commands, which `coterie` finds through an entry-point group."""
 
 from clustering_protocols.common.extras import require_service
 
-# These modules are imported for every list of commands, so each command imports what it
-# needs when it runs. Without the service's extra these commands do not exist.
+# These modules are imported whenever commands are listed, so each command imports its
+# dependencies when it runs. Without the service's extra these commands do not exist.
 require_service("This command belongs to the service")
 
 from .keys import key
