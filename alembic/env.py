@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection, Engine
 
-from analyst_service.database import Database, changing_schema
+from analyst_service.database import Database, begin_schema_change
 from analyst_service.models import Base
 from analyst_service.settings import Settings
 
@@ -25,5 +25,5 @@ if isinstance(bind, Connection):
     run(bind)
 else:
     engine = bind if isinstance(bind, Engine) else Database(Settings().database).engine
-    with changing_schema(engine) as connection:
+    with begin_schema_change(engine) as connection:
         run(connection)

@@ -17,11 +17,11 @@ from analyst_service.contribution_endpoints import router as contributions
 from analyst_service.database import Clock, Database
 from analyst_service.driver import Driver
 from analyst_service.member_endpoints import router as members
-from analyst_service.metrics import Figure, Gauges, Metrics, expiry_of
+from analyst_service.metrics import Figure, GaugeCollector, Metrics, read_expiry
 from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
 from analyst_service.notices import NoticeSender
-from analyst_service.openapi import describe
+from analyst_service.openapi import complete_document
 from analyst_service.process_context import Service
 from analyst_service.public_endpoints import (
     alive_router,
@@ -72,7 +72,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        blobs = settings.blob_place.open()
+        blobs = settings.blob_location.open()
         database = Database(settings.database, settings.database_connections, clock)
         service = Service(
             settings=settings,
@@ -81,7 +81,7 @@ def create_app(
             metrics=metrics,
         )
         app.state.service = service
-        gauges = Gauges(define_gauges(service))
+        gauges = GaugeCollector(define_gauges(service))
         metrics.registry.register(gauges)
         try:
             with Driver(service), Sweeper(service), NoticeSender(service):
@@ -96,7 +96,7 @@ def create_app(
         def certificate_days_left() -> float | None:
             ends, path = certificate_ends, settings.certificate_file
             with suppress(OSError, ValueError):  # no certificate file, so no gauge
-                ends = expiry_of(path) if path and not ends else ends
+                ends = read_expiry(path) if path and not ends else ends
             return (ends - service.clock.now()) / timedelta(days=1) if ends else None
 
         return {
@@ -143,7 +143,7 @@ def create_app(
             }
         },
     )
-    errors.install(app)
+    errors.install_exception_handlers(app)
     _extend_openapi(app)
     # Middleware that is added later wraps what was added before, so the log is outermost.
     app.add_middleware(RequestLimits, settings=settings)
@@ -168,7 +168,7 @@ def _extend_openapi(app: FastAPI) -> None:
         document = generate()
         schema = errors.ProblemDocument.model_json_schema()
         document["components"]["schemas"]["ProblemDocument"] = schema
-        describe(document, with_caller)
+        complete_document(document, with_caller)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this

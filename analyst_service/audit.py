@@ -1,7 +1,7 @@
-"""The audit of a session: who sent or received which digest when, as a chain of lines.
+"""The audit of a session: a hash chain that records who sent or received which digest.
 
-A line is written in the transaction of the event that it records, so neither exists
-alone. It holds no payload, token or row id.
+Each line is written in the same transaction as the event that it records, so that
+neither can be stored without the other. A line contains no payload, token or row id.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from clustering_protocols.records import hash_chain
 
 
 class AuditEntry(NamedTuple):
-    """A line of an audit, and its number."""
+    """A line of an audit, together with its line number."""
 
     number: int
     line: str
 
 
-def append(
+def add_line(
     db: Transaction, session_id: str, event: str, at: datetime, **fields: Any
 ) -> None:
-    """Append a line; the session is locked until the transaction ends.
+    """Append a line to a session's audit, and lock the session's row.
 
-    **fields: slot, round, attempt, digest, reason, …; fields that are None are omitted.
+    **fields: slot, round, attempt, digest, reason and so on; None means omitted.
     """
-    extend(db, event, at, {session_id: [fields]})
+    add_lines(db, event, at, {session_id: [fields]})
 
 
-def extend(
+def add_lines(
     db: Transaction,
     event: str,
     at: datetime,
     entries: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, list[AuditEntry]]:
-    """Append lines to the audits of several sessions; see :func:`append`."""
+    """Append lines to the audits of several sessions; return the new lines by session."""
     if not entries:
         return {}
     lock_sessions(db, entries)
     written: dict[str, list[AuditEntry]] = {}
-    # after locking, because a statement sees what was committed before it began
+    # Query after locking: a statement sees only what was committed before it began.
     rows = db.execute(_LAST, {"session_ids": list(entries)})
     for session_id, name, number, last_line in rows:
         common = {"session": name, "event": event, "at": at.isoformat()}
@@ -68,28 +68,28 @@ def extend(
 
 
 def lock_sessions(db: Transaction, session_ids: Collection[str]) -> None:
-    """Lock these sessions' rows until the transaction ends.
+    """Lock the rows of these sessions until the transaction ends.
 
     All transactions lock sessions in the same order, so that they cannot deadlock. On
-    SQLite only one transaction writes at a time anyway.
+    SQLite this does nothing, because only one transaction can write at a time.
     """
-    unlocked = set(session_ids) - _locked_sessions(db)
+    unlocked = set(session_ids) - _locked_session_ids(db)
     if unlocked and db.connection().dialect.name == "postgresql":
         db.execute(_LOCK, {"session_ids": list(unlocked)})
-        note_locked(db, unlocked)
+        record_locked_sessions(db, unlocked)
 
 
-def note_locked(db: Transaction, session_ids: Iterable[str]) -> None:
-    """Remember that a transaction has locked these sessions' rows."""
-    _locked_sessions(db).update(session_ids)
+def record_locked_sessions(db: Transaction, session_ids: Iterable[str]) -> None:
+    """Record that the transaction has already locked the rows of these sessions."""
+    _locked_session_ids(db).update(session_ids)
 
 
-def _locked_sessions(db: Transaction) -> set[str]:
+def _locked_session_ids(db: Transaction) -> set[str]:
     locked: set[str] = db.info.setdefault("coterie_locked_sessions", set())
     return locked
 
 
-# Built once, because every contribution executes these statements.
+# These statements are built only once, because every contribution executes them.
 _SESSIONS, _AUDIT = table(Session), table(AuditLine)
 _INSERT = sa.insert(_AUDIT)
 _OTHER = _AUDIT.alias("other")

@@ -1,8 +1,8 @@
-"""A backup is one copy of the database, then of the blobs that it names.
+"""Backups: a copy of the database, followed by the blobs that the database refers to.
 
-A folder holds ``database.db`` (SQLite's own backup) or ``tables/NAME`` (PostgreSQL's
-COPY), ``blobs``, the analyst's key and ``backup.json``, which says what wrote it. Blobs
-never change, so copying them after the database is consistent.
+A folder holds ``database.db`` (from SQLite's backup API) or ``tables/NAME`` (from
+PostgreSQL's COPY), ``blobs``, the analyst's key, and ``backup.json``, which names the
+release. Blobs never change, so copying them after the database is consistent.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from analyst_service.blobs import (
     sync_folder,
     write_synced,
 )
-from analyst_service.database import Database, SystemClock, migrate
+from analyst_service.database import Database, SystemClock, migrate_schema
 from analyst_service.identity import read_identity, write_identity
 from analyst_service.models import Installation
-from analyst_service.retention import live_digests
+from analyst_service.retention import find_live_digests
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.secrecy.identities import Institution
@@ -46,11 +46,11 @@ _NOT_EMPTY = (
 
 
 class BackupFailed(Exception):
-    """A backup could not be made or restored; the text says why and quotes no row."""
+    """Raised if a backup cannot be made or restored; the message quotes no row."""
 
 
-class Description(BaseModel):
-    """Origin of a backup: release, kind of database, its schema, and time."""
+class BackupOrigin(BaseModel):
+    """The origin of a backup: release, kind of database, schema revision, and time."""
 
     coterie: str
     database: str
@@ -61,22 +61,22 @@ class Description(BaseModel):
 def back_up(
     database: Database, blobs: FileBlobStore, key: Institution, folder: Path
 ) -> int:
-    """Write a new backup while the service runs; return the number of its blobs.
+    """Write a backup into a new folder, and return the number of blobs in it.
 
-    The folder appears complete or not at all.
+    The service may keep running. The folder appears only when the backup is complete.
     """
     if folder.exists():
         raise BackupFailed(f"{folder} exists already: name a new folder.")
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     draft.mkdir(mode=0o700)
     try:
-        description = Description(
+        description = BackupOrigin(
             coterie=version("coterie"),
             database=database.engine.dialect.name,
-            revision=str(database.revision()),
+            revision=str(database.schema_revision()),
             time=SystemClock().now(),
         )
-        n_blobs = _copy(database, blobs, draft)
+        n_blobs = _copy_data(database, blobs, draft)
         write_identity(draft / "identity.json", key)
         write_synced(draft / "backup.json", [description.model_dump_json().encode()])
         sync_folder(draft)
@@ -87,8 +87,8 @@ def back_up(
     return n_blobs
 
 
-def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
-    """Copy the database, then its blobs; start again if a blob was removed meanwhile."""
+def _copy_data(database: Database, blobs: FileBlobStore, draft: Path) -> int:
+    """Copy the database, then its blobs; retry if a blob was removed in between."""
     copies = FileBlobStore(draft / "blobs")
     is_file = database.engine.dialect.name == "sqlite"
     for _ in range(_ATTEMPTS):
@@ -106,31 +106,33 @@ def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
 
 def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
-    with _sqlite_of(database) as source, closing(sqlite3.connect(path)) as target:
+    with _open_sqlite(database) as source, closing(sqlite3.connect(path)) as target:
         source.backup(target)
-        # a read-only copy of a file in WAL mode cannot be opened
+        # A database in WAL mode could not be opened from a read-only folder.
         target.execute("PRAGMA journal_mode=DELETE")
-    with Transaction(_engine_of(path)) as transaction:
-        return live_digests(transaction)
+    with Transaction(_create_sqlite_engine(path)) as transaction:
+        return find_live_digests(transaction)
 
 
 def _dump_tables(database: Database, draft: Path) -> set[str]:
-    """Copy all tables in one snapshot."""
+    """Copy all tables from one snapshot, and return the digests of the blobs in use."""
     (draft / "tables").mkdir(exist_ok=True)
     engine = database.engine.execution_options(isolation_level="REPEATABLE READ")
     with Transaction(engine) as transaction:
         connection = transaction.connection()
-        for name, columns in _tables(connection):
-            with _copy_rows(connection, name, columns, "TO STDOUT") as rows:
+        for name, columns in _reflect_tables(connection):
+            with _open_table_copy(connection, name, columns, "TO STDOUT") as rows:
                 write_synced(draft / "tables" / name, map(bytes, rows))
-        return live_digests(transaction)
+        return find_live_digests(transaction)
 
 
-def restore(folder: Path, database: Database, settings: Settings) -> Description:
-    """Restore a backup into an empty analyst, with the schema of this release.
+def restore_backup(
+    folder: Path, database: Database, settings: Settings
+) -> BackupOrigin:
+    """Restore a backup into an empty installation, and upgrade its schema.
 
-    Blobs and key are written first, then the database in one step. If the process is
-    killed, nothing refers to its partial copy, and the command may be run again.
+    The blobs and the key are written first, and then the database in a single step. If
+    the process is killed before that, the command can be run again.
     """
     description = _read_description(folder, database)
     if sa.inspect(database.engine).get_table_names():
@@ -138,29 +140,29 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
     if description.database == "sqlite":
         _load_file(folder, database, settings)
     else:
-        with database.begin_filling() as connection:
-            migrate(connection, description.revision)
+        with database.begin_initial_fill() as connection:
+            migrate_schema(connection, description.revision)
             _load_tables(folder / "tables", connection)
-            migrate(connection)
+            migrate_schema(connection)
             with Transaction(connection) as transaction:
                 _restore_blobs_and_key(folder, transaction, settings)
     return description
 
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:
-    """Load the SQLite file of a backup, after migrating a copy to this release's schema."""
-    path = settings.blob_place.open().draft_path()  # the sweep removes it after a kill
+    """Load the SQLite file of a backup, after upgrading the schema in a copy of it."""
+    path = settings.blob_location.open().draft_path()  # swept if the process is killed
     try:
         shutil.copyfile(folder / "database.db", path)
-        with Transaction(_engine_of(path)) as transaction:
+        with Transaction(_create_sqlite_engine(path)) as transaction:
             for check, expected in {"integrity": [("ok",)], "foreign_key": []}.items():
                 rows = transaction.execute(sa.text(f"PRAGMA {check}_check")).all()
                 if rows != expected:
                     raise BackupFailed(_DAMAGED)
-        migrate(_engine_of(path))
-        with Transaction(_engine_of(path)) as transaction:
+        migrate_schema(_create_sqlite_engine(path))
+        with Transaction(_create_sqlite_engine(path)) as transaction:
             _restore_blobs_and_key(folder, transaction, settings)
-        with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
+        with _open_sqlite(database) as target, closing(sqlite3.connect(path)) as source:
             source.backup(target)
     except sa.exc.DatabaseError:
         raise BackupFailed(_DAMAGED) from None
@@ -169,24 +171,24 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
 
 
 def _load_tables(folder: Path, connection: sa.Connection) -> None:
-    import psycopg  # an analyst with SQLite does not need it
+    import psycopg  # only PostgreSQL needs it
 
-    for name, columns in _tables(connection):
+    for name, columns in _reflect_tables(connection):
         try:
-            with _copy_rows(connection, name, columns, "FROM STDIN") as rows:
-                for piece in _slices(map_file(folder / name)):
+            with _open_table_copy(connection, name, columns, "FROM STDIN") as rows:
+                for piece in _split_into_slices(map_file(folder / name)):
                     rows.write(piece)
         except psycopg.OperationalError:
             raise BackupFailed("The database does not answer.") from None
-        except psycopg.Error:  # its text shows the row
+        except psycopg.Error:  # the error message quotes the row
             raise BackupFailed(f"{_DAMAGED} The server refuses table {name}.") from None
 
 
 def _restore_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Copy blobs, key and store mark from a backup; refuse if the analyst has others."""
-    store, path = settings.blob_place.open(), settings.identity_path
+    """Restore blobs, key and mark; raise BackupFailed if the analyst has other ones."""
+    store, path = settings.blob_location.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:
         key = read_identity(folder / "identity.json")
@@ -198,29 +200,29 @@ def _restore_blobs_and_key(
         )
     if path.exists() and read_identity(path).key != key.key:
         raise BackupFailed(f"{_NOT_EMPTY} {path} holds another key.")
-    if store.mark() not in {None, installation and installation.store}:
+    if store.read_mark() not in {None, installation and installation.store}:
         raise BackupFailed(f"{_NOT_EMPTY} The store belongs to another database.")
-    for digest in live_digests(transaction):
+    for digest in find_live_digests(transaction):
         _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
     write_identity(path, key)
     if installation is not None:
-        store.set_mark(installation.store)
+        store.write_mark(installation.store)
 
 
 def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
     if store.has(digest):
         return
     try:
-        store.draft().keep_pieces(_slices(content), digest)
+        store.create_draft().store_pieces(_split_into_slices(content), digest)
     except WrongDigest:
         raise BackupFailed(
             "A blob does not match its digest: a disk is failing, or the file was changed."
         ) from None
 
 
-def _read_description(folder: Path, database: Database) -> Description:
+def _read_description(folder: Path, database: Database) -> BackupOrigin:
     try:
-        backup = Description.model_validate_json((folder / "backup.json").read_bytes())
+        backup = BackupOrigin.model_validate_json((folder / "backup.json").read_bytes())
     except (FileNotFoundError, ValidationError):
         raise BackupFailed(f"{folder} is not a backup of an analyst.") from None
     if backup.database != database.engine.dialect.name:
@@ -228,7 +230,7 @@ def _read_description(folder: Path, database: Database) -> Description:
             f"The backup was made from {backup.database}: COTERIE_DATABASE_URL has to "
             "name an empty database of the same kind."
         )
-    if not database.knows(backup.revision):
+    if not database.knows_revision(backup.revision):
         raise BackupFailed(
             f"The backup has schema {backup.revision}, which this release does not know: "
             f"install release {backup.coterie}, which wrote it."
@@ -237,17 +239,17 @@ def _read_description(folder: Path, database: Database) -> Description:
 
 
 @contextmanager
-def _copy_rows(
+def _open_table_copy(
     connection: sa.Connection, name: str, columns: str, direction: str
 ) -> Iterator[Any]:
-    """Open psycopg's COPY of a table, ``TO STDOUT`` or ``FROM STDIN``."""
+    """Start psycopg's COPY of a table; ``direction`` is ``TO STDOUT`` or ``FROM STDIN``."""
     statement = f'COPY "{name}" ({columns}) {direction}'
     with connection.connection.cursor() as cursor, cursor.copy(statement) as rows:  # type: ignore[attr-defined]  # psycopg's own
         yield rows
 
 
-def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
-    """Yield names and columns of the tables, in the order of their foreign keys."""
+def _reflect_tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
+    """Yield each table's name and quoted columns; referenced tables come first."""
     metadata = sa.MetaData()
     metadata.reflect(connection)
     for table in metadata.sorted_tables:
@@ -256,15 +258,15 @@ def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _sqlite_of(database: Database) -> Iterator[Any]:
+def _open_sqlite(database: Database) -> Iterator[Any]:
     with closing(database.engine.raw_connection()) as connection:
         yield connection.driver_connection
 
 
-def _engine_of(path: Path) -> sa.Engine:
+def _create_sqlite_engine(path: Path) -> sa.Engine:
     return sa.create_engine(f"sqlite:///{path}", poolclass=sa.NullPool)
 
 
-def _slices(content: Buffer) -> Iterator[bytes]:
+def _split_into_slices(content: Buffer) -> Iterator[bytes]:
     whole = memoryview(content)
     return (bytes(whole[i : i + _SLICE]) for i in range(0, len(whole), _SLICE))

@@ -1,8 +1,9 @@
-"""Blobs as files named by their digest.
+"""A store of blobs: files that are named by the SHA-256 digest of their content.
 
-A file gets its name by one rename, after its bytes are synced; then its folder is synced,
-and a new folder is synced into the root before its first use. So a crash leaves either
-the whole blob or a stray file in ``tmp``, which the sweep removes once it is old.
+A blob is written to ``tmp``, synced, and moved to its final name by one rename; then
+its folder is synced. A new folder is synced into the root before its first use. So a
+crash leaves either a whole blob or a stray file in ``tmp``, which the sweep removes
+later.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from clustering_protocols.common.errors import StorageFull, Unavailable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = "mark"
-_TRIMMED_BYTES: Final = 16 << 20  # from this size on a mapping is trimmed
+_TRIMMED_BYTES: Final = 16 << 20  # the pages of smaller mappings are not dropped
 _TRIM_SECONDS: Final = 0.001
-# no thread takes longer from finding a blob to opening it
+# No thread takes longer than this between finding a blob and opening it.
 _IN_USE_SECONDS: Final = 60.0
 
 ROW_BYTES: Final = 64 << 10
-"""A task or a contribution below this size is stored in its row instead of a blob."""
+"""Tasks and contributions smaller than this (bytes) are stored in the database row."""
 
 
 class FileBlobStore:
-    """Blobs in a folder of a local file system; equal bytes are stored once.
+    """A store of blobs in a local folder; identical blobs are stored only once.
 
-    With an object store (:mod:`analyst_service.object_store`) every method may raise
-    :class:`Unavailable`.
+    Every method of the subclass for object stores may raise :class:`Unavailable`; see
+    :mod:`analyst_service.object_store`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -49,17 +50,17 @@ class FileBlobStore:
         self._tmp.mkdir(parents=True, exist_ok=True)
         self._synced: set[str] = set()
 
-    def draft(self) -> FileDraft:
-        """Begin to receive bytes."""
+    def create_draft(self) -> FileDraft:
+        """Create an empty draft, to which the bytes of a new blob can be written."""
         return FileDraft(self.draft_path(), self)
 
     def draft_path(self) -> Path:
-        """Return the path of a new draft."""
+        """Return an unused path for a new draft."""
         return self._tmp / secrets.token_hex(16)
 
     def put(self, content: bytes) -> str:
-        """Store bytes durably, and return their digest."""
-        return self.draft().keep_pieces([content])
+        """Store the content durably and return its digest."""
+        return self.create_draft().store_pieces([content])
 
     def map(self, digest: str) -> Buffer:
         """Return a blob without copying it; raise :class:`KeyError` if there is none."""
@@ -68,47 +69,50 @@ class FileBlobStore:
         except FileNotFoundError:
             raise KeyError(digest) from None
 
-    def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
-        """Return a range of a blob; an object store fetches only that range.
+    def read_range(
+        self, digest: str, begin: int, size: int, check: str | None
+    ) -> Buffer:
+        """Return a range of a blob.
 
-        ``check`` is the SHA-256 of the range; without it the whole blob is fetched and
-        checked against its own digest. Raises :class:`KeyError` if there is no such blob,
-        :class:`Unavailable` if it ends before the range does.
+        An object store fetches only this range if ``check``, its SHA-256, is given, and
+        otherwise the whole blob. Both are verified. Raises KeyError if there is no such
+        blob, and Unavailable if it is shorter than ``begin + size``.
         """
-        del check  # a local blob was checked against its digest when it arrived
-        with suppress(OSError):  # a read-only folder, or no such blob
-            os.utime(self.path(digest))  # a cache evicts the least recently used
+        del check  # a local blob was verified when it was stored
+        with suppress(OSError):  # the folder is read-only, or there is no such blob
+            os.utime(self.path(digest))  # so that a cache does not evict it soon
         part = memoryview(self.map(digest))[begin : begin + size]
         if len(part) < size:
             raise Unavailable("A blob is shorter than when it was stored.")
         return part
 
     def path(self, digest: str) -> Path:
-        """Return the path of a blob, whether or not it exists."""
+        """Return the path of a blob, whether or not the blob exists."""
         if not self.is_digest(digest):
             raise ValueError("not a digest")
         return self._root / digest[:2] / digest
 
     @staticmethod
     def is_digest(name: str) -> bool:
-        """Return whether a blob may have this name."""
+        """Return whether the name is a SHA-256 digest (64 lower-case hex digits)."""
         return _DIGEST.fullmatch(name) is not None
 
-    def file(self, digest: str) -> Path:
-        """Return a local file that holds a blob; raise KeyError if there is none."""
+    def local_file(self, digest: str) -> Path:
+        """Return a file that holds a blob; raise :class:`KeyError` if there is none."""
         if not self.has(digest):
             raise KeyError(digest)
         return self.path(digest)
 
-    def place(self, digest: str) -> Path:
-        """Return the path of a blob, after making and syncing its folder.
+    def prepare_path(self, digest: str) -> Path:
+        """Return the path for a new blob, after creating and syncing its folder.
 
-        A folder that exists is synced too: its maker may not have synced it yet.
+        An existing folder is synced too, because its creator may not have synced it
+        yet.
         """
         path = self.path(digest)
         folder = path.parent
         if folder.name not in self._synced:
-            with _explain_full_disk():
+            with _translate_disk_errors():
                 folder.mkdir(exist_ok=True)
             sync_folder(self._root)
             self._synced.add(folder.name)
@@ -119,36 +123,36 @@ class FileBlobStore:
         return self.path(digest).exists()
 
     def has_all(self, digests: Collection[str]) -> bool:
-        """Return whether the store has all these blobs."""
+        """Return whether the store has all of these blobs."""
         return all(map(self.has, digests))
 
     def remove(self, digest: str) -> None:
-        """Remove a blob; existing mappings of it stay readable."""
+        """Remove a blob; existing memory maps of it stay readable."""
         self.path(digest).unlink(missing_ok=True)
 
     def free_bytes(self) -> int:
-        """Return the free bytes of the disk that holds the blobs."""
+        """Return the number of free bytes on the disk that holds the blobs."""
         return shutil.disk_usage(self._root).free
 
-    def older_than(self, before: float) -> Iterator[str]:
-        """Yield the digests of blobs that were last written before a time (POSIX)."""
+    def find_older_than(self, before: float) -> Iterator[str]:
+        """Yield the digests of all blobs last written before a POSIX timestamp."""
         for path in self._root.glob("??/*"):
-            if _DIGEST.fullmatch(path.name) and _is_older(path, before):
+            if _DIGEST.fullmatch(path.name) and _was_modified_before(path, before):
                 yield path.name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, which a crash left; a cache also drops blobs not ``live``."""
-        del live  # for the subclass
+        """Remove old drafts, which a crash left behind; a cache also drops unused blobs."""
+        del live  # used by the subclass for object stores
         for stray in self._tmp.iterdir():
-            if _is_older(stray, before):
+            if _was_modified_before(stray, before):
                 stray.unlink(missing_ok=True)
 
-    def shrink(self, most_bytes: int) -> None:
+    def shrink_to(self, most_bytes: int) -> None:
         """Remove the least recently used blobs until at most ``most_bytes`` remain.
 
-        Blobs of the last minute stay, because a thread may be about to open them.
+        Blobs used in the last minute stay, because a thread may be about to open them.
         """
-        self._tmp.touch()  # sets its time by the file system's clock
+        self._tmp.touch()  # sets its mtime from the file system's clock
         entries, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
         for path in self._root.glob("??/*"):
             with suppress(FileNotFoundError):
@@ -160,16 +164,16 @@ class FileBlobStore:
             path.unlink(missing_ok=True)
             total -= size
 
-    def mark(self) -> str | None:
-        """Return the name that the database gave to this store, or None."""
+    def read_mark(self) -> str | None:
+        """Return the mark that the database gave to this store, or None if it has none."""
         try:
             return (self._root / _MARK).read_text()
         except FileNotFoundError:
             return None
 
-    def set_mark(self, name: str) -> None:
-        """Write the mark, by one rename."""
-        draft = self.draft()
+    def write_mark(self, name: str) -> None:
+        """Write the mark of the store atomically, by a rename."""
+        draft = self.create_draft()
         try:
             draft.write(name.encode())
             draft.seal()
@@ -178,36 +182,36 @@ class FileBlobStore:
         finally:
             draft.discard()
 
-    def check(self) -> None:
-        """Raise :class:`StorageFull` or OSError if the folder cannot be written."""
-        self.draft().discard()
+    def check_writable(self) -> None:
+        """Raise :class:`StorageFull` or OSError unless the folder can be written."""
+        self.create_draft().discard()
 
 
 class WrongDigest(Exception):
-    """Bytes do not match the digest under which they were to be stored."""
+    """Raised if content does not match the digest under which it was to be stored."""
 
 
 class FileDraft:
-    """A file under ``tmp`` that :meth:`keep` makes a blob."""
+    """A file under ``tmp`` that becomes a blob when :meth:`store_as_blob` is called."""
 
     def __init__(self, path: Path, store: FileBlobStore) -> None:
         self.path = path
         self._store = store
         self._hash = sha256()
         self._file = path.open("xb")
-        self.is_kept = False
+        self.is_stored = False
         self.size = 0
 
     def write(self, piece: bytes) -> None:
-        """Append a piece."""
-        with _explain_full_disk():
+        """Append a piece of the content to the draft."""
+        with _translate_disk_errors():
             self._file.write(piece)
         self._hash.update(piece)
         self.size += len(piece)
 
     def seal(self) -> str:
-        """Sync and return the digest."""
-        with _explain_full_disk():
+        """Sync and close the file, and return the digest of its content."""
+        with _translate_disk_errors():
             self._file.flush()
             os.fsync(self._file.fileno())
         self._file.close()
@@ -215,32 +219,32 @@ class FileDraft:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the bytes so far."""
+        """The SHA-256 (hex) of the bytes written so far."""
         return self._hash.hexdigest()
 
     def map(self) -> Buffer:
-        """Return the sealed bytes without copying them."""
+        """Return the sealed content without copying it."""
         return map_file(self.path)
 
-    def prepare(self) -> None:
-        """Do the slow part of :meth:`keep` before a transaction begins.
+    def prepare_to_store(self) -> None:
+        """Do the slow part of :meth:`store_as_blob`, before a transaction begins.
 
-        For a local file this does nothing: :meth:`seal` has synced its bytes.
+        A local file needs no preparation, because :meth:`seal` has already synced it.
         """
 
-    def keep(self) -> None:
-        """Make the sealed bytes a durable blob; may be repeated."""
-        if self.is_kept:
+    def store_as_blob(self) -> None:
+        """Turn the sealed draft into a durable blob. Further calls have no effect."""
+        if self.is_stored:
             return
-        target = self._store.place(self.digest)
+        target = self._store.prepare_path(self.digest)
         self.path.replace(target)
         sync_folder(target.parent)
-        self.is_kept = True
+        self.is_stored = True
 
-    def keep_pieces(self, pieces: Iterable[bytes], expected: str | None = None) -> str:
-        """Make pieces a durable blob, and return its digest.
+    def store_pieces(self, pieces: Iterable[bytes], expected: str | None = None) -> str:
+        """Write the pieces, turn the draft into a durable blob, and return its digest.
 
-        Raises WrongDigest if the digest is not the expected one; nothing is stored then.
+        Raises WrongDigest, and stores nothing, if the digest is not the expected one.
         """
         try:
             for piece in pieces:
@@ -248,38 +252,38 @@ class FileDraft:
             digest = self.seal()
             if expected not in {None, digest}:
                 raise WrongDigest(expected)
-            self.prepare()
-            self.keep()
+            self.prepare_to_store()
+            self.store_as_blob()
         finally:
             self.discard()
         return digest
 
     def discard(self) -> None:
-        """Close and remove the draft, unless it became a blob."""
-        if self.is_kept:
+        """Close and remove the draft, unless it has become a blob."""
+        if self.is_stored:
             return
-        with suppress(OSError):  # closing flushes, and fails on a full disk
+        with suppress(OSError):  # closing flushes, which fails on a full disk
             self._file.close()
         self.path.unlink(missing_ok=True)
 
 
 def map_file(path: Path) -> Buffer:
-    """Map a file into memory; an empty file, which cannot be mapped, is read instead."""
+    """Map a file into memory. An empty file cannot be mapped, so its bytes are returned."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _is_older(path: Path, before: float) -> bool:
+def _was_modified_before(path: Path, before: float) -> bool:
     try:
         return path.stat().st_mtime < before
-    except FileNotFoundError:  # it was just removed, or kept
+    except FileNotFoundError:  # it was removed or renamed meanwhile
         return False
 
 
 @contextmanager
-def _explain_full_disk() -> Iterator[None]:
+def _translate_disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -292,7 +296,7 @@ def _explain_full_disk() -> Iterator[None]:
 
 
 def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file durably."""
+    """Write the pieces to a file and sync it to disk."""
     with path.open("wb") as file:
         file.writelines(pieces)
         file.flush()
@@ -300,7 +304,7 @@ def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Sync a folder to disk, so that new names in it survive a crash."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -310,16 +314,16 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def trim_pages(mapping: Buffer) -> Iterator[None]:
-    """Drop a mapping's pages every millisecond while it is read.
+    """Drop the mapping's pages from memory every millisecond while the block runs.
 
-    Pages that were read count towards the memory limit of this process.
-    Dropped pages are read from the file again when they are needed.
+    Pages that have been read count towards the memory limit of this process. A dropped
+    page is read from the file again when it is needed.
     """
     if not isinstance(mapping, mmap.mmap) or len(mapping) < _TRIMMED_BYTES:
         yield
         return
     done = threading.Event()
-    trimmer = threading.Thread(target=_trim, args=(mapping, done), name="trimmer")
+    trimmer = threading.Thread(target=_trim_until, args=(mapping, done), name="trimmer")
     trimmer.start()
     try:
         yield
@@ -328,18 +332,18 @@ def trim_pages(mapping: Buffer) -> Iterator[None]:
         trimmer.join()
 
 
-def _trim(mapping: mmap.mmap, done: threading.Event) -> None:
+def _trim_until(mapping: mmap.mmap, done: threading.Event) -> None:
     while not done.wait(_TRIM_SECONDS):
         mapping.madvise(mmap.MADV_DONTNEED)
     mapping.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlobPlace:
-    """The place of a store of blobs; several processes may open the same store.
+class BlobLocation:
+    """The location of a blob store, which several processes may open.
 
-    folder: holds the files, or the cache in front of an object store.
-    url: the address of the object store; empty for files alone.
+    folder: the folder of the files, or of the cache in front of an object store.
+    url: the address of the object store; empty if blobs are only stored as files.
     cache_bytes: the size to which a sweep shrinks the cache.
     """
 
@@ -348,7 +352,7 @@ class BlobPlace:
     cache_bytes: int = 0
 
     def open(self) -> FileBlobStore:
-        """Return the store; raise :class:`Unavailable` if the address is not valid."""
+        """Open the store; raise :class:`Unavailable` if its address is not valid."""
         if not self.url:
             return FileBlobStore(self.folder)
         from analyst_service.object_store import ObjectBlobStore, open_objects

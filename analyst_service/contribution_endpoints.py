@@ -32,7 +32,7 @@ from analyst_service.contributions import (
     store_uploads,
 )
 from analyst_service.credentials import Caller
-from analyst_service.database import Transaction, claim
+from analyst_service.database import Transaction, lock_digests
 from analyst_service.middleware import PoolPlace
 from analyst_service.models import Contribution
 from analyst_service.process_context import Service
@@ -43,9 +43,9 @@ from analyst_service.requests import (
     CallerDep,
     ServiceDep,
     SessionID,
-    media_type,
-    send_blob,
-    send_bytes,
+    build_arrays_response,
+    build_blob_response,
+    parse_media_type,
 )
 from analyst_service.settings import Settings
 from analyst_service.waiting import Waiter
@@ -147,7 +147,7 @@ async def open_request_body(request: Request, settings: Settings) -> IncomingBod
     not match its digest or does not contain valid arrays.
     """
     headers = request.headers
-    if media_type(headers) != json_form.MEDIA_TYPE:
+    if parse_media_type(headers) != json_form.MEDIA_TYPE:
         length, announced = parse_body_headers(headers, settings.max_body_bytes)
         return IncomingBody(request.stream(), length, announced)
     try:
@@ -177,7 +177,7 @@ def parse_body_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int,
     Raises UnsupportedMedia, LengthRequired, TooLarge or Malformed if a header is
     missing or unacceptable.
     """
-    if media_type(headers) != codec.MEDIA_TYPE:
+    if parse_media_type(headers) != codec.MEDIA_TYPE:
         raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
     return _parse_content_length(headers, max_bytes), _parse_content_digest(headers)
 
@@ -216,7 +216,7 @@ async def receive_and_store(
         with suppress(TaskIsBlob):
             return await service.storing.submit(store, replace(upload, content=last))
     else:
-        draft = service.blobs.draft()
+        draft = service.blobs.create_draft()
     try:
         quota = service.settings.quota_bytes
         admitted: Contribution | UploadRequirements = await service.admitting.submit(
@@ -273,7 +273,7 @@ def _check_and_store(
         return None
 
     def store_checked(db: Transaction) -> tuple[list[Stored | Exception], bool]:
-        claim(db, [upload.digest for upload in uploads if upload.draft])
+        lock_digests(db, [upload.digest for upload in uploads if upload.draft])
         return store_uploads(db, uploads, service.settings.quota_bytes, check_upload)
 
     stored, is_complete = service.database.transact(store_checked)
@@ -337,7 +337,7 @@ def finish_and_check_body(
     with trim_pages(content):
         check_contribution(agreement, task.content or read(task.digest), content)
     if draft is not None:
-        draft.prepare()
+        draft.prepare_to_store()
 
 
 def check_digest(announced: str, actual: str) -> None:
@@ -462,10 +462,10 @@ async def build_task_response(
     from the database and local files are sent without one, which is faster.
     """
     if task.content is not None:
-        return send_bytes(task.content, headers)
+        return build_arrays_response(task.content, headers)
     if not service.settings.blob_store:
-        return send_blob(service, task.digest, headers)
-    return await asyncio.to_thread(send_blob, service, task.digest, headers)
+        return build_blob_response(service, task.digest, headers)
+    return await asyncio.to_thread(build_blob_response, service, task.digest, headers)
 
 
 _RECEIPT_FIELDS = Receipt.model_fields.keys() - {"session", "signature"}

@@ -25,7 +25,7 @@ from analyst_service.sessions import (
     require_not_stopped,
     visible_session,
 )
-from analyst_service.waiting import outcomes
+from analyst_service.waiting import try_each
 from clustering_protocols.common.errors import (
     ContributionDiffers,
     CoterieError,
@@ -194,7 +194,7 @@ def find_open_tasks(
         task = tasks.get(place)
         return None if task is None or task.is_answered else task
 
-    return outcomes(find_task, requests)
+    return try_each(find_task, requests)
 
 
 def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
@@ -208,7 +208,7 @@ def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
         lines.setdefault(place.session_id, []).append(
             _audit_fields(place, digests[place])
         )
-    audit.extend(db, "task-sent", now, lines)
+    audit.add_lines(db, "task-sent", now, lines)
 
 
 def admit_uploads(
@@ -240,7 +240,7 @@ def admit_uploads(
         check_byte_quota(db, session, upload.size, quota)
         return requirements
 
-    return outcomes(admit_upload, uploads)
+    return try_each(admit_upload, uploads)
 
 
 def store_uploads(
@@ -276,7 +276,7 @@ def store_uploads(
         )
         check_byte_quota(db, session, upload.size, quota, unstored=unstored, lock=True)
         if upload.draft is not None:
-            upload.draft.keep()
+            upload.draft.store_as_blob()
         fresh[place] = Contribution(
             **place._asdict(),
             digest=upload.digest,
@@ -286,13 +286,13 @@ def store_uploads(
         )
         return fresh[place], True
 
-    stored = outcomes(store_upload, uploads)
+    stored = try_each(store_upload, uploads)
     if not fresh:
         return stored, False
     lines: dict[str, list[dict[str, Any]]] = {}
     for place, row in fresh.items():
         lines.setdefault(place.session_id, []).append(_audit_fields(place, row.digest))
-    entries = audit.extend(db, "contribution", now, lines)
+    entries = audit.add_lines(db, "contribution", now, lines)
     for place, row in fresh.items():
         entry = entries[place.session_id].pop(0)
         row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)

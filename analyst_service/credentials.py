@@ -22,7 +22,7 @@ from analyst_service.models import (
     UTCDateTime,
     table,
 )
-from analyst_service.waiting import outcomes
+from analyst_service.waiting import try_each
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -134,7 +134,7 @@ def authenticate(
         role = Role.PARTY if row.role is None else Role(row.role)
         return Caller(row.id, role, row.principal_id, row.session_id, row.slot)
 
-    return outcomes(identify_caller, digests)
+    return try_each(identify_caller, digests)
 
 
 def find_valid_ids(db: Transaction, callers: Iterable[Caller]) -> set[str]:

@@ -1,8 +1,8 @@
-"""The driver: a thread that steps complete rounds in worker processes.
+"""The driver: a thread that runs the steps of sessions in worker processes.
 
-All its state is in the database. Several drivers may run, in one process or in many: a
-lease decides which of them has a step. If one is killed, its leases run out and another
-driver repeats the steps, with the same outcome.
+Its state is entirely in the database. There may be several drivers, in one process or
+in many; a lease decides which of them runs a step. If a driver is killed, its leases
+expire and another driver repeats the steps, with the same outcome.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as Poo
 from analyst_service import worker
 from analyst_service.database import Transaction
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.logs import describe
+from analyst_service.logs import describe_error
 from analyst_service.process_context import Service
 from analyst_service.steps import (
     Lease,
     RoundPosition,
-    close_and_take,
+    close_and_lease,
     close_rounds,
     find_positions,
-    give_back,
     has_rounds_to_close,
     has_work,
-    record,
-    renew,
+    release_lease,
+    renew_lease,
+    store_result,
 )
-from analyst_service.worker import Process
+from analyst_service.worker import WorkerProcess
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.engine import Opened
 from clustering_protocols.wire.states import SessionState
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-POLL_SECONDS = 0.1  # between two queries for work
+POLL_SECONDS = 0.1  # interval between queries for work
 RETRY_SECONDS = 5.0
 _CLOCK_SECONDS = 1.0
 _MOST_ANNOUNCED = 10_000
@@ -57,21 +57,21 @@ _OUTAGES = (OperationalError, InterfaceError, PoolTimeout)
 @dataclass(slots=True)
 class _RunningStep:
     lease: Lease
-    process: Process
+    process: WorkerProcess
     future: Future[worker.Outcome]
     renewed: datetime
     begun: float = field(default_factory=time.monotonic)
 
 
 class Driver:
-    """Steps rounds within a ``with`` block; one per service process."""
+    """Runs due steps while its ``with`` block is active; one per service process."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="driver")
+        self._thread = threading.Thread(target=self._run_until_stopped, name="driver")
         self._running: list[_RunningStep] = []
-        self._free: list[Process] = []
+        self._free: list[WorkerProcess] = []
         self._announced: OrderedDict[str, RoundPosition] = OrderedDict()
         self._queried_at = 0.0
         self._compared_at = -math.inf
@@ -88,36 +88,38 @@ class Driver:
         self._service.notifier.notify_driver()
         self._thread.join()
         for step in self._running:
-            step.process.end()
-            self._run_part(partial(self._write, give_back, step.lease, counts=False))
+            step.process.kill()
+            self._run_and_log_errors(
+                partial(self._transact, release_lease, step.lease, counts=False)
+            )
         for process in self._free:
-            process.end()
+            process.kill()
 
-    def _loop(self) -> None:
+    def _run_until_stopped(self) -> None:
         while not self._stop.is_set():
-            self._service.notifier.wait(POLL_SECONDS)
+            self._service.notifier.wait_for_work(POLL_SECONDS)
             for part in (
-                self._compare_clocks,
+                self._check_clock_every_second,
                 self._collect_outcomes,
-                self._renew,
+                self._renew_leases,
                 self._start_processes,
                 self._start_steps,
-                self._announce_moves,
+                self._wake_waiting_requests,
             ):
-                self._run_part(part)
+                self._run_and_log_errors(part)
 
-    def _run_part(self, part: Callable[[], None]) -> None:
+    def _run_and_log_errors(self, part: Callable[[], None]) -> None:
         try:
             part()
-        except _OUTAGES as error:  # logged once per outage
+        except _OUTAGES as error:  # log an outage only once
             if not self._has_outage:
-                log.error("driver: the database is away: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+                log.error("driver: the database is away: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
             self._has_outage = True
-        except Exception as error:  # noqa: BLE001  the thread serves all sessions
-            log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+        except Exception as error:  # noqa: BLE001  the thread must survive
+            log.error("driver: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
 
-    def _compare_clocks(self) -> None:
-        """Compare this machine's clock with the database's now and then."""
+    def _check_clock_every_second(self) -> None:
+        """Check every second that this machine's clock agrees with the database's."""
         now = time.monotonic()
         if now < self._compared_at + _CLOCK_SECONDS:
             return
@@ -134,55 +136,55 @@ class Driver:
             self._is_clock_wrong = False
 
     def _start_processes(self) -> None:
-        """Start as many worker processes as the settings ask for; some may have died."""
+        """Start worker processes up to the configured number; some may have died."""
         if self._service.draining.is_set():
             return
         n_busy = len(self._running)
         while n_busy + len(self._free) < self._service.settings.workers:
-            self._free.append(self._new_process())
+            self._free.append(self._start_process())
 
     def _start_steps(self) -> None:
-        # read first: on SQLite a write transaction holds up all others
-        if not self._free and self._takes_steps and self._read(has_rounds_to_close):
-            self._write(close_rounds)
-        while self._free and self._takes_steps and self._read(has_work, self._span):
-            step = self._write(close_and_take, self._service)
+        # Query first, because on SQLite a write transaction blocks all others.
+        if not self._free and self._takes_steps and self._query(has_rounds_to_close):
+            self._transact(close_rounds)
+        while self._free and self._takes_steps and self._query(has_work, self._span):
+            step = self._transact(close_and_lease, self._service)
             if step is None:
                 return
-            self._running.append(self._submit(*step))
+            self._running.append(self._submit_step(*step))
 
     @property
     def _takes_steps(self) -> bool:
         return not (self._is_clock_wrong or self._service.draining.is_set())
 
-    def _renew(self) -> None:
-        """Renew the leases of running steps; end steps that another driver has taken."""
+    def _renew_leases(self) -> None:
+        """Renew the leases of running steps, and kill steps whose lease was lost."""
         now = self._service.clock.now()
         for step in [s for s in self._running if now >= s.renewed + self._span / 3]:
-            if self._write(renew, step.lease, self._span):
+            if self._transact(renew_lease, step.lease, self._span):
                 step.renewed = now
             else:
-                log.warning("step of %s: the lease was lost", step.lease.name)
+                log.warning("step of %s: the lease was lost", step.lease.session_id)
                 self._running.remove(step)
-                step.process.end()
+                step.process.kill()
 
-    def _announce_moves(self) -> None:
-        """Wake the requests whose session has moved, whichever process moved it.
+    def _wake_waiting_requests(self) -> None:
+        """Wake the requests whose session has changed, whichever process changed it.
 
-        One query serves all waiting requests; if each of them polled, that would be most
-        of the load.
+        A single query serves all waiting requests; otherwise each of them would have to
+        poll, which would be most of the load.
         """
-        awaited, now = self._service.notifier.waited_for, time.monotonic()
+        awaited, now = self._service.notifier.awaited_sessions, time.monotonic()
         if not awaited or now < self._queried_at + POLL_SECONDS:
             return
         self._queried_at = now
-        for session, position in self._read(find_positions, awaited).items():
-            self._announce(session, position)
+        for session, position in self._query(find_positions, awaited).items():
+            self._announce_position(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
-            # if requests still wait for the dropped session, they are woken once more
+            # Requests that still wait for the dropped session are only woken once more.
             self._announced.popitem(last=False)
 
-    def _announce(self, session: str, position: RoundPosition) -> None:
+    def _announce_position(self, session: str, position: RoundPosition) -> None:
         if position == self._announced.get(session):
             return
         self._announced[session] = position
@@ -193,78 +195,81 @@ class Driver:
     def _collect_outcomes(self) -> None:
         for step in [s for s in self._running if s.future.done()]:
             has_died = step.future.exception() is not None
-            self._conclude(step)
+            self._store_or_release(step)
             self._running.remove(step)
             if has_died:
-                step.process.end()
+                step.process.kill()
             else:
                 self._free.append(step.process)
 
-    def _conclude(self, step: _RunningStep) -> None:
-        """Store the outcome of a step, or release a crashed step for another attempt."""
+    def _store_or_release(self, step: _RunningStep) -> None:
+        """Store the outcome of a step, or release its lease if the step crashed."""
         try:
             outcome = step.future.result()
             if isinstance(outcome, worker.Crashed):
-                self._release(step, outcome)
+                self._release_step(step, outcome)
             else:
-                self._store(step, outcome)
+                self._store_result(step, outcome)
         except OperationalError:
-            raise  # the database is away: the outcome is stored when it is back
-        except Exception as error:  # noqa: BLE001  any error concerns this session alone
-            self._release(step, worker.describe_crash(error))
+            raise  # the outcome is stored once the database is available again
+        except Exception as error:  # noqa: BLE001  it concerns only this session
+            self._release_step(step, worker.describe_crash(error))
 
-    def _store(self, step: _RunningStep, result: worker.StepResult) -> None:
-        stored = self._write(record, self._service.blobs, step.lease, result)
+    def _store_result(self, step: _RunningStep, result: worker.StepResult) -> None:
+        stored = self._transact(store_result, self._service.blobs, step.lease, result)
         if isinstance(result, Opened) and stored:
             state = SessionState.COLLECTING.value
             position = RoundPosition(state, result.round, result.attempt)
-            self._announce(step.lease.name, position)
+            self._announce_position(step.lease.session_id, position)
         elif stored:
-            self._service.notifier.notify_session(step.lease.name)
+            self._service.notifier.notify_session(step.lease.session_id)
         else:
-            log.warning("step of %s: too late, nothing is stored", step.lease.name)
+            log.warning(
+                "step of %s: too late, nothing is stored", step.lease.session_id
+            )
         self._observe_duration(step, type(result).__name__ if stored else "TooLate")
 
-    def _release(self, step: _RunningStep, crashed: worker.Crashed) -> None:
-        """Release a step for another attempt, later if the machine is in trouble."""
-        log.error("step of %s: %s", step.lease.name, crashed.cause)
+    def _release_step(self, step: _RunningStep, crashed: worker.Crashed) -> None:
+        """Release a crashed step for a retry, after a delay if the machine is at fault."""
+        log.error("step of %s: %s", step.lease.session_id, crashed.cause)
         if crashed.is_temporary:
-            self._write(give_back, step.lease, RETRY_SECONDS, counts=False)
+            self._transact(release_lease, step.lease, RETRY_SECONDS, counts=False)
         else:
-            self._write(give_back, step.lease, counts=True)
+            self._transact(release_lease, step.lease, counts=True)
         self._observe_duration(step, "Waiting" if crashed.is_temporary else "Crashed")
 
     def _observe_duration(self, step: _RunningStep, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
         self._service.metrics.step_seconds.labels(outcome).observe(seconds)
 
-    def _submit(self, lease: Lease, job: worker.Job) -> _RunningStep:
+    def _submit_step(self, lease: Lease, job: worker.Job) -> _RunningStep:
         process = self._free.pop()
         try:
             future = process.submit(job)
         except Exception:  # the process may have died while idle
-            process.end()
-            self._write(give_back, lease, counts=True)
+            process.kill()
+            self._transact(release_lease, lease, counts=True)
             raise
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _RunningStep(lease, process, future, self._service.clock.now())
 
-    def _read(
+    def _query(
         self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
         return self._log_recovery(self._service.database.query(query, *a, **k))
 
-    def _write(
+    def _transact(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
         return self._log_recovery(self._service.database.transact(work, *a, **k))
 
     def _log_recovery(self, answer: T) -> T:
-        """Log the end of an outage of the database."""
+        """Log that the database answers again if it was unavailable; return ``answer``."""
         if self._has_outage:
             log.info("driver: the database answers again")
         self._has_outage = False
         return answer
 
-    def _new_process(self) -> Process:
-        return Process(spawns=EngineChoice.of(self._service.settings).spawns)
+    def _start_process(self) -> WorkerProcess:
+        choice = EngineChoice.from_settings(self._service.settings)
+        return WorkerProcess(spawns=choice.spawns_workers)

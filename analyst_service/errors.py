@@ -1,4 +1,4 @@
-"""The one place that turns exceptions into problem documents (RFC 9457)."""
+"""The exception handlers, which turn exceptions into problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlalchemy.exc import (
 )
 from starlette.exceptions import HTTPException
 
-from analyst_service.logs import current_request, describe
+from analyst_service.logs import current_request_context, describe_error
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver
 from clustering_protocols.common.values import describe_finding
@@ -40,7 +40,7 @@ _BY_STATUS = {
 
 
 class ProblemDocument(BaseModel):
-    """The body of every refusal."""
+    """The body of every error response."""
 
     type: str = Field(examples=[Problem.ROUND_CLOSED.urn])
     title: str
@@ -60,8 +60,8 @@ def problem_response(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return the response for a problem, and note the problem for the log."""
-    context = current_request()
+    """Return the response for a problem, and note the problem for the request's log."""
+    context = current_request_context()
     context.problem = problem.slug
     more = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(
@@ -80,8 +80,8 @@ def problem_response(
     )
 
 
-def install(app: FastAPI) -> None:
-    """Register the handlers; their order does not matter."""
+def install_exception_handlers(app: FastAPI) -> None:
+    """Register the exception handlers of the application."""
     app.add_exception_handler(CoterieError, _handle_coterie_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
@@ -98,7 +98,7 @@ def _handle_coterie_error(_request: Request, error: Any) -> JSONResponse:
 
 
 def _handle_validation_error(_request: Request, error: Any) -> JSONResponse:
-    """Name the field and the rule, never the value that came."""
+    """Name the first invalid field and its rule, but never the value that was sent."""
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
     return problem_response(
@@ -107,7 +107,7 @@ def _handle_validation_error(_request: Request, error: Any) -> JSONResponse:
 
 
 def _handle_http_exception(_request: Request, error: Any) -> JSONResponse:
-    """Translate the framework's own refusals into the catalogue of problems."""
+    """Translate an error of the framework into a problem of our catalogue."""
     if error.status_code == 405:
         return problem_response(
             Problem.NOT_FOUND,
@@ -119,8 +119,8 @@ def _handle_http_exception(_request: Request, error: Any) -> JSONResponse:
 
 
 def _handle_outage(_request: Request, error: Exception) -> JSONResponse:
-    log.error("database unavailable: %s", describe(error))
-    if is_full(error):
+    log.error("database unavailable: %s", describe_error(error))
+    if is_disk_full(error):
         return problem_response(
             Problem.STORAGE_FULL, "The analyst's database has no room left."
         )
@@ -128,12 +128,12 @@ def _handle_outage(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _handle_integrity_error(_request: Request, _error: Exception) -> JSONResponse:
-    """Ask for a repeat: it will find the row that another request has just created."""
+    """Ask the client to retry: the retry finds the row that another request created."""
     return problem_response(Problem.UNAVAILABLE, "Another request created it first.")
 
 
-def is_full(error: BaseException) -> bool:
-    """Return whether an error of the database means that its disk is full."""
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a database error means that the disk is full."""
     cause = getattr(error, "orig", None)
     codes = (getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorname", None))
     return "53100" in codes or "SQLITE_FULL" in codes

@@ -1,7 +1,7 @@
 """The analyst's identity: the key that signs receipts and audits.
 
-Terms name the key, so it never changes: all processes of one analyst, on all hosts, read
-the same file (``COTERIE_IDENTITY_FILE``), and a backup contains it.
+The terms of sessions name this key, so it must not change. All processes of an analyst,
+on all hosts, read it from one file (``COTERIE_IDENTITY_FILE``), and backups contain it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from clustering_protocols.secrecy.identities import Institution
 
 
-def load_identity(path: Path) -> Institution:
-    """Return the analyst's identity, which is made if the file does not exist.
+def load_or_create_identity(path: Path) -> Institution:
+    """Return the analyst's identity, and create it if the file does not exist.
 
-    Processes that start at the same time all get the one that was written first.
+    If several processes start at the same time, all of them get the same identity.
     """
     if not path.exists():
         write_identity(path, Institution("", secrets.token_bytes(32)))
@@ -24,12 +24,12 @@ def load_identity(path: Path) -> Institution:
 
 
 def read_identity(path: Path) -> Institution:
-    """Return the identity in a file; raise :class:`Malformed` if there is none in it."""
+    """Read an identity from a file; raise :class:`Malformed` if the file holds none."""
     return Institution.read(path.read_bytes())
 
 
 def write_identity(path: Path, institution: Institution) -> None:
-    """Write an identity into a file for this user alone, unless the file exists."""
+    """Write an identity to a file that only its owner can read, unless the file exists."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -40,8 +40,8 @@ def write_identity(path: Path, institution: Institution) -> None:
             os.fsync(file.fileno())
         path.hardlink_to(draft)
     except FileExistsError:
-        pass  # another process was faster
-    except OSError:  # a file system without hard links: the last process wins
+        pass  # another process has written it first
+    except OSError:  # no hard links on this file system: the last process wins
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

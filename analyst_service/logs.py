@@ -1,7 +1,7 @@
-"""Logs, one line per event, as JSON or as text, without values and secrets.
+"""Logs with one line per event, as JSON or text, which contain no data and no secrets.
 
-An exception is logged by type, code and place only: its text and its traceback may hold
-a value.
+An exception is logged by its type, code and location only, because its message and its
+traceback may contain data.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestContext:
-    """Facts about a request for the log, metrics and problem documents.
+    """What the log, the metrics and problem documents need to know about a request.
 
-    Nothing in it is secret: a credential is named by its id.
+    Nothing in it is secret: a credential is identified by its id.
     """
 
     request_id: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -39,38 +39,38 @@ _request: ContextVar[RequestContext | None] = ContextVar(
 )
 
 
-def begin_request() -> RequestContext:
-    """Return the context of a new request."""
+def begin_request_context() -> RequestContext:
+    """Create the context of a new request, and make it the current one."""
     context = RequestContext()
     _request.set(context)
     return context
 
 
-def current_request() -> RequestContext:
-    """Return the context of the current request, or a new one outside of any."""
+def current_request_context() -> RequestContext:
+    """Return the context of the current request, or an empty one outside of requests."""
     return _request.get() or RequestContext()
 
 
 class LoggableError(Exception):
-    """An exception that may be logged with its text, which quotes no value."""
+    """An exception whose message contains no data and may therefore be logged."""
 
 
-def describe(error: BaseException) -> str:
-    """Return type, code and place of an exception, whose text may hold a value.
+def describe_error(error: BaseException) -> str:
+    """Describe an exception by its type, code and location, without its message.
 
-    The code is the SQLSTATE of a database or the name of an errno. A database server
-    that refuses a connection sends no code; its message, which can name only role and
-    database, is returned instead.
+    The code is the SQLSTATE of a database or the name of an errno. If a database server
+    refuses a connection there is no code, so the server's message is used, which can
+    only name the role and the database. The message of a LoggableError is included too.
     """
     if isinstance(error, LoggableError):
         return f"{type(error).__name__}: {error}"
     place = traceback.extract_tb(error.__traceback__)[-1:]
     location = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
-    return f"{type(error).__name__}{_code(error)}{location}"
+    return f"{type(error).__name__}{_error_code(error)}{location}"
 
 
-def _code(error: BaseException) -> str:
-    cause = getattr(error, "orig", None)  # the driver's exception, within SQLAlchemy's
+def _error_code(error: BaseException) -> str:
+    cause = getattr(error, "orig", None)  # what SQLAlchemy has wrapped
     if isinstance(error, OSError) and error.errno is not None:
         return f" {errno.errorcode.get(error.errno, f'errno {error.errno}')}"
     for name, prefix in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
@@ -82,11 +82,11 @@ def _code(error: BaseException) -> str:
     return ""
 
 
-class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON, with the fields of ``extra={"fields": …}``."""
+class JsonFormatter(logging.Formatter):
+    """Formats log records as lines of JSON, with the fields of ``extra={"fields": …}``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return the record as one line of JSON."""
         request = _request.get()
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
@@ -94,20 +94,20 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "request_id": request and request.request_id,
-            "error": _error(record),
+            "error": _logged_error(record),
             **getattr(record, "fields", {}),
         }
         present = {name: value for name, value in entry.items() if value is not None}
         return json.dumps(present, default=str)
 
 
-class TextLines(logging.Formatter):
-    """Formats a record as one line for people: local time, level, message, fields."""
+class TextFormatter(logging.Formatter):
+    """Formats a log record as a line of text: local time, level, message and fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return the record as one line of text."""
         when = datetime.fromtimestamp(record.created, UTC).astimezone()
-        more = {"error": _error(record), **getattr(record, "fields", {})}
+        more = {"error": _logged_error(record), **getattr(record, "fields", {})}
         fields = [
             f"{name}={value}" for name, value in more.items() if value is not None
         ]
@@ -115,30 +115,32 @@ class TextLines(logging.Formatter):
         return "  ".join([*parts, record.getMessage(), *fields])
 
 
-def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:
-    """Send all logs of this process to standard output."""
+def configure_logging(
+    form: Literal["json", "text"] = "json", level: str = "info"
+) -> None:
+    """Send all logs of this process to standard output, in the chosen format."""
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
-def _error(record: logging.LogRecord) -> str | None:
+def _logged_error(record: logging.LogRecord) -> str | None:
     error = record.exc_info[1] if record.exc_info else None
-    return describe(error) if error else None
+    return describe_error(error) if error else None
 
 
-# Administrative acts, one line each. A line names people by the id and the label of their
-# principal, and holds no key, token, row or payload.
+# Administrative acts, with one log line for each. A line identifies a person by the id and
+# label of their principal, and contains no key, token, row or payload.
 
 LOGGER: Final = "coterie.administration"
 log = logging.getLogger(LOGGER)
-log.setLevel(logging.INFO)  # whatever --log-level says
+log.setLevel(logging.INFO)  # regardless of --log-level
 
 Field = str | int | bool | None
 
 
 class Act(StrEnum):
-    """An administrative act."""
+    """An administrative act, as it is named in the log."""
 
     KEY_MADE = "key-made"
     KEY_ROTATED = "key-rotated"
@@ -153,21 +155,21 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """Whoever acts: the id of a principal or a name below, and a label for people."""
+    """Whoever performed an act: the id of a principal or a constant below, and a label."""
 
     id: str
     label: str = ""
 
 
 COMMAND: Final = "command"
-"""The id for commands on the analyst's machine; the label is the user's login."""
+"""The actor id of commands on the analyst's machine; the label is the user's login."""
 
 SERVICE: Final = Actor("service")
 STRANGER: Final = Actor("stranger")
 
 
 def log_act(act: Act, actor: Actor, **fields: Field) -> None:
-    """Log an act; fields that are None are omitted."""
+    """Log an administrative act; fields that are None are omitted."""
     named = {"actor": actor.id, "label": actor.label or None, **fields}
     present = {name: value for name, value in named.items() if value is not None}
     log.info(act.value, extra={"fields": present})
@@ -176,8 +178,8 @@ def log_act(act: Act, actor: Actor, **fields: Field) -> None:
 def log_when_committed(
     transaction: Transaction, act: Act, actor: Actor, **fields: Field
 ) -> None:
-    """Log an act once its transaction is committed."""
-    from sqlalchemy import event  # worker processes log without a database
+    """Log an administrative act as soon as its transaction is committed."""
+    from sqlalchemy import event  # workers need no database
 
     event.listen(
         transaction,

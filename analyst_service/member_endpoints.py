@@ -14,10 +14,10 @@ from analyst_service.logs import STRANGER, Act, log_act
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
-    Form,
     Posted,
     ServiceDep,
     SessionID,
+    StrictModel,
 )
 from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (
@@ -35,7 +35,7 @@ from clustering_protocols.wire.states import SessionState, SlotState
 _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
 
-class InvitationWrite(Form):
+class InvitationWrite(StrictModel):
     """The slots for which to create invitations."""
 
     slots: list[Name] | None = Field(
@@ -43,13 +43,13 @@ class InvitationWrite(Form):
     )
 
 
-class CodeWrite(Form):
+class CodeWrite(StrictModel):
     """The one-time code of an invitation."""
 
     code: str = _CODE
 
 
-class DeclineWrite(Form):
+class DeclineWrite(StrictModel):
     """The code of an invitation, and the reason why the invited party does not join."""
 
     code: str = _CODE
@@ -59,7 +59,7 @@ class DeclineWrite(Form):
     reason: Text = Field(description="The check that refused, or people's own words.")
 
 
-class JoinWrite(Form):
+class JoinWrite(StrictModel):
     """The code of an invitation, and the party's entry for the roster."""
 
     code: str = _CODE

@@ -156,7 +156,7 @@ def revoke_access(db: Transaction, session_id: str, slot: str | None = None) -> 
         .returning(Invitation.slot)
     )
     for ended_slot in sorted(ended):
-        audit.append(db, session_id, "revoked", now, slot=ended_slot)
+        audit.add_line(db, session_id, "revoked", now, slot=ended_slot)
     return revoke_tokens(db, session_id, slot)
 
 
@@ -212,7 +212,9 @@ def _mark_slot(db: Transaction, member: Member, state: SlotState, **more: str) -
         the session.
     """
     member.state, member.reason = state.value, None
-    audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)
+    audit.add_line(
+        db, member.session_id, state.value, db.now(), slot=member.slot, **more
+    )
 
 
 def _fill_slot(

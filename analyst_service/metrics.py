@@ -1,6 +1,6 @@
-"""Prometheus metrics of this process and of the database that it shares.
+"""Prometheus metrics of this process and of its database.
 
-No label names a session, a party or a credential.
+No label identifies a session, a party or a credential.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)
 
 
 class Metrics:
-    """All metrics of one service process."""
+    """The Prometheus metrics of one service process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -45,31 +45,31 @@ class Metrics:
             buckets=_STEP_BUCKETS,
             registry=self.registry,
         )
-        # present from the start as 0, so that the first failure is an increase
+        # Create these series at 0, so that the first failure counts as an increase.
         for outcome in ("Failed", "Crashed"):
             self.step_seconds.labels(outcome)
         self.notices.labels("given-up")
 
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
+    def render_text(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
 
 Figure = float | Mapping[str, float] | None
-"""A number, or numbers by state; None leaves the gauge out."""
+"""A single value, or one value per state. A gauge whose value is None is omitted."""
 
 
-class Gauges(Collector):
-    """Gauges whose values are looked up at each scrape.
+class GaugeCollector(Collector):
+    """Gauges whose values are looked up whenever the metrics are scraped.
 
-    gauges: by name, a description and the function that looks the value up.
+    gauges: by metric name, a description and the function that returns the value.
     """
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], Figure]]]) -> None:
         self._gauges = gauges
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the gauges."""
+        """Yield the gauges with their current values."""
         for name, (description, look_up) in self._gauges.items():
             figure = look_up()
             if isinstance(figure, Mapping):
@@ -81,23 +81,23 @@ class Gauges(Collector):
                 yield GaugeMetricFamily(name, description, figure)
 
 
-# The expiry of the certificate that parties see
+# The expiry of the certificate that is presented to parties
 
 SOON: Final = timedelta(days=14)
-"""How long before its expiry a certificate should have been renewed."""
+"""How long before its expiry a certificate should be renewed at the latest."""
 
 
-def expiry_of(path: Path) -> datetime:
-    """Return the earliest expiry of the certificates in a PEM file.
+def read_expiry(path: Path) -> datetime:
+    """Return the earliest expiry time of the certificates in a PEM file.
 
-    Raises OSError, ValueError if the file cannot be read or holds no certificate.
+    Raises OSError if the file cannot be read, ValueError if it holds no certificate.
     """
     chain = x509.load_pem_x509_certificates(path.read_bytes())
     return min(certificate.not_valid_after_utc for certificate in chain)
 
 
-def describe_expiry(path: Path, ends: datetime, now: datetime) -> str:
-    """Return a warning if a certificate has expired or will soon, else an empty text."""
+def expiry_warning(path: Path, ends: datetime, now: datetime) -> str:
+    """Return a warning if a certificate has expired or soon will, or else an empty text."""
     if ends > now + SOON:
         return ""
     verb = "ended" if ends <= now else "ends"

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyst_service.errors import problem_response
-from analyst_service.logs import begin_request, describe
+from analyst_service.logs import begin_request_context, describe_error
 from analyst_service.metrics import Metrics
 from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
@@ -310,7 +310,7 @@ class RequestLog:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Exception as error:  # noqa: BLE001  the caller gets a problem document
-            log.error("request failed: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            log.error("request failed: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
             if exchange.status is None:
                 refusal = problem_response(Problem.INTERNAL, "An unexpected error.")
                 await refusal(scope, exchange.receive, exchange.send)
@@ -344,7 +344,7 @@ class _Exchange:
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
         self._headers = _HEADERS_OVER_TLS if is_tls else _HEADERS
-        self.context = begin_request()
+        self.context = begin_request_context()
         self.status: int | None = None
         self.received = self.sent = 0
         self._receive, self._send = receive, send

@@ -11,10 +11,10 @@ from analyst_service import notices
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
-    Form,
     Posted,
     ServiceDep,
     SessionID,
+    StrictModel,
 )
 from clustering_protocols.wire.answers import MAX_ADDRESS, ReceiverAdded, Receivers
 
@@ -25,7 +25,7 @@ router = APIRouter(
 )
 
 
-class ReceiverWrite(Form):
+class ReceiverWrite(StrictModel):
     """The mail address to which to send notices."""
 
     address: str = Field(

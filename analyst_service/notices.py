@@ -21,7 +21,7 @@ from sqlalchemy import orm
 
 from analyst_service.credentials import Caller
 from analyst_service.database import Transaction
-from analyst_service.logs import describe
+from analyst_service.logs import describe_error
 from analyst_service.models import Credential, Notice, Receiver, Session
 from analyst_service.outbox import NoticeEvent, NoticeState, write_first_notices
 from analyst_service.process_context import Service
@@ -496,7 +496,7 @@ class NoticeSender:
                 self._has_outage = False
             except Exception as error:  # noqa: BLE001  the notices stay due
                 if not self._has_outage:  # each outage is logged once
-                    log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+                    log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
                 self._has_outage = True
 
     def _lease_due_notices(self) -> Iterator[Notification]:
@@ -515,7 +515,7 @@ class NoticeSender:
         except DeliveryFailed as error:
             self._handle_failure(notice, error)
         except Exception as error:  # noqa: BLE001  the other notices are still sent
-            log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
             self._handle_failure(notice, DeliveryFailed(Failure.INTERNAL))
         else:
             self._record_outcome(

@@ -1,8 +1,8 @@
-"""Blobs in an object store, with a folder as the cache in front of it.
+"""Blobs in an object store, with a local folder as a cache in front of it.
 
-The store only has to write an object whole or not at all, and to read, list and delete
-objects. Every object is checked against its digest when it arrives here, and the database
-decides between concurrent writers. A blob is in the store before a row names it.
+The object store only has to write objects completely or not at all, and to read, list
+and delete them. Each object is verified against its digest when it arrives here. The
+database arbitrates between writers. A blob is written before any row refers to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import Buffer
 
 from analyst_service.blobs import FileBlobStore, FileDraft, WrongDigest
-from analyst_service.secret_files import credential_files, read_secret
+from analyst_service.secret_files import find_credential_files, read_secret
 from clustering_protocols.common.errors import StorageFull, Unavailable
 
 if TYPE_CHECKING:
@@ -29,34 +29,34 @@ log = logging.getLogger(__name__)
 
 _PIECE: Final = 4 << 20
 _PARTS_ABOVE: Final = 64 << 20
-# Errors also quote addresses, digests and times, so a bare number would match too much.
+# Not just the number 507, which addresses, digests and times in an error may contain.
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _MARK: Final = "mark"
-_SHRINKS: Final = 8  # the cache is shrunk when fetched parts add an eighth of its size
-_LOOKUPS: Final = 16  # most lookups at the same time
+_SHRINKS: Final = 8  # the cache is shrunk after an eighth of its size has been fetched
+_LOOKUPS: Final = 16  # maximum number of simultaneous lookups
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
 
 
 def open_objects(url: str) -> ObjectStore:
-    """Return the store at an address: ``s3://bucket/prefix``, ``file:///folder``, ….
+    """Return the object store at an address, such as ``s3://bucket/prefix``.
 
-    Keys, region and endpoint come from the environment variables of the store's own tools
-    (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …), credentials also from files
-    (``AWS_ACCESS_KEY_ID_FILE``, …).
+    Keys, region and endpoint come from the environment variables that the store's own
+    tools use (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …). Credentials may also
+    come from files (``AWS_ACCESS_KEY_ID_FILE``, …).
 
-    Raises Unavailable if the address is not valid, or no store is there.
+    Raises Unavailable if the address is not that of a usable store.
     """
     from obstore.store import from_url
 
     options: dict[str, Any] = {}
     if not url.startswith(("file:", "memory:")):
-        # read here, because client options replace the environment
+        # Client options replace the environment variable, so it is read here.
         is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"true", "1"}
         client = {**_CLIENT, "allow_http": is_plain}
         options = {"client_options": client, "retry_config": dict(_RETRIES)}
-        options |= _credentials()
+        options |= _read_credentials()
     try:
         return from_url(url, **options)
     except Exception as error:
@@ -65,19 +65,19 @@ def open_objects(url: str) -> ObjectStore:
         ) from error
 
 
-def _credentials() -> dict[str, str]:
-    """Return credentials from files; raise :class:`Unavailable` if one cannot be read."""
+def _read_credentials() -> dict[str, str]:
+    """Read credentials from files; raise :class:`Unavailable` if one cannot be read."""
     try:
         return {
             variable.removesuffix("_FILE").lower(): read_secret(variable, path)
-            for variable, path in credential_files(os.environ)
+            for variable, path in find_credential_files(os.environ)
         }
     except ValueError as error:
         raise Unavailable(f"{error}.") from None
 
 
 class ObjectBlobStore(FileBlobStore):
-    """Blobs in an object store, cached in a folder as long as there is room.
+    """A blob store in an object store, with a cache in a local folder.
 
     cache_bytes: the size to which a sweep shrinks the cache.
     """
@@ -88,62 +88,64 @@ class ObjectBlobStore(FileBlobStore):
         self._cache_bytes = cache_bytes
         self._fetched = 0
 
-    def draft(self) -> ObjectDraft:
-        """Begin to receive bytes."""
+    def create_draft(self) -> ObjectDraft:
+        """Create an empty draft in the cache."""
         return ObjectDraft(self.draft_path(), self)
 
     def map(self, digest: str) -> Buffer:
-        """Return a blob without copying it."""
-        self.file(digest)
+        """Return the content of a blob, which is fetched unless it is cached."""
+        self.local_file(digest)
         return super().map(digest)
 
-    def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
-        """Return a range of a blob, which is cached under its own digest."""
+    def read_range(
+        self, digest: str, begin: int, size: int, check: str | None
+    ) -> Buffer:
+        """Return a range of a blob, which is cached under the digest of the range."""
         if check is None or super().has(digest):
-            self.file(digest)
-            return super().part(digest, begin, size, None)
+            self.local_file(digest)
+            return super().read_range(digest, begin, size, None)
         if not super().has(check):
-            self._fetch_part(digest, begin, size, check)
+            self._fetch_range(digest, begin, size, check)
         return super().map(check)
 
-    def file(self, digest: str) -> Path:
-        """Return the cached file of a blob, which is fetched if necessary."""
+    def local_file(self, digest: str) -> Path:
+        """Return the path of a blob in the cache, which is fetched unless it is cached."""
         path = self.path(digest)
         with suppress(FileNotFoundError):
-            os.utime(path)  # the cache evicts the least recently used
+            os.utime(path)  # so that it is not evicted soon
             return path
-        self._cache(self._pieces(digest), digest)
+        self._store_in_cache(self._stream_object(digest), digest)
         return path
 
     def has(self, digest: str) -> bool:
-        """Return whether the store itself, not only the cache, has a blob."""
+        """Return whether the object store itself, not just the cache, has a blob."""
         import obstore
 
         try:
             with _translate_errors():
-                obstore.head(self._objects, _key(digest))
+                obstore.head(self._objects, _object_key(digest))
         except KeyError:
             return False
         return True
 
     def has_all(self, digests: Collection[str]) -> bool:
-        """Return whether the store has all these blobs; looked up in parallel."""
-        return all(self._lookups.map(self.has, digests))
+        """Return whether the object store has all of these blobs, asking in parallel."""
+        return all(self._lookup_executor.map(self.has, digests))
 
     @cached_property
-    def _lookups(self) -> ThreadPoolExecutor:
+    def _lookup_executor(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_LOOKUPS)
 
     def remove(self, digest: str) -> None:
-        """Remove a blob from the store and from this cache."""
+        """Remove a blob from the object store and from the cache."""
         import obstore
 
         with suppress(KeyError), _translate_errors():
-            obstore.delete(self._objects, _key(digest))
+            obstore.delete(self._objects, _object_key(digest))
         super().remove(digest)
 
-    def older_than(self, before: float) -> Iterator[str]:
-        """Yield the digests of blobs that were last written before a time (POSIX)."""
+    def find_older_than(self, before: float) -> Iterator[str]:
+        """Yield the digests of all blobs last written before a POSIX timestamp."""
         import obstore
 
         with _translate_errors():
@@ -155,15 +157,15 @@ class ObjectBlobStore(FileBlobStore):
                         yield name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, copies not ``live``, and copies used least recently."""
+        """Remove old drafts and cached blobs that are not ``live``; shrink the cache."""
         super().sweep(before, live)
-        for digest in super().older_than(before):
+        for digest in super().find_older_than(before):
             if digest not in live:
                 super().remove(digest)
-        self.shrink(self._cache_bytes)
+        self.shrink_to(self._cache_bytes)
 
-    def mark(self) -> str | None:
-        """Return the store's mark; the cache has none."""
+    def read_mark(self) -> str | None:
+        """Return the mark of the object store, or None; the cache has no mark."""
         import obstore
 
         try:
@@ -172,88 +174,87 @@ class ObjectBlobStore(FileBlobStore):
         except KeyError:
             return None
 
-    def set_mark(self, name: str) -> None:
-        """Write the store's mark."""
+    def write_mark(self, name: str) -> None:
+        """Write the mark of the object store."""
         import obstore
 
         with _translate_errors():
             obstore.put(self._objects, _MARK, name.encode(), use_multipart=False)
 
-    def check(self) -> None:
-        """Raise :class:`Unavailable` unless store and cache can be written."""
+    def check_writable(self) -> None:
+        """Raise unless both the object store and the cache are writable."""
         import obstore
 
-        super().check()
+        super().check_writable()
         with _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
 
     def upload(self, digest: str, path: Path) -> None:
-        """Write a cached file into the store, whole or not at all."""
+        """Write a local file to the object store, completely or not at all."""
         import obstore
 
         in_parts = path.stat().st_size > _PARTS_ABOVE
         with _translate_errors():
             obstore.put(
                 self._objects,
-                _key(digest),
+                _object_key(digest),
                 path if in_parts else path.read_bytes(),
                 use_multipart=in_parts,
             )
 
-    def _pieces(self, digest: str) -> Iterator[bytes]:
+    def _stream_object(self, digest: str) -> Iterator[bytes]:
         import obstore
 
         with _translate_errors():
-            blob = obstore.get(self._objects, _key(digest))
+            blob = obstore.get(self._objects, _object_key(digest))
             for piece in blob.stream(min_chunk_size=_PIECE):
                 yield bytes(piece)
 
-    def _fetch_part(self, digest: str, begin: int, size: int, check: str) -> None:
-        """Bring a range of a blob into the cache, if it matches its digest."""
+    def _fetch_range(self, digest: str, begin: int, size: int, check: str) -> None:
+        """Fetch a range of a blob into the cache, after verifying its digest."""
         import obstore
 
         with _translate_errors():
             part = obstore.get_range(
-                self._objects, _key(digest), start=begin, length=size
+                self._objects, _object_key(digest), start=begin, length=size
             )
-        self._cache([bytes(part)], check)
+        self._store_in_cache([bytes(part)], check)
         self._fetched += size
         if self._fetched > self._cache_bytes // _SHRINKS:
-            self.shrink(self._cache_bytes)
+            self.shrink_to(self._cache_bytes)
             self._fetched = 0
 
-    def _cache(self, pieces: Iterable[bytes], digest: str) -> None:
-        """Store bytes in the cache, if they match a digest."""
+    def _store_in_cache(self, pieces: Iterable[bytes], digest: str) -> None:
         try:
-            super().draft().keep_pieces(pieces, digest)
+            super().create_draft().store_pieces(pieces, digest)
         except WrongDigest:
             log.error("object store: an object does not match its digest")  # noqa: TRY400  no traceback: the text suffices
             raise Unavailable("A blob does not match its digest.") from None
 
 
 class ObjectDraft(FileDraft):
-    """A draft in the cache; keeping it makes an object, and its cached copy."""
+    """A draft in the cache, which becomes an object and its cached copy."""
 
     _store: ObjectBlobStore
 
-    def prepare(self) -> None:
-        """Write the object."""
+    def prepare_to_store(self) -> None:
+        """Upload the content to the object store."""
         self._store.upload(self.digest, self.path)
 
-    def keep(self) -> None:
-        """Move the file into the cache; upload it again if a sweep removed the object."""
-        if not self.is_kept and not self._store.has(self.digest):
-            self.prepare()
-        super().keep()
+    def store_as_blob(self) -> None:
+        """Move the draft into the cache; upload it again if a sweep removed the object."""
+        if not self.is_stored and not self._store.has(self.digest):
+            self.prepare_to_store()
+        super().store_as_blob()
 
 
-def _key(digest: str) -> str:
+def _object_key(digest: str) -> str:
     return f"{digest[:2]}/{digest}"
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Replace the store's exceptions, whose text may hold addresses, by our own."""
+    """Replace the exceptions of the object store, whose messages may contain addresses."""
     from obstore.exceptions import (
         BaseError,
         PermissionDeniedError,
@@ -265,17 +266,17 @@ def _translate_errors() -> Iterator[None]:
     except FileNotFoundError as error:
         raise KeyError("there is no such object") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        if _is_full(error):
+        if _is_storage_full(error):
             raise StorageFull("The analyst's object store has no room left.") from None
         log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store refuses this analyst.") from None
     except (BaseError, OSError) as error:
-        if _is_full(error):
+        if _is_storage_full(error):
             raise StorageFull("The analyst's object store has no room left.") from None
         log.error("object store: %s", type(error).__name__)  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store does not answer.") from None
 
 
-def _is_full(error: BaseException) -> bool:
+def _is_storage_full(error: BaseException) -> bool:
     text = str(error).lower().replace(" ", "")
     return any(part.replace(" ", "") in text for part in _FULL)

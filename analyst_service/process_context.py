@@ -1,6 +1,6 @@
-"""The parts of a service process, which requests and background threads share.
+"""The parts of a service process that requests and background threads share.
 
-No web library is imported here: the driver and the sweeper do not need one.
+This module imports no web framework: the driver and the sweeper do not need one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeVar
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Clock, Database
-from analyst_service.identity import load_identity
-from analyst_service.logs import describe
+from analyst_service.identity import load_or_create_identity
+from analyst_service.logs import describe_error
 from analyst_service.metrics import Metrics
 from analyst_service.settings import Settings
 from analyst_service.waiting import Batcher, Notifier
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 LEASE_SECONDS: Final = 15.0
-"""After this time without renewal, another driver may take a step.
+"""Seconds after which a lease expires unless it is renewed.
 
-It is the same for all analysts of a database, because each judges the others' leases.
+All analysts of a database must use the same value, because they judge each other's leases.
 """
 
 _V = TypeVar("_V")
@@ -43,8 +43,8 @@ _MAX_CALLERS: Final = 10_000
 _BURST_SECONDS: Final = 5
 
 
-class Rates:
-    """Rate limits: one token bucket per caller, with the tokens of five seconds."""
+class RateLimiter:
+    """Rate limits: a token bucket per caller, which holds the tokens of five seconds."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -52,7 +52,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, datetime]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, caller: str, now: datetime) -> None:
+    def take_token(self, caller: str, now: datetime) -> None:
         """Take a token for a request; raise :class:`TooManyRequests` if none is left."""
         with self._lock:
             tokens, since = self._buckets.get(caller, (self._burst, now))
@@ -67,20 +67,20 @@ class Rates:
             raise TooManyRequests(f"More than {self._per_second:g} per second.")
 
 
-class Uses:
-    """When each credential was last used: collected here, stored now and then."""
+class CredentialUses:
+    """The time of the last use of each credential, until the sweeper stores it."""
 
     def __init__(self) -> None:
         self._last: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
-    def note(self, credential_id: str, now: datetime) -> None:
+    def record_use(self, credential_id: str, now: datetime) -> None:
         """Record that a credential was used."""
         with self._lock:
             self._last[credential_id] = now
 
-    def take(self) -> dict[str, datetime]:
-        """Return the recorded times and forget them; a crash loses a minute of them."""
+    def take_all(self) -> dict[str, datetime]:
+        """Return and forget the recorded times. A crash loses those of the last minute."""
         with self._lock:
             times, self._last = self._last, {}
         return times
@@ -89,8 +89,8 @@ class Uses:
 class LoggedCheck:
     """A check whose outcome is logged whenever it changes.
 
-    condition: the state that the check confirms, as named in the log: ``ready``.
-    check: raises an exception that says what is wrong.
+    condition: the name, in the log, of the state that the check confirms: ``ready``.
+    check: raises an exception if something is wrong.
     """
 
     def __init__(self, condition: str, check: Callable[[], None]) -> None:
@@ -99,14 +99,14 @@ class LoggedCheck:
         self._fault = ""
 
     def __call__(self) -> None:
-        """Run the check; its exceptions are raised here too."""
+        """Run the check, and propagate its exceptions."""
         try:
             self._check()
         except CoterieError as error:
             self._log_change(error.detail)
             raise
         except Exception as error:
-            self._log_change(describe(error))
+            self._log_change(describe_error(error))
             raise
         self._log_change("")
 
@@ -120,11 +120,11 @@ class LoggedCheck:
             log.info("%s again", self._condition)
 
 
-class Recent(Generic[_V]):
-    """A cached value that is about a second old at most; safe from any thread.
+class CachedValue(Generic[_V]):
+    """A cached value that is at most about a second old; safe to use from any thread.
 
-    While one thread computes a new value, the others get the previous one instead of
-    waiting. An exception is cached and raised in the same way.
+    While one thread computes a new value, the others get the previous one without
+    waiting. An exception is cached in the same way, and raised for each caller.
     """
 
     def __init__(self, compute: Callable[[], _V]) -> None:
@@ -133,22 +133,22 @@ class Recent(Generic[_V]):
         self._lock = threading.Lock()
 
     def get(self, now: datetime) -> _V:
-        """Return the value, which is computed anew if it is a second old."""
+        """Return the value, which is computed again if it is more than a second old."""
         cached = self._cached
         if cached is None:
             with self._lock:
-                cached = self._cached or self._renew(now)
-        # the absolute difference, because the clock may be set back
+                cached = self._cached or self._compute_again(now)
+        # The difference is absolute, because the clock may be set back.
         elif abs(now - cached[0]) >= _SECOND and self._lock.acquire(blocking=False):
             try:
-                cached = self._renew(now)
+                cached = self._compute_again(now)
             finally:
                 self._lock.release()
         if isinstance(cached[1], Exception):
             raise cached[1]
         return cached[1]
 
-    def _renew(self, now: datetime) -> tuple[datetime, _V | Exception]:
+    def _compute_again(self, now: datetime) -> tuple[datetime, _V | Exception]:
         value: _V | Exception
         try:
             value = self._compute()
@@ -159,7 +159,7 @@ class Recent(Generic[_V]):
 
 
 class Service:
-    """The parts that live as long as the process."""
+    """The objects that exist as long as the service process."""
 
     def __init__(
         self,
@@ -172,51 +172,52 @@ class Service:
         self.settings, self.database = settings, database
         self.blobs, self.metrics = blobs, metrics
         self.notifier = Notifier()
-        # simultaneous requests of one kind share a transaction
+        # Simultaneous requests of the same kind share a transaction.
         self.authenticating, self.admitting = Batcher(), Batcher()
         self.handing_out, self.storing = Batcher(), Batcher()
         self.draining = threading.Event()
-        self.institution = load_identity(settings.identity_path)
-        self.rates, self.uses = Rates(settings.requests_per_second), Uses()
-        self.ready = Recent(LoggedCheck("ready", self._check_ready))
+        self.institution = load_or_create_identity(settings.identity_path)
+        self.rates = RateLimiter(settings.requests_per_second)
+        self.uses = CredentialUses()
+        self.ready = CachedValue(LoggedCheck("ready", self._check_ready))
         self.room = LoggedCheck("room for uploads", lambda: self.require_room(0))
-        self.figures = Recent(metrics.text)
+        self.figures = CachedValue(metrics.render_text)
 
     @property
     def clock(self) -> Clock:
-        """Return the clock that all users of the database share."""
+        """The clock that all users of the database share."""
         return self.database.clock
 
     @property
     def lease_span(self) -> timedelta:
-        """Return how long a step's lease holds without being renewed."""
+        """How long the lease of a step is valid without renewal."""
         return timedelta(seconds=LEASE_SECONDS)
 
-    def count(self, credential_id: str) -> None:
-        """Count a request against its credential's rate, and record the use.
+    def count_request(self, credential_id: str) -> None:
+        """Count a request towards its credential's rate limit, and record the use.
 
-        Raises TooManyRequests.
+        Raises TooManyRequests if the limit is exceeded.
         """
         now = self.clock.now()
-        self.uses.note(credential_id, now)
-        self.rates.take(credential_id, now)
+        self.uses.record_use(credential_id, now)
+        self.rates.take_token(credential_id, now)
 
-    def drain(self) -> None:
-        """Answer waiting requests and start no more steps: this process will end."""
+    def start_draining(self) -> None:
+        """Answer all long polls and start no more steps, because this process will end."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
         self.notifier.notify_driver()
-        for session in self.notifier.waited_for:
+        for session in self.notifier.awaited_sessions:
             self.notifier.notify_session(session)
 
     def require_ready(self) -> None:
-        """Raise :class:`Unavailable` unless a load balancer may send requests here."""
+        """Raise :class:`Unavailable` unless load balancers may send requests here."""
         if self.draining.is_set():
             raise Unavailable("This analyst is about to end.")
         self.ready.get(self.clock.now())
 
     def is_ready(self) -> bool:
-        """Return whether a load balancer may send requests here."""
+        """Return whether load balancers may send requests here."""
         try:
             self.require_ready()
         except Unavailable:
@@ -224,9 +225,9 @@ class Service:
         return True
 
     def require_room(self, size: int) -> None:
-        """Raise :class:`StorageFull` if an upload of this size would leave too little room.
+        """Raise :class:`StorageFull` unless an upload of this size (bytes) fits.
 
-        Tasks, results and the database need the reserve.
+        Uploads must leave a reserve, which tasks, results and the database need.
         """
         if not self.has_room(size):
             raise StorageFull(
@@ -235,14 +236,14 @@ class Service:
             )
 
     def has_room(self, size: int = 0) -> bool:
-        """Return whether the analyst has room for an upload of this size (bytes)."""
+        """Return whether an upload of this size (bytes) would leave enough free space."""
         return self.blobs.free_bytes() - size >= self.settings.least_free_bytes
 
     def check_clock(self) -> None:
         """Raise :class:`Unavailable` if this machine's clock is wrong.
 
-        Leases are timed by the database's clock. A machine whose own clock differs much
-        takes no step and gets no request.
+        Leases are timed by the database's clock. A machine whose own clock differs by
+        more than a third of a lease takes no steps and is not ready for requests.
         """
         skew = self.clock.skew()
         if abs(skew) > self.lease_span / 3:
@@ -255,12 +256,12 @@ class Service:
 
     def _check_ready(self) -> None:
         self.check_clock()
-        if not self.database.is_current():
+        if not self.database.has_current_schema():
             raise Unavailable("The database has the schema of another release.")
-        with suppress(StorageFull):  # results can still be fetched here
+        with suppress(StorageFull):  # parties can still fetch results
             self.room()
         try:
-            self.blobs.check()
+            self.blobs.check_writable()
         except OSError as error:
             raise Unavailable(
                 f"The data folder cannot be written ({errno.errorcode.get(error.errno or 0, 'no errno')})."

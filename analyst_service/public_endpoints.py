@@ -65,7 +65,7 @@ def list_messages(
 
     Raises NotFound if this analyst does not offer the protocol.
     """
-    if name not in catalogue.catalogue() or not service.settings.offers(name):
+    if name not in catalogue.catalogue() or not service.settings.offers_protocol(name):
         raise NotFound(
             "This analyst offers no protocol of this name; GET /v1/protocols lists them."
         )
@@ -80,7 +80,7 @@ def get_identity(service: ServiceDep) -> AnalystIdentity:
 
 @cache
 def _catalogue_json(settings: Settings) -> bytes:
-    offered = [name for name in catalogue.catalogue() if settings.offers(name)]
+    offered = [name for name in catalogue.catalogue() if settings.offers_protocol(name)]
     listed = [
         ProtocolRead.model_validate(catalogue.build_catalogue_entry(name))
         for name in offered

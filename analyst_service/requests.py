@@ -1,14 +1,14 @@
-"""Shared code of endpoints: the service, the caller, JSON bodies, forms of arrays.
+"""Code that the endpoints share: dependencies, JSON bodies, and arrays as JSON.
 
-An endpoint opens its own transaction and ends it before it returns. A dependency would
-hold it until the response and end it in a second thread of the framework's pool, whose
-threads may all be waiting for its connection: a deadlock under load. Writes go through
-Database.transact, so that a 2xx response means that they are committed.
+An endpoint begins its own transaction and ends it before it returns. A dependency would
+keep the transaction until the response, and end it in a second thread of the
+framework's pool. Under load all threads might be waiting for a connection: a deadlock.
+All writes use Database.transact, so a 2xx response means that they are committed.
 
-JSON is parsed and validated by the endpoint, in a thread, and never in the event loop,
-which serves everybody. The validator holds the interpreter's lock, so it stops at the
-first mistake in a sequence: its work must not grow with the number of mistakes. JSON that
-parsers interpret differently, for example with repeated names, is refused.
+JSON is parsed and validated by the endpoint in a thread, never in the event loop, which
+serves all clients. The validator holds the interpreter lock, so it stops at the first
+error in a sequence: its work must not grow with the number of errors. JSON that parsers
+interpret differently, for example with duplicate names, is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAda
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from analyst_service.credentials import Caller, CredentialRefused, authenticate
-from analyst_service.logs import current_request
+from analyst_service.logs import current_request_context
 from analyst_service.middleware import PoolPlace, client_address
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import (
@@ -38,45 +38,46 @@ from clustering_protocols.common.values import convert_validation_error
 from clustering_protocols.records import codec, json_form
 
 
-class Form(BaseModel):
-    """A part of JSON; unknown fields are refused."""
+class StrictModel(BaseModel):
+    """Base class of models for JSON bodies, which refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-MAX_NAMES: Final = 64  # in one JSON object; every model has fewer than half
+MAX_NAMES: Final = 64  # per JSON object; every model has less than half as many
 
 _M = TypeVar("_M", bound=BaseModel)
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 
 
 class JsonRequest(Request):
-    """A request whose JSON the framework hands to the endpoint as bytes."""
+    """A request whose JSON body is passed to the endpoint as unparsed bytes."""
 
     async def json(self) -> Any:
-        """Return the bytes of the body, marked as JSON."""
+        """Return the body as bytes that are marked as JSON."""
         return _JsonBytes(await self.body())
 
 
 class _JsonBytes(bytes):
-    """Bytes that came as JSON."""
+    """Bytes that were sent as JSON."""
 
 
-class UnreadBody(Generic[_M]):
-    """A body that is not parsed yet; OpenAPI shows the model that it should hold."""
+class UnparsedBody(Generic[_M]):
+    """A JSON body that has not been parsed yet; OpenAPI shows the model of its content."""
 
     def __init__(self, model: type[_M], text: bytes) -> None:
         self._model = model
         self._text = text
 
     def read(self) -> _M:
-        """Parse the body; to be called in a thread, because it may take a while.
+        """Parse and validate the body in the calling thread, which may take a while.
 
-        Raises Malformed, InvalidParameters: naming the first broken rule.
+        Raises Malformed if the body is not valid JSON, and InvalidParameters for the
+        first rule of the model that it breaks.
         """
         try:
             value = codec.load_object(self._text.decode(), MAX_NAMES)
-            read: _M = _validator(self._model).validate_python(value)
+            read: _M = _build_validator(self._model).validate_python(value)
         except UnicodeDecodeError:
             raise Malformed("The body is not UTF-8.") from None
         except ValidationError as error:
@@ -87,47 +88,47 @@ class UnreadBody(Generic[_M]):
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Accept any JSON; show the model in the OpenAPI document."""
+        """Accept any JSON, and show the model in the OpenAPI document."""
         (model,) = get_args(source)
 
-        def accept(content: Any) -> UnreadBody[_M]:
+        def accept_json(content: Any) -> UnparsedBody[_M]:
             if not isinstance(content, _JsonBytes):
                 raise ValueError("Expected Content-Type application/json")  # noqa: TRY004  pydantic reports ValueErrors alone
             return cls(model, content)
 
         return core_schema.no_info_plain_validator_function(
-            accept, json_schema_input_schema=handler.generate_schema(model)
+            accept_json, json_schema_input_schema=handler.generate_schema(model)
         )
 
 
-Posted = Annotated[UnreadBody[_M], Body()]
+Posted = Annotated[UnparsedBody[_M], Body()]
 
 
 @cache
-def _validator(model: type[BaseModel]) -> SchemaValidator:
-    """Return the model's validator, which stops at the first mistake of a sequence."""
-    schema = _fail_fast(TypeAdapter(model).core_schema)
-    # the prebuilt validators of nested models do not fail fast
+def _build_validator(model: type[BaseModel]) -> SchemaValidator:
+    """Build a validator for the model that stops at the first error in a sequence."""
+    schema = _make_fail_fast(TypeAdapter(model).core_schema)
+    # The prebuilt validators of nested models would not fail fast.
     return SchemaValidator(schema, _use_prebuilt=False)
 
 
-def _fail_fast(schema: Any) -> Any:
-    """Return a core schema whose sequences stop at the first wrong item."""
+def _make_fail_fast(schema: Any) -> Any:
+    """Return the core schema with ``fail_fast`` set for all sequences in it."""
     if isinstance(schema, list):
-        return [_fail_fast(part) for part in schema]
+        return [_make_fail_fast(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     changed = {
-        name: part if name in {"metadata", "default"} else _fail_fast(part)
+        name: part if name in {"metadata", "default"} else _make_fail_fast(part)
         for name, part in schema.items()
     }
-    kind = changed.get("type")  # a dict, if it is a field with the name "type"
+    kind = changed.get("type")  # a dict if the model has a field named "type"
     is_sequence = isinstance(kind, str) and kind in _SEQUENCES
     return {**changed, "fail_fast": True} if is_sequence else changed
 
 
-class ArrayForm(Form):
-    """One array as JSON."""
+class ArrayForm(StrictModel):
+    """An array as JSON."""
 
     dtype: Literal["F64", "F32", "I64", "I32", "U64", "U8"]
     shape: list[Annotated[int, Field(ge=0)]]
@@ -136,14 +137,14 @@ class ArrayForm(Form):
     )
 
 
-class ArraysForm(Form):
-    """Header and arrays as JSON."""
+class ArraysForm(StrictModel):
+    """A header and some arrays as JSON."""
 
     header: dict[str, Any] = Field(description="What it is, and where it belongs.")
     arrays: dict[str, ArrayForm]
 
 
-_PIECE_BYTES: Final = 1 << 18  # a larger file is sent in pieces, read by threads
+_PIECE_BYTES: Final = 1 << 18  # larger files are read by threads and sent in pieces
 _BINARY = {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 RESPONSE: Final[dict[str, Any]] = {"model": ArraysForm, "content": _BINARY}
 REQUEST: Final[dict[str, Any]] = {
@@ -155,40 +156,42 @@ REQUEST: Final[dict[str, Any]] = {
 }
 
 
-def media_type(headers: Mapping[str, str]) -> str:
-    """Return the media type of a body, without its parameters."""
+def parse_media_type(headers: Mapping[str, str]) -> str:
+    """Return the media type of a body without its parameters; empty if there is none."""
     return headers.get("content-type", "").partition(";")[0].strip()
 
 
-def send_blob(service: Service, digest: str, headers: Mapping[str, str]) -> Response:
-    """Return a response with a blob, in the form that the request's headers ask for.
+def build_blob_response(
+    service: Service, digest: str, headers: Mapping[str, str]
+) -> Response:
+    """Return a response with a blob, in the format that the Accept header asks for.
 
-    Raises NotFound if the blob was removed meanwhile.
-    Raises TooLarge if it exceeds the limit of JSON.
+    Raises NotFound if the blob has been removed. Raises TooLarge if the blob exceeds
+    the size limit of JSON.
     """
     try:
-        path = service.blobs.file(digest)
+        path = service.blobs.local_file(digest)
     except KeyError:
         raise NotFound("It was removed when its session ended.") from None
     size = path.stat().st_size
-    if not _asks_for_json(headers) and size > _PIECE_BYTES:
+    if not _prefers_json(headers) and size > _PIECE_BYTES:
         return FileResponse(path, media_type=codec.MEDIA_TYPE)
     if size > JSON_BYTES:
         raise TooLarge(
             f"{size} bytes; as JSON at most {JSON_BYTES}. Use the binary form: "
             f"'Accept: {codec.MEDIA_TYPE}'."
         )
-    return send_bytes(path.read_bytes(), headers)
+    return build_arrays_response(path.read_bytes(), headers)
 
 
-def send_bytes(content: bytes, headers: Mapping[str, str]) -> Response:
-    """Return a response with arrays, in the form that the request's headers ask for."""
-    if _asks_for_json(headers):
+def build_arrays_response(content: bytes, headers: Mapping[str, str]) -> Response:
+    """Return a response with arrays, in the format that the Accept header asks for."""
+    if _prefers_json(headers):
         return JSONResponse(json_form.of_bytes(content))
     return Response(content, media_type=codec.MEDIA_TYPE)
 
 
-def _asks_for_json(headers: Mapping[str, str]) -> bool:
+def _prefers_json(headers: Mapping[str, str]) -> bool:
     accepted = {
         part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")
     }
@@ -200,60 +203,60 @@ SessionID = Annotated[
 ]
 
 
-# `async` although nothing is awaited: the framework would run other functions in threads,
-# which costs more than the function.
-async def _service(request: Request) -> Service:
-    return service_of(request)
+# These dependencies are `async` although they await nothing, because the framework would
+# run ordinary functions in threads, which costs more than the functions themselves.
+async def _get_service(request: Request) -> Service:
+    return get_service(request)
 
 
-def service_of(request: Request) -> Service:
-    """Return the service that answers a request."""
+def get_service(request: Request) -> Service:
+    """Return the service to which a request was sent."""
     service: Service = request.app.state.service
     return service
 
 
-ServiceDep = Annotated[Service, Depends(_service)]
+ServiceDep = Annotated[Service, Depends(_get_service)]
 
 
-async def _caller(request: Request) -> Caller:
+async def _get_caller(request: Request) -> Caller:
     caller: Caller = request.state.caller  # see AdmittingRoute
     return caller
 
 
-CallerDep = Annotated[Caller, Depends(_caller)]
+CallerDep = Annotated[Caller, Depends(_get_caller)]
 
 
 class AdmittingRoute(APIRoute):
-    """A route that authenticates and counts the caller before it reads the body.
+    """A route that authenticates and rate-limits the caller before it reads the body.
 
-    The framework alone would read and check the body first. If the endpoint has no
-    caller parameter, the request is counted by its address.
+    Without this the framework would read and validate the body first. If the endpoint
+    has no caller parameter, requests are limited by their client address.
     """
 
     @property
     def needs_caller(self) -> bool:
-        """Return whether the endpoint asks for a credential."""
-        return any(part.call is _caller for part in self.dependant.dependencies)
+        """Whether the endpoint requires a credential."""
+        return any(part.call is _get_caller for part in self.dependant.dependencies)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler for admitted requests, whose JSON is left unread."""
+        """Return a handler that admits a request and leaves its JSON body unparsed."""
         handle = super().get_route_handler()
         is_open = not self.needs_caller
 
-        async def admit(request: Request) -> Response:
+        async def admit_and_handle(request: Request) -> Response:
             if is_open:
                 _count_by_address(request)
             else:
-                caller = await _authenticate(request)
+                caller = await _authenticate_request(request)
                 PoolPlace.from_scope(request.scope).set_sender(caller.credential_id)
                 request.state.caller = caller
             return await handle(JsonRequest(request.scope, request.receive))
 
-        return admit
+        return admit_and_handle
 
 
-async def _authenticate(request: Request) -> Caller:
-    service = service_of(request)
+async def _authenticate_request(request: Request) -> Caller:
+    service = get_service(request)
     header = request.headers.get("authorization")
     try:
         caller = await service.authenticating.submit(
@@ -261,14 +264,14 @@ async def _authenticate(request: Request) -> Caller:
         )
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
-            current_request().caller = error.credential_id  # if it was valid once
+            current_request_context().caller = error.credential_id  # for the log
         _count_by_address(request)
         raise
-    current_request().caller = caller.credential_id
-    service.count(caller.credential_id)
+    current_request_context().caller = caller.credential_id
+    service.count_request(caller.credential_id)
     return caller
 
 
 def _count_by_address(request: Request) -> None:
-    service = service_of(request)
-    service.rates.take(client_address(request.scope), service.clock.now())
+    service = get_service(request)
+    service.rates.take_token(client_address(request.scope), service.clock.now())

@@ -1,4 +1,4 @@
-"""Removal of data after its retention time: first rows, then blobs that no row names."""
+"""Removal of data after its retention time: first the rows, then blobs without a row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sqlalchemy import orm
 
 from analyst_service import audit, credentials, notices
 from analyst_service.credentials import Caller, Role
-from analyst_service.database import Transaction, claim
-from analyst_service.logs import SERVICE, Act, Actor, describe, log_when_committed
+from analyst_service.database import Transaction, lock_digests
+from analyst_service.logs import SERVICE, Act, Actor, describe_error, log_when_committed
 from analyst_service.models import (
     Contribution,
     Invitation,
@@ -34,25 +34,25 @@ from analyst_service.sessions import (
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 60.0
-"""Interval of the sweeps."""
+"""Seconds between two sweeps."""
 
 ORPHAN_AGE: Final = timedelta(minutes=30)
-"""Age at which blobs that no row names are removed."""
+"""Blobs older than this are removed if no row refers to them."""
 
 _TOKEN_RETENTION = timedelta(days=1)
 _AT_ONCE: Final = 1_000
 
 
-# Digests that rows name
+# Digests to which rows refer
 
 
-def live_digests(db: orm.Session) -> set[str]:
-    """Return the digests of all blobs that a row names."""
-    return set(db.scalars(_select_digests()))
+def find_live_digests(db: orm.Session) -> set[str]:
+    """Return the digests of all blobs to which a row refers."""
+    return set(db.scalars(_select_live_digests()))
 
 
-def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
-    """Return the query for the digests that rows name, or for one of them."""
+def _select_live_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
+    """Return a query for the digests to which rows refer, or only for the given digest."""
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: (
             Contribution.content.is_(None),
@@ -75,18 +75,18 @@ def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
 
 
 def remove_blobs(service: Service, digests: Iterable[str]) -> None:
-    """Remove the blobs that no row names any more."""
+    """Remove those of the blobs to which no row refers any more."""
     for digest in digests:
         with service.database.write() as db:
-            claim(db, [digest])
-            if db.scalar(_select_digests(digest).limit(1)) is None:
+            lock_digests(db, [digest])
+            if db.scalar(_select_live_digests(digest).limit(1)) is None:
                 service.blobs.remove(digest)
 
 
-# Rows. Each function returns the digests that the removed rows named.
+# Removal of rows. Each function returns the digests to which the removed rows referred.
 
 
-def _purge(db: Transaction, session_id: str) -> set[str]:
+def _purge_session(db: Transaction, session_id: str) -> set[str]:
     """Remove tasks, state and contributions; rows of contributions stay as receipts."""
     in_blobs = (
         sa.select(kind.digest).where(
@@ -107,9 +107,9 @@ def _purge(db: Transaction, session_id: str) -> set[str]:
     return digests
 
 
-def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
-    """Remove everything except the audit."""
-    digests = _purge(db, session.id)
+def _erase_session(db: Transaction, session: Session, actor: Actor) -> set[str]:
+    """Remove everything of a session except its audit."""
+    digests = _purge_session(db, session.id)
     digests |= _collect_digests(
         db,
         sa.select(Result.digest).where(Result.session_id == session.id),
@@ -131,7 +131,7 @@ def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
         summary_digest=None,
         deleted_at=now,
     )
-    audit.append(db, session.id, "deleted", now)
+    audit.add_line(db, session.id, "deleted", now)
     log_when_committed(db, Act.SESSION_DELETED, actor, session=session.id)
     return digests
 
@@ -149,36 +149,36 @@ def _update_session(db: Transaction, session_id: str, **values: object) -> None:
     )
 
 
-def _delete(db: Transaction, caller: Caller, session_id: str) -> set[str]:
+def _delete_rows(db: Transaction, caller: Caller, session_id: str) -> set[str]:
     session = visible_session(db, caller, session_id, lock=True, allow_deleted=True)
     if session.deleted_at is not None:
         return set()
     if session.state not in OVER_STATES:
         cancel_session(db, caller, session_id)
-    return _erase(db, session, credentials.find_actor(db, caller))
+    return _erase_session(db, session, credentials.find_actor(db, caller))
 
 
-# Functions of several transactions
+# Functions that use several transactions
 
 
 def delete_session(service: Service, caller: Caller, session_id: str) -> None:
-    """Remove a session except its audit; a running one is cancelled first."""
+    """Delete a session except for its audit; if it is open, it is cancelled first."""
     caller.require_role(Role.COORDINATOR, Role.ADMINISTRATOR)
-    remove_blobs(service, service.database.transact(_delete, caller, session_id))
+    remove_blobs(service, service.database.transact(_delete_rows, caller, session_id))
 
 
-def _list_due(
+def _find_expired(
     service: Service,
     removed_at: orm.InstrumentedAttribute[Any],
     keep: orm.InstrumentedAttribute[Any],
     setting: int | None,
 ) -> Sequence[str]:
-    """Return the ended sessions whose retention time is over and whose data still exist.
+    """Return ended sessions whose retention time is over and whose data still exist.
 
-    removed_at: the column of the time of the removal.
-    keep: the column of the retention (seconds) in the terms.
-    setting: the retention (seconds) in the settings; None is no limit. The shorter
-        retention holds.
+    removed_at: the column with the time of the removal.
+    keep: the column with the retention time (seconds) that the terms set, or None.
+    setting: the retention time (seconds) in the settings; None means no limit. The
+        shorter of the two applies.
     """
     remaining = sa.and_(Session.state.in_(OVER_STATES), removed_at.is_(None))
     now, due = service.clock.now(), list[str]()
@@ -195,56 +195,57 @@ def _list_due(
     return due
 
 
-def purge_ended(service: Service) -> None:
-    """Remove contributions, tasks and states when their retention time is over."""
+def purge_ended_sessions(service: Service) -> None:
+    """Remove the contributions, tasks and states of sessions after their retention time."""
     setting = service.settings.retention_seconds
-    due = _list_due(service, Session.purged_at, Session.keep_contributions, setting)
+    due = _find_expired(service, Session.purged_at, Session.keep_contributions, setting)
     unpurged = (
         sa.select(Session)
         .where(Session.id.in_(due[:_AT_ONCE]), Session.purged_at.is_(None))
         .with_for_update(skip_locked=True)
     )
 
-    def purge(db: Transaction) -> set[str]:
+    def purge_due_sessions(db: Transaction) -> set[str]:
         digests: set[str] = set()
         for session in db.scalars(unpurged).all():
-            digests |= _purge(db, session.id)
-            audit.append(db, session.id, "purged", db.now())
+            digests |= _purge_session(db, session.id)
+            audit.add_line(db, session.id, "purged", db.now())
         return digests
 
     if due:
-        remove_blobs(service, service.database.transact(purge))
+        remove_blobs(service, service.database.transact(purge_due_sessions))
 
 
-def delete_ended(service: Service) -> None:
-    """Delete sessions when their retention time is over, each in its own transaction."""
+def delete_ended_sessions(service: Service) -> None:
+    """Delete sessions after their retention time, each in its own transaction."""
     setting = service.settings.delete_seconds
 
-    def expire(db: Transaction, session_id: str) -> set[str]:
+    def erase_if_present(db: Transaction, session_id: str) -> set[str]:
         session = find_sessions(db, [session_id], lock=True)[session_id]
-        # another process may have deleted it
-        return set() if session.deleted_at is not None else _erase(db, session, SERVICE)
+        # another process may have deleted the session
+        is_deleted = session.deleted_at is not None
+        return set() if is_deleted else _erase_session(db, session, SERVICE)
 
-    for session_id in _list_due(
+    for session_id in _find_expired(
         service, Session.deleted_at, Session.keep_session, setting
     ):
-        remove_blobs(service, service.database.transact(expire, session_id))
+        remove_blobs(service, service.database.transact(erase_if_present, session_id))
 
 
-def sweep(service: Service) -> None:
-    """Remove old drafts, which a crash left, and old blobs that no row names.
+def sweep_blobs(service: Service) -> None:
+    """Remove old drafts, which a crash left behind, and old blobs without a row.
 
-    Young blobs stay, because a step writes blobs before a row names them.
+    Recent blobs stay, because a step writes blobs before any row refers to them.
     """
     before = (service.clock.now() - ORPHAN_AGE).timestamp()
-    live = service.database.query(live_digests)
+    live = service.database.query(find_live_digests)
     service.blobs.sweep(before, live)
-    old = service.blobs.older_than(before)
+    old = service.blobs.find_older_than(before)
     remove_blobs(service, (digest for digest in old if digest not in live))
 
 
 class Sweeper:
-    """A thread that purges and sweeps within a ``with`` block; several may run."""
+    """A thread that regularly removes expired data; several processes may run one."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -260,23 +261,23 @@ class Sweeper:
         self._thread.join()
 
     def run_once(self) -> None:
-        """Remove everything that is due, and store when credentials were last used."""
+        """Remove all data that is due, and store when each credential was last used."""
         service = self._service
-        if last := service.uses.take():
+        if last := service.uses.take_all():
             service.database.transact(credentials.record_last_uses, last)
-        purge_ended(service)
-        delete_ended(service)
+        purge_ended_sessions(service)
+        delete_ended_sessions(service)
         service.database.transact(notices.remove_receivers_of_ended_sessions)
-        # until then, a party that asks with its token learns of the deletion
+        # Until its token is removed, a party that uses it learns of the deletion.
         before = service.clock.now() - _TOKEN_RETENTION
         service.database.transact(credentials.remove_old_tokens, before)
-        service.database.truncate_log()
-        sweep(service)
+        service.database.truncate_write_ahead_log()
+        sweep_blobs(service)
 
     def _loop(self) -> None:
         while not self._stop.wait(SWEEP_SECONDS):
-            self._service.is_ready()  # logs a change, even if nobody asks
+            self._service.is_ready()  # logs changes even without requests
             try:
                 self.run_once()
-            except Exception as error:  # noqa: BLE001  the next sweep tries again
-                log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            except Exception as error:  # noqa: BLE001  the next sweep retries
+                log.error("keeper: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values

@@ -1,6 +1,6 @@
-"""Secrets from files: the variable ``NAME_FILE`` may name the file of a secret setting.
+"""Secrets from files: ``NAME_FILE`` may name a file that contains the secret ``NAME``.
 
-The same holds for the credentials of an object store.
+This works for secret settings and for the credentials of an object store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 PREFIX: Final = "COTERIE_"
 SECRET: Final[dict[str, JsonValue]] = {"secret": True}
-"""Marks a setting whose value may come from a file."""
+"""Field metadata that marks a setting as secret: its value may come from a file."""
 
 _CREDENTIALS: Final = (
     "AWS_ACCESS_KEY_ID",
@@ -25,18 +25,18 @@ _CREDENTIALS: Final = (
 _MOST_BYTES: Final = 1 << 16
 
 
-def variable(field: str) -> str:
-    """Return the environment variable of a setting."""
+def variable_name(field: str) -> str:
+    """Return the name of a setting's environment variable."""
     return f"{PREFIX}{field.upper()}"
 
 
-def file_variable(field: str) -> str:
-    """Return the variable that names the file of a secret setting."""
-    return f"{variable(field)}_FILE"
+def file_variable_name(field: str) -> str:
+    """Return the name of the variable that names the file of a secret setting."""
+    return f"{variable_name(field)}_FILE"
 
 
-def secret_fields(fields: Mapping[str, FieldInfo]) -> list[str]:
-    """Return the names of the settings that are secrets."""
+def secret_setting_names(fields: Mapping[str, FieldInfo]) -> list[str]:
+    """Return the names of all secret settings."""
     return [
         name
         for name, field in fields.items()
@@ -45,12 +45,12 @@ def secret_fields(fields: Mapping[str, FieldInfo]) -> list[str]:
     ]
 
 
-def named_files(
+def find_secret_files(
     fields: Mapping[str, FieldInfo], environment: Mapping[str, str]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the secret settings that come from a file, each with its file."""
-    for name in secret_fields(fields):
-        if path := environment.get(file_variable(name)):
+    """Yield each secret setting that comes from a file, with the path of the file."""
+    for name in secret_setting_names(fields):
+        if path := environment.get(file_variable_name(name)):
             yield name, Path(path)
 
 
@@ -59,37 +59,37 @@ def read_secrets(
     values: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the secret settings that come from files.
+    """Return the values of the secret settings that come from files.
 
-    values: the settings without files.
+    values: the settings that do not come from files.
 
-    Raises ValueError if a file cannot be read or is empty, or a setting has both a value
-        and a file. The text names the file and quotes nothing of its content.
+    Raises ValueError if a setting has both a value and a file, or if its file does not
+    hold a single line. The message names the file but does not quote it.
     """
     secrets = {}
-    for name, path in named_files(fields, environment):
+    for name, path in find_secret_files(fields, environment):
         if values.get(name):
             raise ValueError(
-                f"{variable(name)} and {file_variable(name)} are both set: give one"
+                f"{variable_name(name)} and {file_variable_name(name)} are both set: give one"
             )
-        secrets[name] = read_secret(file_variable(name), path)
+        secrets[name] = read_secret(file_variable_name(name), path)
     return secrets
 
 
-def credential_files(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Yield the variables that name credential files of an object store, and the files."""
+def find_credential_files(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """Yield each variable that names a credential file of an object store, and the path."""
     for name in _CREDENTIALS:
         if path := environment.get(f"{name}_FILE"):
             yield f"{name}_FILE", Path(path)
 
 
-def is_open_to_others(path: Path) -> bool:
-    """Return whether a file exists that every account of this machine may read."""
+def is_world_readable(path: Path) -> bool:
+    """Return whether a file exists and is readable by all accounts of this machine."""
     return path.exists() and bool(path.stat().st_mode & stat.S_IROTH)
 
 
 def read_secret(name: str, path: Path) -> str:
-    """Return the line of text in a variable's file; raise ValueError without one."""
+    """Return the only line of a variable's file; raise ValueError if there is none."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode().strip()

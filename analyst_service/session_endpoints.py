@@ -31,11 +31,11 @@ from analyst_service.requests import (
     RESPONSE,
     AdmittingRoute,
     CallerDep,
-    Form,
     Posted,
     ServiceDep,
     SessionID,
-    send_blob,
+    StrictModel,
+    build_blob_response,
 )
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters, NotFound, NotReady
@@ -138,7 +138,7 @@ def _protocol_models() -> Iterable[type[BaseModel]]:
     for name, protocol in catalogue.catalogue().items():
         yield create_model(
             f"{name}-protocol",
-            __base__=Form,
+            __base__=StrictModel,
             name=(Literal[name], ...),  # type: ignore[arg-type]  # a literal of a value
             params=(protocol.params, protocol.params.model_construct()),
         )
@@ -188,19 +188,19 @@ class ListQuery(BaseModel):
     )
 
 
-class Extension(Form):
+class Extension(StrictModel):
     """A later deadline for the session."""
 
     deadline: AwareDatetime = Field(description="Later than the present one.")
 
 
-class Cancellation(Form):
+class Cancellation(StrictModel):
     """The reason for cancelling a session."""
 
     reason: Text = Field(default="", description="For the parties to read.")
 
 
-class PartyStop(Form):
+class PartyStop(StrictModel):
     """The reason why a party stops."""
 
     reason: StopReason | None = Field(
@@ -208,7 +208,7 @@ class PartyStop(Form):
     )
 
 
-class Choice(Form):
+class Choice(StrictModel):
     """The run to select from those of a session."""
 
     n_clusters: int = Field(ge=1, description="The number of clusters of the run.")
@@ -287,7 +287,7 @@ def put_session(
 ) -> SessionStatus:
     """Create a session under an id of the caller's choice (201). A repeat returns 200."""
     request, settings = body.read(), service.settings
-    if not settings.offers(request.protocol.name):
+    if not settings.offers_protocol(request.protocol.name):
         name = request.protocol.name
         raise InvalidParameters(f"The protocol {name!r} is not offered here.")
     if request.identities.analyst not in {None, service.institution.key}:
@@ -480,7 +480,7 @@ def get_result(
 ) -> Response:
     """Return the caller's result: the labels for a party, the summary for a coordinator."""
     digest = service.database.transact(_hand_out_result, caller, session_id)
-    return send_blob(service, digest, request.headers)
+    return build_blob_response(service, digest, request.headers)
 
 
 def _hand_out_result(db: Transaction, caller: Caller, session_id: str) -> str:
@@ -509,7 +509,7 @@ def _hand_out_result(db: Transaction, caller: Caller, session_id: str) -> str:
         .returning(Session.id)
     )
     if db.execute(mark).first() is not None:
-        audit.append(
+        audit.add_line(
             db, session.id, "result-sent", now, slot=caller.slot, digest=digest
         )
     return digest

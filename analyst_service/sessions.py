@@ -87,11 +87,11 @@ def apply_event(
     if row is None:
         return False
     change = SessionChange(*row)
-    audit.note_locked(db, [session.id])
+    audit.record_locked_sessions(db, [session.id])
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):
         digest = sha256(agreement).hexdigest()
-    audit.append(
+    audit.add_line(
         db,
         session.id,
         event.value,
@@ -134,7 +134,7 @@ def find_sessions(
     rows = db.scalars(query, {"session_ids": list(session_ids)})
     sessions = {session.id: session for session in rows}
     if lock:
-        audit.note_locked(db, sessions)
+        audit.record_locked_sessions(db, sessions)
     return sessions
 
 
@@ -373,7 +373,7 @@ def create_session(
         for slot in read_terms(terms).layout.slots
     )
     db.flush()
-    audit.append(db, session.id, "opened", now, digest=sha256(terms).hexdigest())
+    audit.add_line(db, session.id, "opened", now, digest=sha256(terms).hexdigest())
     return session, True
 
 
@@ -509,7 +509,7 @@ def stop_party(
     require_not_ended(session)
     own.stopped = None if reason is None else reason.value
     event = "continued" if reason is None else "stopped"
-    audit.append(db, session.id, event, db.now(), slot=own.slot, reason=own.stopped)
+    audit.add_line(db, session.id, event, db.now(), slot=own.slot, reason=own.stopped)
     drop_stopped_parties(db, session.id)
 
 

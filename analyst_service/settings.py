@@ -1,4 +1,4 @@
-"""The analyst's settings, from ``COTERIE_…`` in the environment."""
+"""The analyst's settings, which come from environment variables named ``COTERIE_…``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Final, NamedTuple, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from analyst_service.secret_files import PREFIX, SECRET, read_secrets
 from clustering_protocols.common.limits import BODY_BYTES
 
-# TLS, because whoever reaches a scheduler can run code on its workers.
+# TLS is required, because anyone who can reach a scheduler can run code on its workers.
 _SCHEDULER: Final = re.compile(
     r"tls://[^/\s@]+:[0-9]{1,5}|tcp\+plain://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )
 
-# Narrower than the standard: no quoted local parts and no source routes.
+# Stricter than the standard: quoted local parts and source routes are not accepted.
 _MAIL: Final = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}"
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
@@ -33,12 +33,12 @@ _PORT: Final = 587
 
 
 def is_mail_address(text: str) -> bool:
-    """Return whether a text is exactly one mail address."""
+    """Return whether the text is a single mail address and nothing else."""
     return _MAIL.fullmatch(text) is not None
 
 
 class MailServer(NamedTuple):
-    """A mail server; ``user`` is empty if it needs no login."""
+    """A mail server to send mail through; ``user`` is empty if it requires no login."""
 
     host: str
     port: int
@@ -47,7 +47,7 @@ class MailServer(NamedTuple):
 
 
 class Settings(BaseSettings):
-    """Settings of the analyst service."""
+    """The settings of the analyst service."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
 
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
     )
     delete_seconds: int | None = Field(
         default=None,
-        ge=3600,  # parties have to fetch their results
+        ge=3600,  # time for parties to fetch results
         description="How long after its end a session is deleted, except for its audit; "
         "by default never.",
     )
@@ -174,12 +174,12 @@ class Settings(BaseSettings):
     smtp_from: str = Field(default="", description="Sender address of mail.")
 
     @property
-    def named_packages(self) -> tuple[str, ...]:
-        """Return the distributions whose protocols are offered."""
+    def protocol_package_names(self) -> tuple[str, ...]:
+        """The distributions whose protocols are offered besides the built-in ones."""
         return tuple(filter(None, map(str.strip, self.protocol_packages.split(","))))
 
-    def offers(self, protocol: str) -> bool:
-        """Return whether sessions of a protocol may be opened here."""
+    def offers_protocol(self, protocol: str) -> bool:
+        """Return whether coordinators may open sessions of a protocol here."""
         hidden = {name.strip() for name in self.hidden_protocols.split(",")}
         return protocol not in hidden
 
@@ -189,7 +189,7 @@ class Settings(BaseSettings):
         return {**values, **read_secrets(cls.model_fields, values, os.environ)}
 
     @model_validator(mode="after")
-    def _check_password(self) -> Self:
+    def _check_database_password(self) -> Self:
         if not self.database_password.get_secret_value():
             return self
         from sqlalchemy import make_url
@@ -203,14 +203,14 @@ class Settings(BaseSettings):
 
     @field_validator("blob_store")
     @classmethod
-    def _check_store(cls, address: str) -> str:
+    def _require_obstore(cls, address: str) -> str:
         if address and find_spec("obstore") is None:
             raise ValueError("obstore is not installed: pip install 'coterie[objects]'")
         return address
 
     @property
     def database(self) -> str:
-        """Return the database URL, completed with the driver and the password."""
+        """The URL of the database, including the driver and the password."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir.resolve() / 'coterie.db'}"
         url = self.database_url
@@ -226,18 +226,18 @@ class Settings(BaseSettings):
 
     @property
     def identity_path(self) -> Path:
-        """Return the file of the analyst's key."""
+        """The path of the file with the analyst's key."""
         return self.identity_file or self.data_dir / "identity.json"
 
     @property
     def backup_mark(self) -> Path:
-        """Return the file whose modification time is that of the last backup."""
+        """The path of a file whose modification time is the time of the last backup."""
         return self.data_dir / "last-backup"
 
     @property
-    def blob_place(self) -> BlobPlace:
-        """Return where blobs are stored."""
-        return BlobPlace(
+    def blob_location(self) -> BlobLocation:
+        """The location of the blob store."""
+        return BlobLocation(
             folder=self.data_dir / "blobs",
             url=self.blob_store,
             cache_bytes=self.cache_bytes,
@@ -260,25 +260,25 @@ class Settings(BaseSettings):
 
     @field_validator("smtp_server")
     @classmethod
-    def _check_server(cls, url: str) -> str:
+    def _check_mail_server(cls, url: str) -> str:
         if url and _SERVER.fullmatch(url) is None:
             raise ValueError("a mail server has the form smtp://user@host:587")
         return url
 
     @model_validator(mode="after")
-    def _check_mail(self) -> Self:
+    def _require_mail_sender(self) -> Self:
         if self.smtp_server and not is_mail_address(self.smtp_from):
             raise ValueError("COTERIE_SMTP_SERVER needs COTERIE_SMTP_FROM, an address")
         return self
 
     @property
     def sends_mail(self) -> bool:
-        """Return whether a mail server is set."""
+        """Whether a mail server is configured."""
         return bool(self.smtp_server)
 
     @property
     def mail_server(self) -> MailServer:
-        """Return the parts of the mail server's address."""
+        """The configured mail server; raises ValueError if there is none."""
         if (match := _SERVER.fullmatch(self.smtp_server)) is None:
             raise ValueError("no mail server is set")
         return MailServer(

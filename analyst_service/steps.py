@@ -1,10 +1,10 @@
-"""Moving sessions on: which steps are due, who runs them, and storing their outcomes.
+"""The steps of sessions: finding those that are due, leasing them, and storing results.
 
-A lease decides which of several drivers runs a step. It is a random token in the
-session's row and a time until which it holds; its driver renews it while the step runs,
-and when it has run out any driver may take the step under a new token. The token is a
-fence: an outcome is stored by an UPDATE that names it, so a driver that slept through the
-end of its lease stores nothing.
+A lease decides which of several drivers runs a step. It consists of a random token in
+the session's row and the time at which it expires. The driver renews the lease while
+the step runs; once it has expired, any driver may take the step under a new token. The
+token is a fence: results are stored by an UPDATE whose condition contains it, so a
+driver that was suspended until its lease had expired stores nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.contributions import ALL_ANSWERED, N_ANSWERS
-from analyst_service.database import Transaction, claim
+from analyst_service.database import Transaction, lock_digests
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.models import (
     Contribution,
@@ -48,8 +48,8 @@ from clustering_protocols.wire.states import CHOICE, Event, SessionState
 class Lease:
     """The right to run a step of a session.
 
-    session: its row when the lease was taken.
-    begun: how often the step was begun, this attempt included.
+    session: the session's row at the time when the lease was taken.
+    begun: how often the step has been started, including this attempt.
     """
 
     session: Session
@@ -57,16 +57,16 @@ class Lease:
     begun: int
 
     @property
-    def name(self) -> str:
-        """Return the id of the session."""
+    def session_id(self) -> str:
+        """The id of the session."""
         return self.session.id
 
 
-# Built once, because every step executes these statements.
+# These statements are built only once, because every step executes them.
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
-# A lease that ends later than any driver would set it dates from before the clock was set
-# back, and does not count.
+# A lease is ignored if it expires later than any driver would set it now: it was taken
+# before the clock was set back.
 IS_FREE = sa.and_(
     _SESSIONS.c.state == SessionState.STEPPING.value,
     sa.or_(
@@ -88,13 +88,13 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # taking over an unexpired lease does not count: its driver did not die
+        # Replacing an ignored lease is no new attempt, because its driver did not die.
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
     .returning(_SESSIONS.c.step_attempts)
 )
-# the columns to change are named when the statement is executed
+# The columns to change are chosen when the statement is executed.
 _CHANGE = (
     sa.update(_SESSIONS)
     .where(
@@ -107,7 +107,7 @@ _CHANGE = (
 
 
 class RoundPosition(NamedTuple):
-    """The position of a session; every move changes it."""
+    """The position of a session, which changes whenever the session moves on."""
 
     state: str
     round: int
@@ -115,7 +115,7 @@ class RoundPosition(NamedTuple):
 
     @property
     def has_news(self) -> bool:
-        """Return whether waiting requests should be answered now."""
+        """Whether requests that wait for the session should be answered now."""
         return self.state not in {
             SessionState.RECRUITING.value,
             SessionState.STEPPING.value,
@@ -124,14 +124,14 @@ class RoundPosition(NamedTuple):
 
 
 def has_rounds_to_close(db: Transaction) -> bool:
-    """Return whether a round is complete or a session overdue; takes no lock."""
+    """Return whether a round is complete or a session is overdue; takes no lock."""
     return bool(db.scalar(_HAS_DUE, {"now": db.now()}))
 
 
 def has_work(db: Transaction, span: timedelta) -> bool:
     """Return whether there is a round to close or a step to take; takes no lock.
 
-    span: how long a lease holds without being renewed.
+    span: how long a lease is valid without renewal.
     """
     now = db.now()
     return bool(db.scalar(_HAS_WORK, {"now": now, "far": now + 2 * span}))
@@ -140,7 +140,7 @@ def has_work(db: Transaction, span: timedelta) -> bool:
 def find_positions(
     db: Transaction, session_ids: Collection[str]
 ) -> dict[str, RoundPosition]:
-    """Return the positions of sessions; takes no lock."""
+    """Return the position of each session; takes no lock."""
     rows = db.execute(_POSITIONS, {"session_ids": list(session_ids)})
     return {row[0]: RoundPosition(*row[1:]) for row in rows}
 
@@ -156,7 +156,7 @@ _IS_COMPLETE = sa.and_(
     ),
 )
 _IS_OVERDUE = sa.and_(
-    # a list after IN would be written into the statement anew at each execution
+    # Separate comparisons, because IN would render its list at each execution.
     sa.or_(
         _SESSIONS.c.state == SessionState.RECRUITING.value,
         _SESSIONS.c.state == SessionState.COLLECTING.value,
@@ -177,19 +177,20 @@ _CLOSING = (
 
 
 STEP_ATTEMPTS: Final = 10
-"""How often a step is started before its session fails."""
+"""The maximum number of attempts at a step, after which its session fails."""
 
 
 def close_rounds(db: Transaction) -> None:
-    """Close complete rounds, and expire sessions past their deadline.
+    """Close rounds that are complete, and expire sessions that are past their deadline.
 
-    A round is complete with all its answers, or with a quorum at the deadline. Locked
-    sessions are skipped, because drivers that wait for each other's rows could deadlock.
+    A round is complete with all contributions, or with a quorum at the deadline. Locked
+    sessions are skipped, because drivers that wait for each other's rows could
+    deadlock.
     """
     now = db.now()
     rows = db.execute(_CLOSING, {"now": now}).all()
-    # PostgreSQL counts answers when a query begins and locks rows when it ends. The last
-    # answer may have been stored in between, so they are counted again.
+    # PostgreSQL counts contributions when the query begins, and locks rows when it ends.
+    # The last contribution may arrive in between, so they are counted again.
     late = [session.id for session, is_complete in rows if not is_complete]
     answered = sa.select(_SESSIONS.c.id).where(_SESSIONS.c.id.in_(late), _IS_COMPLETE)
     complete = set(db.scalars(answered, {"now": now})) if late else ()
@@ -204,7 +205,7 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return why a session expired, in words, with the missing parties."""
+    """Return a sentence that says what an expired session waited for, and for whom."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = awaited_slots(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
@@ -213,17 +214,17 @@ def _describe_wait(db: Transaction, session: Session) -> str:
     return f"It waited {purpose} until its deadline.{missing}"
 
 
-def close_and_take(db: Transaction, service: Service) -> tuple[Lease, Job] | None:
-    """Close rounds, and lease a step if one is due."""
+def close_and_lease(db: Transaction, service: Service) -> tuple[Lease, Job] | None:
+    """Close rounds, and lease a step; return None if no step is due."""
     close_rounds(db)
-    lease = take(db, service.lease_span)
-    return None if lease is None else (lease, job_of(db, service, lease.session))
+    lease = take_lease(db, service.lease_span)
+    return None if lease is None else (lease, build_job(db, service, lease.session))
 
 
-def take(db: Transaction, span: timedelta) -> Lease | None:
-    """Lease a step; fail the sessions whose step was begun too often.
+def take_lease(db: Transaction, span: timedelta) -> Lease | None:
+    """Lease a free step, if any; fail sessions whose step was started too often.
 
-    span: how long a lease holds without being renewed.
+    span: how long a lease is valid without renewal.
     """
     now = db.now()
     free = {"now": now, "far": now + 2 * span}
@@ -240,21 +241,21 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
             f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
             "killed each time, or the clocks of the analysts differ."
         )
-        _fail(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
+        _fail_session(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
     return None
 
 
-def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
-    """Extend the lease of a running step; False if another driver has taken it."""
+def renew_lease(db: Transaction, lease: Lease, span: timedelta) -> bool:
+    """Extend the lease of a running step; return False if the lease was lost."""
     return _update_session(db, lease, lease_until=db.now() + span)
 
 
-def give_back(
+def release_lease(
     db: Transaction, lease: Lease, seconds: float = 0, *, counts: bool
 ) -> None:
-    """Release a step; any driver may take it after this time (seconds).
+    """Release the lease of a step, which can be taken again after a delay (seconds).
 
-    counts: whether this attempt counts against the session.
+    counts: whether this attempt counts towards the maximum number of attempts.
     """
     _update_session(
         db,
@@ -266,30 +267,30 @@ def give_back(
 
 
 def _update_session(db: Transaction, lease: Lease, **values: object) -> bool:
-    """Write columns of a session; False if the lease was lost."""
+    """Update columns of a session; return False if the lease was lost."""
     of_lease = {"of_id": lease.session.id, "by": lease.token}
     return db.execute(_CHANGE, of_lease | values).first() is not None
 
 
-def job_of(db: Transaction, service: Service, session: Session) -> Job:
-    """Return the worker's input for a session's step."""
+def build_job(db: Transaction, service: Service, session: Session) -> Job:
+    """Return the input from which a worker runs a session's next step."""
     return Job(
-        blobs=service.settings.blob_place,
-        engine=EngineChoice.of(service.settings),
+        blobs=service.settings.blob_location,
+        engine=EngineChoice.from_settings(service.settings),
         agreement=session.agreement or b"",
         state=session.state_digest,
-        tasks=_read_open(db, Task, session),
-        contributions=_read_open(db, Contribution, session),
+        tasks=_fetch_open_payloads(db, Task, session),
+        contributions=_fetch_open_payloads(db, Contribution, session),
         chooses=session.figures is not None and session.stage == CHOICE,
         chosen=session.chosen,
-        packages=service.settings.named_packages,
+        packages=service.settings.protocol_package_names,
     )
 
 
-def _read_open(
+def _fetch_open_payloads(
     db: Transaction, kind: type[Task | Contribution], session: Session
 ) -> dict[str, str | bytes]:
-    """Return the open attempt's tasks or answers by slot: bytes, or digests of blobs."""
+    """Return the current tasks or contributions by slot, long ones as digests of blobs."""
     place = {name: getattr(session, name) for name in ("id", "round", "attempt")}
     return {
         slot: digest if content is None else content
@@ -307,16 +308,16 @@ _OPEN = {
 }
 
 
-def record(
+def store_result(
     db: Transaction, blobs: FileBlobStore, lease: Lease, result: StepResult
 ) -> bool:
-    """Store the result of a step; False if the lease was lost meanwhile.
+    """Store the result of a step; return False if the lease was lost in the meantime.
 
-    Raises FileNotFoundError if one of its blobs was removed before a row named it, so
-        that the step has to run again.
+    Raises FileNotFoundError if a sweep has removed one of its blobs before a row
+    referred to it, so that the step has to run again.
     """
     digests = {digest for digest in result.payloads if isinstance(digest, str)}
-    claim(db, digests)
+    lock_digests(db, digests)
     if not blobs.has_all(digests):
         raise FileNotFoundError("a blob of the step's result was removed")
     if isinstance(result, Opened):
@@ -324,8 +325,8 @@ def record(
     if isinstance(result, Choosing):
         return _ask_choice(db, lease, result)
     if isinstance(result, Closed):
-        return _complete(db, lease, result)
-    return _fail(db, lease, result)
+        return _end_session(db, lease, result)
+    return _fail_session(db, lease, result)
 
 
 def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:
@@ -333,7 +334,7 @@ def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> b
     seconds = read_terms(lease.session.terms).deadlines.round
     news: dict[str, Any] = {}
     if (runs := opened.conclusion) is not None:
-        news |= {"figures": _with_sizes(runs), "chosen": runs.chosen}
+        news |= {"figures": _add_sizes(runs), "chosen": runs.chosen}
     if opened.profiles is not None:
         news["profiles"] = opened.profiles
     if opened.progress is not None:
@@ -361,7 +362,7 @@ def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> b
         "round": opened.round,
         "attempt": opened.attempt,
     }
-    # without the ORM, because nothing is read back
+    # The ORM is bypassed, because nothing is read back.
     db.execute(
         sa.insert(table(Task)),
         [place | {"slot": slot} | _task_columns(t) for slot, t in opened.tasks.items()],
@@ -386,12 +387,12 @@ def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) 
         lease.token,
         stage=CHOICE,
         state_digest=choosing.state,
-        figures=_with_sizes(choosing),
+        figures=_add_sizes(choosing),
         deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
     )
 
 
-def _complete(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> bool:
+def _end_session(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> bool:
     session, digest = lease.session, closed.summary
     moved = apply_event(
         db, session, Event.FINISHED, db.now(), lease.token, summary_digest=digest
@@ -404,7 +405,7 @@ def _complete(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> boo
     return moved
 
 
-def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
+def _fail_session(db: Transaction, lease: Lease, failed: Failed) -> bool:
     return apply_event(
         db,
         lease.session,
@@ -416,8 +417,8 @@ def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
     )
 
 
-def _with_sizes(runs: Conclusion | Choosing[str | bytes]) -> list[dict[str, Any]]:
-    """Return the figures of each run, with the clusters' sizes if they are released."""
+def _add_sizes(runs: Conclusion | Choosing[str | bytes]) -> list[dict[str, Any]]:
+    """Return the figures of each run, with the cluster sizes if these are released."""
     if not runs.sizes:
         return runs.figures
     pairs = zip(runs.figures, runs.sizes, strict=True)

@@ -1,4 +1,4 @@
-"""Requests that wait for a shared transaction, or for a session to move."""
+"""Support for requests that wait for a shared transaction or for a session to change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from clustering_protocols.common.errors import CoterieError
 
-_BATCH = 100  # items of a batch, so that none waits behind more than these
+_BATCH = 100  # maximum size of a batch, which limits how long an item waits
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieError]:
-    """Return the result of ``work`` for each item, or the CoterieError that it raised."""
+def try_each(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieError]:
+    """Call ``work`` for each item, and return the results or CoterieErrors, in order."""
     results: list[R | CoterieError] = []
     for item in items:
         try:
@@ -29,9 +29,9 @@ def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieErro
 
 
 class Batcher:
-    """Runs a function in a thread, on batches of the items that arrived meanwhile.
+    """Runs a function in a thread, on batches of items that arrive while it is busy.
 
-    An item that arrives alone is served at once. For use from one event loop.
+    An item that arrives while it is idle is processed at once. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -41,18 +41,18 @@ class Batcher:
     async def submit(
         self, work: Callable[[Sequence[T]], Sequence[R | Exception]], item: T
     ) -> R:
-        """Return the outcome of an item, or raise it if it is an exception.
+        """Process an item as part of a batch, and return its outcome or raise it.
 
-        work: returns the outcome of each item of a batch; the same function in all
-            calls. Its exception is raised for each item of the batch.
+        work: returns the outcome, or an exception, for each item of a batch. If it
+            raises, so does each item. All calls must use the same function.
         """
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, outcome))
         if self._batches is None:
-            self._batches = asyncio.create_task(self._run(work))
+            self._batches = asyncio.create_task(self._run_queued(work))
         return await outcome
 
-    async def _run(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    async def _run_queued(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
@@ -62,7 +62,7 @@ class Batcher:
                 except Exception as error:  # noqa: BLE001  raised in `submit`
                     outcomes = [error] * len(batch)
                 for (_, future), outcome in zip(batch, outcomes, strict=True):
-                    if future.done():  # its request was cancelled
+                    if future.done():  # the request was cancelled
                         continue
                     if isinstance(outcome, Exception):
                         future.set_exception(outcome)
@@ -72,33 +72,33 @@ class Batcher:
             self._batches = None
 
 
-# A notification carries no data: its receiver queries the database. The driver is notified
-# that there may be work; it also polls, because other service processes have their own
-# notifiers. The driver notifies the requests that wait for a session that has moved.
+# A notification carries no data, so its receiver queries the database. Requests notify the
+# driver that there may be work. It also polls, because each service process has its own
+# notifier. The driver notifies requests that wait for a session that has changed.
 
 
 class Waiter:
-    """One request that waits."""
+    """A request that waits for a session to change."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait until notified or timed out; a notification since the last wait counts."""
+        """Wait for a notification, unless one came since the last wait, or the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
         self._notified.clear()
 
     def notify(self) -> None:
-        """Wake the request, from any thread."""
-        with suppress(RuntimeError):  # the event loop is closed
+        """Wake the request; may be called from any thread."""
+        with suppress(RuntimeError):  # the event loop is already closed
             self._loop.call_soon_threadsafe(self._notified.set)
 
 
 class Notifier:
-    """Notifies the driver and requests; safe from any thread."""
+    """Notifies the driver and waiting requests; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._driver = threading.Event()
@@ -106,30 +106,30 @@ class Notifier:
         self._lock = threading.Lock()
 
     def notify_driver(self) -> None:
-        """Tell the driver that there may be something to do."""
+        """Wake the driver, because there may be work."""
         self._driver.set()
 
-    def wait(self, seconds: float) -> None:
-        """Let the driver wait until it is notified, or for the timeout (seconds)."""
+    def wait_for_work(self, seconds: float) -> None:
+        """Block the driver until it is notified, or until the timeout (seconds)."""
         self._driver.wait(seconds)
         self._driver.clear()
 
     def notify_session(self, session: str) -> None:
-        """Tell the requests that wait for a session that it has moved."""
+        """Wake all requests that wait for a session."""
         with self._lock:
             waiters = list(self._waiters.get(session, ()))
         for waiter in waiters:
             waiter.notify()
 
     @property
-    def waited_for(self) -> frozenset[str]:
-        """Return the sessions for which requests wait."""
+    def awaited_sessions(self) -> frozenset[str]:
+        """The ids of the sessions for which requests are waiting."""
         with self._lock:
             return frozenset(self._waiters)
 
     @contextmanager
     def subscribe(self, session: str) -> Iterator[Waiter]:
-        """Subscribe a request; enter before the query that decides whether it waits."""
+        """Subscribe a request; do so before the query that decides whether it waits."""
         waiter = Waiter()
         with self._lock:
             self._waiters[session].add(waiter)

@@ -1,7 +1,8 @@
-"""One step in a process of its own: blobs in, blobs out.
+"""Worker processes, which run one step at a time.
 
-The processes exchange digests only. A step is deterministic and blobs are
-content-addressed, so a step that is repeated after a crash writes the same blobs.
+Only short messages and digests are exchanged with a worker; it reads and writes blobs
+itself. Steps are deterministic and blobs are content-addressed, so a step that is
+repeated after a crash writes the same blobs again.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any, Final
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import ROW_BYTES, BlobPlace, FileBlobStore
+from analyst_service.blobs import ROW_BYTES, BlobLocation, FileBlobStore
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.logs import LoggableError, describe
+from analyst_service.logs import LoggableError, describe_error
 from clustering_protocols import engine
 from clustering_protocols.common.errors import CoterieError, StorageFull, Unavailable
 from clustering_protocols.protocol_packages import use_packages
@@ -35,14 +36,15 @@ _WRITERS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The input of a step; ``state`` is None for the session's first step.
+    """The input of a step.
 
-    ``tasks``, ``contributions``: by slot, bytes of short ones and digests of long ones.
-    ``chooses``: whether the step follows the selection of the run ``chosen``.
-    ``packages``: the distributions whose protocols are offered.
+    state: the digest of the session's state; None for the first step.
+    tasks, contributions: by slot, short ones as bytes and long ones as digests.
+    chooses: whether the step follows the choice of a run, whose number is ``chosen``.
+    packages: the distributions whose protocols are offered.
     """
 
-    blobs: BlobPlace
+    blobs: BlobLocation
     agreement: bytes = field(repr=False)
     state: str | None
     tasks: Mapping[str, str | bytes] = field(repr=False)
@@ -55,17 +57,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The session cannot continue."""
+    """The result of a step after which the session cannot continue."""
 
     reason: str
     detail: str
 
-    payloads: Sequence[str] = ()  # a failure has no blobs
+    payloads: Sequence[str] = ()  # a failed step stores no blobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
-    """The step did not finish; ``is_temporary`` if the cause lies in the machine."""
+    """A step that did not finish; ``is_temporary`` if the machine is the cause."""
 
     cause: str
     is_temporary: bool
@@ -80,20 +82,20 @@ def _use_packages(names: tuple[str, ...]) -> None:
     use_packages(lambda: names)
 
 
-def run(job: Job) -> StepResult:
-    """Run one step; the result holds the bytes of short tasks, and digests of blobs."""
+def run_step(job: Job) -> StepResult:
+    """Run a step and return its result, with blobs given by their digests."""
     _use_packages(job.packages)
     blobs = _open_store(job.blobs)
-    # outside of `try`: an unavailable store fails no session
+    # Outside of `try`, because an unavailable store must not fail the session.
     mapped = {
         digest: blobs.map(digest)
         for digest in {job.state, *job.tasks.values(), *job.contributions.values()}
         if isinstance(digest, str)
     }
     try:
-        move = _advance(job, mapped)
+        move = _compute_move(job, mapped)
     except _TEMPORARY:
-        raise  # the machine's fault, not the session's
+        raise  # the machine is at fault, not the session
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
     short = {}
@@ -101,7 +103,7 @@ def run(job: Job) -> StepResult:
         short = {s: task for s, task in move.tasks.items() if len(task) < ROW_BYTES}
         long = {s: task for s, task in move.tasks.items() if s not in short}
         move = replace(move, tasks=long)
-    # in parallel, because each waits for the disk or the store
+    # Write in parallel, because each write waits for the disk or the object store.
     futures = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
     stored: engine.Move[Any] = futures.map_payloads(Future.result)
     if isinstance(stored, engine.Opened):
@@ -110,8 +112,8 @@ def run(job: Job) -> StepResult:
 
 
 @lru_cache(maxsize=1)
-def _open_store(place: BlobPlace) -> FileBlobStore:
-    """Return the cached store; starting Dask removes the store's keys from `os.environ`."""
+def _open_store(place: BlobLocation) -> FileBlobStore:
+    """Open the store once: starting Dask removes its credentials from ``os.environ``."""
     return place.open()
 
 
@@ -120,8 +122,8 @@ def _writers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WRITERS)
 
 
-def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
-    """Return the next move; ``mapped``: the blobs of the step, by digest."""
+def _compute_move(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
+    """Compute the next move of the session; ``mapped`` holds the step's blobs by digest."""
     if job.state is None:
         return engine.begin_session(job.agreement)
     if job.chooses:
@@ -135,94 +137,97 @@ def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
         mapped[job.state],
         tasks,
         contributions,
-        job.engine.open(job.blobs, mapped),
+        job.engine.open_engine(job.blobs, mapped),
     )
 
 
-def attempt(job: Job) -> Outcome:
-    """Run one step; return a description of the error if it crashes."""
+def run_step_safely(job: Job) -> Outcome:
+    """Run a step; if it crashes, return a description of the error."""
     try:
-        return run(job)
-    except Exception as error:  # noqa: BLE001  the driver decides
+        return run_step(job)
+    except Exception as error:  # noqa: BLE001  the driver handles it
         return describe_crash(error)
 
 
 def describe_crash(error: Exception) -> Crashed:
-    """Describe an exception for the driver.
+    """Describe an exception for the driver, which logs the description.
 
-    The text of an error that is not our own may hold values, so it is left out.
+    The message of an exception that is not our own may contain data, so it is left out.
     """
-    cause = error.detail if isinstance(error, _TEMPORARY) else describe(error)
+    cause = error.detail if isinstance(error, _TEMPORARY) else describe_error(error)
     return Crashed(cause=cause, is_temporary=isinstance(error, (*_TEMPORARY, OSError)))
 
 
-def serve(channel: Connection) -> None:
-    """Run the jobs that come through a channel, until its other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
+def serve_jobs(channel: Connection) -> None:
+    """Run the jobs that arrive through a channel, until its other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
     jobs: SimpleQueue[Job] = SimpleQueue()
-    # listens during steps too, and ends the process when its driver is dead
-    threading.Thread(target=_listen, args=(channel, jobs), daemon=True).start()
+    # Receives jobs even during a step, and ends the process if its driver dies.
+    threading.Thread(target=_receive_jobs, args=(channel, jobs), daemon=True).start()
     while True:
-        run_next(jobs, channel.send)
+        run_next_job(jobs, channel.send)
 
 
-def run_next(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
+def run_next_job(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
     """Run the next job and send its outcome.
 
-    If no other job waits, import what the session's later steps need while its parties
-    answer, because a process imports only the mathematics of its own sessions.
+    If no other job is waiting, import what later steps of the session need, while its
+    parties answer. A process imports numerical code only for the sessions that it runs.
     """
     job = jobs.get()
-    outcome = attempt(job)
+    outcome = run_step_safely(job)
     send(outcome)
     if isinstance(outcome, engine.Opened) and jobs.empty():
         engine.import_analyst_roles(job.agreement)
 
 
-def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:
+def _receive_jobs(channel: Connection, jobs: SimpleQueue[Job]) -> None:
     with suppress(EOFError, OSError):
         while True:
             jobs.put(channel.recv())
     os._exit(1)
 
 
-# The driver's end: a process that runs one step at a time
+# The driver's side
 
 _REAP_SECONDS: Final = 5.0
 
 
 class WorkerDied(LoggableError):
-    """A worker process ended during its step; the text says how."""
+    """Raised if a worker process ended unexpectedly; the message says how."""
 
 
-class Process:
-    """A worker process, which is reused with everything that it has imported.
+class WorkerProcess:
+    """A worker process, which is reused so that its imports are reused too.
 
-    A step that kills its process harms no other step. Jobs and outcomes go through one
-    pipe; when the process at one end dies, even by ``kill -9``, the other end notices.
+    A step that kills its process does not affect other steps. Jobs and outcomes are
+    sent through a pipe. If the process at one end dies, even by ``kill -9``, the other
+    one notices.
 
-    ``spawns``: whether it starts processes of its own, which a daemon may not.
+    spawns: whether it starts processes of its own, which a daemon cannot do.
     """
 
     def __init__(self, *, spawns: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self._channel, far_end = context.Pipe()
-        self._child = context.Process(target=serve, args=(far_end,), daemon=not spawns)
+        self._child = context.Process(
+            target=serve_jobs, args=(far_end,), daemon=not spawns
+        )
         try:
             self._child.start()
         finally:
-            far_end.close()  # only the child holds it now, so its death closes the pipe
+            far_end.close()  # only the child has it now, so its death closes the pipe
         self._lock = threading.Lock()
         self._pending: Future[Outcome] | None = None
         self._is_over = False
         self._cause = ""
-        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener = threading.Thread(target=self._receive_outcomes, daemon=True)
         self._listener.start()
 
     def submit(self, job: Job) -> Future[Outcome]:
-        """Start a step; the future raises :class:`WorkerDied` if the process ends.
+        """Start a step; the future raises :class:`WorkerDied` if the process dies.
 
-        Raises WorkerDied if the process ended while it was idle.
+        Raises WorkerDied if the process has already died.
         """
         future: Future[Outcome] = Future()
         with self._lock:
@@ -235,27 +240,27 @@ class Process:
             raise WorkerDied("The worker process ended before it had a step.") from None
         return future
 
-    def end(self) -> None:
-        """Kill the process."""
+    def kill(self) -> None:
+        """Kill the process and wait for its end."""
         self._child.kill()
         self._child.join()
         self._listener.join()
         self._channel.close()
 
-    def _listen(self) -> None:
-        with suppress(EOFError, OSError):  # OSError if it died within a message
+    def _receive_outcomes(self) -> None:
+        with suppress(EOFError, OSError):  # OSError if it died while it sent a message
             while True:
                 outcome: Outcome = self._channel.recv()
-                self._finish().set_result(outcome)
+                self._take_pending_future().set_result(outcome)
         self._child.join(_REAP_SECONDS)
         with self._lock:
-            self._is_over, self._cause = True, _describe_end(self._child.exitcode)
+            self._is_over, self._cause = True, _describe_exit(self._child.exitcode)
             is_pending = self._pending is not None
         if is_pending:
-            self._finish().set_exception(WorkerDied(self._cause))
+            self._take_pending_future().set_exception(WorkerDied(self._cause))
 
-    def _finish(self) -> Future[Outcome]:
-        """Return the future of the finished step, and make the process free."""
+    def _take_pending_future(self) -> Future[Outcome]:
+        """Return the future of the finished step, and mark the process as free."""
         with self._lock:
             future, self._pending = self._pending, None
         if future is None:
@@ -263,10 +268,10 @@ class Process:
         return future
 
 
-def _describe_end(status: int | None) -> str:
-    """Return a sentence on how a process ended, with a likely reason.
+def _describe_exit(status: int | None) -> str:
+    """Return a sentence that says how a process ended.
 
-    status: its exit code, or minus the number of a signal; None if it is not known.
+    status: the exit code, or minus the number of a signal; None if it is not known.
     """
     if status is None or status >= 0:
         return f"The worker process ended with status {status}."
@@ -274,6 +279,6 @@ def _describe_end(status: int | None) -> str:
     sentence = f"The worker process was killed by signal {number.value} ({number.name})"
     if number is not signal.SIGKILL:
         return f"{sentence}."
-    # the largest of all ended child processes; KiB on Linux
+    # The maximum over all ended child processes, which Linux reports in KiB.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return f"{sentence}: short of memory? It held at most {peak:,.0f} MiB."

@@ -1,6 +1,6 @@
-"""Context of the administrator's commands: settings, database, data folder.
+"""What the administrator's commands share: settings, database, key and data folder.
 
-Errors are reported in a sentence, without a password and without a traceback.
+Errors are reported in a sentence, without passwords and without a traceback.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from analyst_service.database import Database
-    from analyst_service.installation import ForeignStore, Parts
+    from analyst_service.installation import KeyAndStore, StoreMismatch
     from analyst_service.logs import Actor
     from analyst_service.settings import Settings
     from clustering_protocols.secrecy.identities import Institution
@@ -29,10 +29,10 @@ _FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/t
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment; warn about names that look misspelt."""
+    """Read the settings from the environment, and warn about misspelt variables."""
     from pydantic import ValidationError
 
-    from analyst_service.secret_files import variable
+    from analyst_service.secret_files import variable_name
     from analyst_service.settings import Settings
     from clustering_protocols.common.values import describe_finding
     from clustering_protocols.protocol_packages import use_packages
@@ -42,49 +42,50 @@ def read_settings() -> Settings:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise click.ClickException(
-            # an error about several settings has an empty ``loc``
+            # ``loc`` is empty if the error concerns several settings
             " ".join(
-                "".join(f"{variable(str(name))}: " for name in error["loc"][:1])
+                "".join(f"{variable_name(str(name))}: " for name in error["loc"][:1])
                 + f"{describe_finding(error)}."
                 for error in problems
             )
         ) from None
-    for warning in _warnings(Settings.model_fields):
+    for warning in _find_warnings(Settings.model_fields):
         click.echo(f"Warning: {warning}", err=True)
-    use_packages(lambda: settings.named_packages)
+    use_packages(lambda: settings.protocol_package_names)
     return settings
 
 
-def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
-    """Yield warnings about misspelt variables and readable secrets."""
+def _find_warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    """Yield warnings about misspelt variables and about secrets that others can read."""
     from analyst_service.secret_files import (
-        credential_files,
-        file_variable,
-        is_open_to_others,
-        named_files,
-        secret_fields,
-        variable,
+        file_variable_name,
+        find_credential_files,
+        find_secret_files,
+        is_world_readable,
+        secret_setting_names,
+        variable_name,
     )
 
-    variables = [variable(name) for name in fields]
-    variables += [file_variable(name) for name in secret_fields(fields)]
-    for name, similar in misspelt(os.environ, variables):
+    variables = [variable_name(name) for name in fields]
+    variables += [file_variable_name(name) for name in secret_setting_names(fields)]
+    for name, similar in find_misspelt_variables(os.environ, variables):
         yield f"{name} is unknown; did you mean {similar}?"
     files = [
-        (file_variable(name), path) for name, path in named_files(fields, os.environ)
+        (file_variable_name(name), path)
+        for name, path in find_secret_files(fields, os.environ)
     ]
-    for name, path in [*files, *credential_files(os.environ)]:
-        if is_open_to_others(path):
+    for name, path in [*files, *find_credential_files(os.environ)]:
+        if is_world_readable(path):
             yield (
                 f"{name}: every account of this machine can read {path}. "
                 "Let only its owner read it: chmod 0400."
             )
 
 
-def misspelt(
+def find_misspelt_variables(
     environment: Collection[str], variables: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield variables that name no setting, each with a setting of a similar name."""
+    """Yield each variable that names no setting but resembles one, and the similar name."""
     from analyst_service.secret_files import PREFIX
 
     for name in sorted(environment):
@@ -94,11 +95,11 @@ def misspelt(
 
 
 @contextmanager
-def current_database(settings: Settings) -> Iterator[Database]:
-    """Open the database, which must have the schema of this release."""
-    with any_database(settings) as database:
-        check_schema(database, database.revision())
-        if not database.is_current():
+def open_current_database(settings: Settings) -> Iterator[Database]:
+    """Open the database, and require that it has the schema of this release."""
+    with open_database_of_any_schema(settings) as database:
+        require_known_schema(database, database.schema_revision())
+        if not database.has_current_schema():
             raise click.ClickException(
                 "The database has the schema of an older release. Stop the service, "
                 "make a backup with that release, and run 'coterie migrate'."
@@ -106,15 +107,15 @@ def current_database(settings: Settings) -> Iterator[Database]:
         yield database
 
 
-def check_schema(database: Database, revision: str | None) -> None:
-    """Refuse a database without a schema, or with one that this release does not know."""
+def require_known_schema(database: Database, revision: str | None) -> None:
+    """Raise ClickException if the database has no schema, or one that is not supported."""
     from coterie.build import find_schema
 
     if revision is None:
         raise click.ClickException(
             "The database has no schema yet. Run 'coterie migrate' first."
         )
-    if database.knows(revision):
+    if database.knows_revision(revision):
         return
     if revision < find_schema():
         raise click.ClickException(
@@ -130,30 +131,30 @@ def check_schema(database: Database, revision: str | None) -> None:
 
 
 @contextmanager
-def any_database(settings: Settings) -> Iterator[Database]:
-    """Open the database, whatever its schema."""
+def open_database_of_any_schema(settings: Settings) -> Iterator[Database]:
+    """Open the database without checking which schema it has."""
     from sqlalchemy import exc
 
-    make_folder(settings)
+    create_data_folder(settings)
     try:
         with log_acts_to_stderr(), closing(_open_database(settings)) as database:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
-            raise  # our bug; the base class itself means that the file is no database
+            raise  # a bug of ours; the exact base class means that the file is no database
         raise click.ClickException(
-            f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
+            f"The database cannot be used: {_driver_message(error)} COTERIE_DATABASE_URL says "
             "where it is; by default it is a file in COTERIE_DATA_DIR."
         ) from None
 
 
-def read_identity(settings: Settings) -> Institution:
-    """Return the analyst's key, a new one on first use; refuse a file without a key."""
-    from analyst_service.identity import load_identity
+def load_identity(settings: Settings) -> Institution:
+    """Load the analyst's key, or create it on first use; refuse a file without a key."""
+    from analyst_service.identity import load_or_create_identity
     from clustering_protocols.common.errors import CoterieError
 
     try:
-        return load_identity(settings.identity_path)
+        return load_or_create_identity(settings.identity_path)
     except (CoterieError, OSError, ValueError):
         raise click.ClickException(
             f"The analyst's key in {settings.identity_path} cannot be read: restore the "
@@ -161,26 +162,32 @@ def read_identity(settings: Settings) -> Institution:
         ) from None
 
 
-def open_parts(settings: Settings) -> Parts:
-    """Open the analyst's key and arrays, and check that they belong to the database."""
-    from analyst_service.installation import Parts
+def open_key_and_store(settings: Settings) -> KeyAndStore:
+    """Load the analyst's key and open its blob store; neither is checked yet."""
+    from analyst_service.installation import KeyAndStore
     from clustering_protocols.common.errors import Unavailable
 
     try:
-        return Parts(read_identity(settings).key, settings.blob_place.open())
+        return KeyAndStore(load_identity(settings).key, settings.blob_location.open())
     except Unavailable as error:
         raise click.ClickException(error.detail) from None
 
 
-def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
-    """Refuse a key or a store of arrays that belongs to another database."""
-    from analyst_service.installation import ForeignKey, ForeignStore, check_parts
+def check_installation(
+    settings: Settings, database: Database, parts: KeyAndStore
+) -> None:
+    """Raise ClickException if the key or the blob store belongs to another database."""
+    from analyst_service.installation import (
+        KeyMismatch,
+        StoreMismatch,
+        check_installation,
+    )
     from clustering_protocols.common.errors import CoterieError
     from clustering_protocols.secrecy.identities import fingerprint
 
     try:
-        check_parts(database, parts)
-    except ForeignKey as error:
+        check_installation(database, parts)
+    except KeyMismatch as error:
         raise click.ClickException(
             f"The analyst's key in {settings.identity_path} is not the one of this "
             f"database. Expected: {fingerprint(error.expected)}. Found: "
@@ -188,14 +195,14 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
             "identity.json of the other analysts, or of a backup. If the key was meant "
             "to change, run 'coterie config adopt key'."
         ) from None
-    except ForeignStore as error:
-        raise click.ClickException(foreign_store(settings, error)) from None
+    except StoreMismatch as error:
+        raise click.ClickException(explain_wrong_store(settings, error)) from None
     except CoterieError as error:
         raise click.ClickException(error.detail) from None
 
 
-def foreign_store(settings: Settings, error: ForeignStore) -> str:
-    """Return the remedy for a store of arrays that belongs to another database."""
+def explain_wrong_store(settings: Settings, error: StoreMismatch) -> str:
+    """Return an error message that says how to correct the location of the blob store."""
     variable = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
     return (
         f"The store of arrays in {variable} is not the one of this database: "
@@ -206,28 +213,28 @@ def foreign_store(settings: Settings, error: ForeignStore) -> str:
 
 
 def operator() -> Actor:
-    """Return the actor that the log names for a command: the login on this machine."""
+    """Return the actor to be logged for a command: the current login on this machine."""
     from analyst_service.logs import COMMAND, Actor
 
     try:
         return Actor(COMMAND, getpass.getuser())
-    except (KeyError, OSError):  # a container's user has no name
+    except (KeyError, OSError):  # a user in a container may have no name
         return Actor(COMMAND, f"uid {os.getuid()}")
 
 
 @contextmanager
 def log_acts_to_stderr() -> Iterator[None]:
-    """Log a command's administrative acts to standard error, one line of JSON each.
+    """Log administrative acts to standard error while the block runs, as lines of JSON.
 
-    In a terminal nothing is logged, because commands report there in words.
+    Nothing is logged in a terminal, because the commands themselves report there.
     """
     if sys.stderr.isatty():
         yield
         return
-    from analyst_service.logs import LOGGER, JsonLines
+    from analyst_service.logs import LOGGER, JsonFormatter
 
     log, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     log.addHandler(handler)
     try:
         yield
@@ -235,8 +242,8 @@ def log_acts_to_stderr() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def make_folder(settings: Settings) -> None:
-    """Make the data folder, which only this user may read."""
+def create_data_folder(settings: Settings) -> None:
+    """Create the data folder, which only the current user can read."""
     os.umask(0o077)
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -265,7 +272,7 @@ def _open_database(settings: Settings) -> Database:
         ) from None
 
 
-def _reason(error: Exception) -> str:
-    """Return the last line of the driver's message, which holds no password."""
+def _driver_message(error: Exception) -> str:
+    """Return the last line of the driver's error message, which contains no password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no answer"]
     return f"{lines[-1].strip().rstrip('.')}."

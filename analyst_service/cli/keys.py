@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from analyst_service.cli.context import (
-    current_database,
+    load_identity,
+    open_current_database,
     operator,
-    read_identity,
     read_settings,
 )
 
@@ -44,7 +44,7 @@ def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
     from analyst_service import credentials
 
     seconds, kind = days * 86_400, credentials.Role(role)
-    with current_database(read_settings()) as database, database.write() as db:
+    with open_current_database(read_settings()) as database, database.write() as db:
         key_id, secret = credentials.create_key(db, kind, label, seconds, operator())
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
@@ -56,7 +56,7 @@ def show_identity() -> None:
     It signs receipts and audits, and terms name it. All processes of one analyst share
     the file that COTERIE_IDENTITY_FILE names. An existing key is not changed.
     """
-    click.echo(read_identity(read_settings()).key)
+    click.echo(load_identity(read_settings()).key)
 
 
 @key.command("list")
@@ -67,13 +67,13 @@ def show_identity() -> None:
 )
 @click.option("--tokens", is_flag=True, help="List the tokens of parties instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
-    """List keys: id, role, label, expiry. Never the secrets."""
+def list_keys_or_tokens(role: str | None, *, tokens: bool, as_json: bool) -> None:
+    """List the id, role, label and expiry of each key, but never the secrets."""
     from analyst_service.credentials import Role, list_keys, list_tokens
 
     if tokens and role:
         raise click.UsageError("Tokens have no role: give --role or --tokens.")
-    with current_database(read_settings()) as database, database.read() as db:
+    with open_current_database(read_settings()) as database, database.read() as db:
         credentials = (
             list_tokens(db) if tokens else list_keys(db, Role(role) if role else None)
         )
@@ -94,12 +94,12 @@ def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(lines))
         return
-    for line in _table(lines):
+    for line in _format_key_table(lines):
         click.echo(line)
 
 
-def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a table of keys, with days instead of times."""
+def _format_key_table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table of keys, with dates instead of timestamps."""
     rows = [["ID", "ROLE", "FOR WHOM", "SESSION", "MADE", "USED", "ENDS", ""]]
     rows += [
         [
@@ -122,7 +122,7 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def _explain_unknown_key(key_id: str) -> Iterator[None]:
-    """Replace NotFound by an error whose remedy says how to list the ids of keys."""
+    """Replace NotFound by an error whose remedy explains how to list the ids of keys."""
     from clustering_protocols.common.errors import NotFound, NotReady
 
     try:
@@ -159,7 +159,7 @@ def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> 
     seconds, overlap = days * 86_400, overlap_hours * 3600
     with (
         _explain_unknown_key(key_id),
-        current_database(read_settings()) as database,
+        open_current_database(read_settings()) as database,
         database.write() as db,
     ):
         secret = credentials.rotate_key(db, key_id, seconds, overlap, operator())
@@ -170,7 +170,7 @@ def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> 
 @click.argument("key_id", required=False)
 @click.option("--session", help="Revoke all tokens of this session instead.")
 def revoke_key(key_id: str | None, session: str | None) -> None:
-    """Revoke the key or token with this id, from the next request on.
+    """Revoke the key or token with this id; later requests with it are refused.
 
     A party whose token is revoked cannot join its session again.
     """
@@ -181,7 +181,7 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     from analyst_service.members import revoke_access
     from analyst_service.models import Credential
 
-    with current_database(read_settings()) as database, database.write() as db:
+    with open_current_database(read_settings()) as database, database.write() as db:
         if session is not None:
             revoked = revoke_access(db, session)
             if not revoked:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from analyst_service.cli.context import (
-    any_database,
-    check_parts,
-    check_schema,
-    current_database,
-    foreign_store,
-    open_parts,
+    check_installation,
+    explain_wrong_store,
+    load_identity,
+    open_current_database,
+    open_database_of_any_schema,
+    open_key_and_store,
     operator,
-    read_identity,
     read_settings,
+    require_known_schema,
 )
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _SECRETS: Final = (
 
 @click.group()
 def config() -> None:
-    """Check the analyst's settings, and adopt a changed key or store."""
+    """Check the analyst's settings and apply a changed key or storage location."""
 
 
-@config.command()
+@config.command("check")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(*, as_json: bool) -> None:
+def check_settings(*, as_json: bool) -> None:
     """Check the settings, and print their values and sources.
 
     Secrets are not shown. Variables that look misspelt are reported.
@@ -55,28 +55,28 @@ def check(*, as_json: bool) -> None:
         click.echo(f"{line['name']:{width}}  {line['source']:11}  {line['value']}")
 
 
-@config.command()
+@config.command("adopt")
 @click.argument("part", type=click.Choice(["key", "store"]))
-def adopt(part: str) -> None:
-    """Record the configured key or store of arrays in the database.
+def adopt_part(part: str) -> None:
+    """Record the configured key or blob store in the database.
 
-    Use it after an intended change. Analysts with the previous key or store do not
-    start any more, and sessions that name the previous key end for their parties.
+    Use this after an intended change. Analysts with the previous key or store can then
+    no longer start, and sessions that name the previous key end for their parties.
     """
-    from analyst_service.installation import ForeignStore, adopt_key, adopt_store
+    from analyst_service.installation import StoreMismatch, adopt_key, adopt_store
     from analyst_service.logs import Act, log_act
     from clustering_protocols.common.errors import CoterieError
 
     settings = read_settings()
-    with current_database(settings) as database:
-        parts = open_parts(settings)
+    with open_current_database(settings) as database:
+        parts = open_key_and_store(settings)
         try:
             if part == "key":
                 adopt_key(database, parts.key)
             else:
                 adopt_store(database, parts)
-        except ForeignStore as error:
-            raise click.ClickException(foreign_store(settings, error)) from None
+        except StoreMismatch as error:
+            raise click.ClickException(explain_wrong_store(settings, error)) from None
         except CoterieError as error:
             raise click.ClickException(error.detail) from None
         log_act(Act.ADOPTED, operator(), part=part)
@@ -84,20 +84,20 @@ def adopt(part: str) -> None:
 
 
 def _describe_settings(settings: Settings) -> Iterator[dict[str, Any]]:
-    from analyst_service.secret_files import named_files, variable
+    from analyst_service.secret_files import find_secret_files, variable_name
 
-    files = dict(named_files(type(settings).model_fields, os.environ))
+    files = dict(find_secret_files(type(settings).model_fields, os.environ))
     for name, value in settings:
         if file := files.get(name):
             source, text = "file", str(file)
         else:
             is_set = name in settings.model_fields_set
             source, text = "environment" if is_set else "default", _mask_secrets(value)
-        yield {"name": variable(name), "source": source, "value": text}
+        yield {"name": variable_name(name), "source": source, "value": text}
 
 
 def _mask_secrets(value: Any) -> Any:
-    """Return a value for printing: a number as it is, a text without secrets."""
+    """Return a setting's value for display: numbers as they are, texts without secrets."""
     if isinstance(value, int | float):
         return value
     text = "" if value is None else str(value)
@@ -111,16 +111,16 @@ def migrate() -> None:
     """Create the database's schema, or upgrade it to this release.
 
     Stop the service first. Open sessions that this release cannot continue are listed
-    and ended; their parties read the reason.
+    and ended; their parties can read the reason.
     """
     from analyst_service.logs import Act, log_act
 
-    with any_database(read_settings()) as database:
-        before = database.revision()
+    with open_database_of_any_schema(read_settings()) as database:
+        before = database.schema_revision()
         if before is not None:
-            check_schema(database, before)
+            require_known_schema(database, before)
         database.migrate()
-        after = database.revision()
+        after = database.schema_revision()
         if before == after:
             click.echo(f"The schema is current: revision {after}.", err=True)
         elif before is None:
@@ -128,11 +128,11 @@ def migrate() -> None:
         else:
             log_act(Act.MIGRATED, operator(), before=before, after=after)
             click.echo(f"The schema was upgraded from {before} to {after}.", err=True)
-        end_outdated_sessions(database)
+        end_and_print_outdated_sessions(database)
 
 
-def end_outdated_sessions(database: Database) -> None:
-    """End the sessions that this release cannot continue, and list them."""
+def end_and_print_outdated_sessions(database: Database) -> None:
+    """End the sessions that this release cannot continue, and print each of them."""
     from analyst_service.sessions import end_outdated_sessions
 
     ended = database.transact(end_outdated_sessions)
@@ -149,7 +149,7 @@ def end_outdated_sessions(database: Database) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def backup(folder: Path) -> None:
-    """Write database, blobs and the analyst's key into a new FOLDER.
+    """Write the database, the blobs and the analyst's key into a new FOLDER.
 
     The service may keep running. Keep the folder as secret as the data folder.
     """
@@ -157,10 +157,13 @@ def backup(folder: Path) -> None:
     from analyst_service.logs import Act, log_act
 
     settings = read_settings()
-    with current_database(settings) as database, _explain(folder, "be written"):
-        parts = open_parts(settings)
-        check_parts(settings, database, parts)
-        n_blobs = back_up(database, parts.store, read_identity(settings), folder)
+    with (
+        open_current_database(settings) as database,
+        _explain_backup_errors(folder, "be written"),
+    ):
+        parts = open_key_and_store(settings)
+        check_installation(settings, database, parts)
+        n_blobs = back_up(database, parts.store, load_identity(settings), folder)
     log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)
     click.echo(f"Wrote a backup with {n_blobs} blobs to {folder}.", err=True)
     try:
@@ -176,27 +179,27 @@ def backup(folder: Path) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def restore(folder: Path) -> None:
-    """Restore a backup from FOLDER into an empty analyst.
+    """Restore a backup from FOLDER into an empty installation.
 
-    The database (COTERIE_DATABASE_URL) has to be of the same kind and empty, and so has
-    the data folder (COTERIE_DATA_DIR). The schema is upgraded to this release. Start the
-    service afterwards: sessions continue.
+    The database (COTERIE_DATABASE_URL) must be of the same kind and empty, and the data
+    folder (COTERIE_DATA_DIR) must be empty too. The schema is upgraded to this release.
+    Start the service afterwards: sessions continue.
     """
-    from analyst_service.backups import restore as restore_backup
+    from analyst_service.backups import restore_backup
     from analyst_service.logs import Act, log_act
 
     settings = read_settings()
-    with any_database(settings) as database:
-        with _explain(folder, "be restored"):
+    with open_database_of_any_schema(settings) as database:
+        with _explain_backup_errors(folder, "be restored"):
             backup = restore_backup(folder, database, settings)
         log_act(Act.RESTORED, operator())
-        end_outdated_sessions(database)
+        end_and_print_outdated_sessions(database)
     click.echo(f"Restored as of {backup.time:%Y-%m-%d %H:%M} UTC.", err=True)
 
 
 @contextmanager
-def _explain(folder: Path, verb: str) -> Iterator[None]:
-    """Report an error of a backup in a sentence that quotes no row."""
+def _explain_backup_errors(folder: Path, verb: str) -> Iterator[None]:
+    """Replace errors by messages such as "FOLDER cannot be written", which quote no row."""
     from analyst_service.backups import BackupFailed
     from clustering_protocols.common.errors import StorageFull, Unavailable
 

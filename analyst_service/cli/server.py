@@ -1,4 +1,4 @@
-"""`coterie serve`."""
+"""The command `coterie serve`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from analyst_service.cli.context import (
-    any_database,
-    check_parts,
-    current_database,
-    open_parts,
+    check_installation,
+    open_current_database,
+    open_database_of_any_schema,
+    open_key_and_store,
     operator,
     read_settings,
 )
@@ -67,24 +67,24 @@ def serve(
 ) -> None:
     """Run the analyst service.
 
-    If there is no database yet, it makes a SQLite file and a coordinator's key, which is
-    shown once in a terminal, or else written to a file whose path is printed. Settings
-    come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and others (see
-    docs/administrator.md). Without --certificate it speaks plain HTTP: put a reverse
-    proxy with TLS in front of it.
+    If there is no database yet, the command creates a SQLite file and a coordinator's
+    key. In a terminal the key is shown once; otherwise it is written to a file whose
+    path is printed. Settings come from the environment: COTERIE_DATA_DIR,
+    COTERIE_DATABASE_URL and others (see docs/administrator.md). Without --certificate
+    the service speaks plain HTTP: put a reverse proxy with TLS in front of it.
     """
     settings = read_settings()
     if init or settings.database.startswith("sqlite"):
-        _set_up(settings, host, port)
-    with current_database(settings) as database:
-        check_parts(settings, database, open_parts(settings))
-    _check_certificate(certificate, private_key)
-    ends = _read_expiry(certificate or settings.certificate_file)
-    _check_port(host, port)
+        _set_up_empty_database(settings, host, port)
+    with open_current_database(settings) as database:
+        check_installation(settings, database, open_key_and_store(settings))
+    _check_certificate_files(certificate, private_key)
+    ends = _check_certificate_expiry(certificate or settings.certificate_file)
+    _check_port_is_free(host, port)
 
     from analyst_service.app import create_app
-    from analyst_service.cli.shutdown import run
-    from analyst_service.logs import write_logs
+    from analyst_service.cli.shutdown import run_server
+    from analyst_service.logs import configure_logging
     from clustering_protocols.wire.http_headers import is_this_machine
 
     if not (is_this_machine(host) or certificate or settings.trusted_proxies):
@@ -94,9 +94,9 @@ def serve(
             "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
             err=True,
         )
-    write_logs(log_format, log_level)
-    _log_start(host, port, settings, is_tls=certificate is not None)
-    run(
+    configure_logging(log_format, log_level)
+    _log_startup(host, port, settings, is_tls=certificate is not None)
+    run_server(
         create_app(settings, certificate_ends=ends if certificate else None),
         settings.drain_seconds,
         host=host,
@@ -105,7 +105,7 @@ def serve(
         ssl_keyfile=private_key,
         log_config=None,
         access_log=False,  # the service logs requests itself, without addresses
-        # anybody can send X-Forwarded-For: only a trusted proxy's is believed
+        # Anybody can send X-Forwarded-For, so it is only accepted from trusted proxies.
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
@@ -116,14 +116,14 @@ def serve(
 _FIRST_KEY = "coordinator.key"
 
 
-def _set_up(settings: Settings, host: str, port: int) -> None:
-    """Create the schema and a coordinator's key if the database is empty."""
+def _set_up_empty_database(settings: Settings, host: str, port: int) -> None:
+    """Create the schema and a coordinator's key, unless the database has a schema."""
     from analyst_service import credentials
 
-    with any_database(settings) as database:
-        if database.revision() is not None:
+    with open_database_of_any_schema(settings) as database:
+        if database.schema_revision() is not None:
             return
-        _check_port(host, port)
+        _check_port_is_free(host, port)
         database.migrate()
         role = credentials.Role.COORDINATOR
         with database.write() as db:
@@ -141,8 +141,8 @@ def _set_up(settings: Settings, host: str, port: int) -> None:
     click.echo(f"The key of the coordinator is in {path}. Set COTERIE_KEY_FILE to it.")
 
 
-def _log_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
-    """Log version, address and database of the service, without a password."""
+def _log_startup(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
+    """Log the version, address and database of the service, without any password."""
     import logging
 
     from sqlalchemy import make_url
@@ -163,8 +163,8 @@ def _log_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> Non
     logging.getLogger("analyst_service").info("serving", extra={"fields": fields})
 
 
-def _check_certificate(certificate: str | None, private_key: str | None) -> None:
-    """Refuse files that TLS cannot use, before the service starts."""
+def _check_certificate_files(certificate: str | None, private_key: str | None) -> None:
+    """Raise UsageError or ClickException if the two files cannot be used for TLS."""
     if (certificate is None) != (private_key is None):
         raise click.UsageError("Give --certificate and --private-key, or neither.")
     if certificate is None:
@@ -181,26 +181,26 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
         ) from None
 
 
-def _read_expiry(path: str | Path | None) -> datetime | None:
-    """Return when a certificate expires; warn if it has expired, or soon will."""
+def _check_certificate_expiry(path: str | Path | None) -> datetime | None:
+    """Return when a certificate expires, and warn if it has expired or soon will."""
     from analyst_service.database import SystemClock
-    from analyst_service.metrics import describe_expiry, expiry_of
+    from analyst_service.metrics import expiry_warning, read_expiry
 
     if path is None:
         return None
     try:
-        ends = expiry_of(Path(path))
+        ends = read_expiry(Path(path))
     except (OSError, ValueError):
         raise click.ClickException(
             f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
             "the PEM file of the proxy in front."
         ) from None
-    if warning := describe_expiry(Path(path), ends, SystemClock().now()):
+    if warning := expiry_warning(Path(path), ends, SystemClock().now()):
         click.echo(f"Warning: {warning}", err=True)
     return ends
 
 
-def _check_port(host: str, port: int) -> None:
+def _check_port_is_free(host: str, port: int) -> None:
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM

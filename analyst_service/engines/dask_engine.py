@@ -1,7 +1,7 @@
 """An engine that runs kernels on the workers of a Dask cluster.
 
-Short work is done in this process. Results come in the order of the blocks, so that
-no bit depends on the workers, or on the number of blocks per task.
+Short work is done in this process. Results are returned in the order of the blocks, so
+no bit of them depends on the workers or on the number of blocks per task.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ import dask
 from distributed import Client, Future, LocalCluster, Security
 from distributed.scheduler import KilledWorker
 
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from analyst_service.engines.tasks import (
     BlockFailure,
     BlockResults,
     BlockTask,
     MappedBlobs,
+    installed_versions,
     run_task,
-    versions,
 )
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.protocol_packages import list_enabled_packages
 
-# Only futures are used, never ``scatter``, so that whatever a cluster loses can be computed
-# again. Trouble with the cluster raises :class:`Unavailable`, which delays a step and fails
-# no session. Keys of tasks are random, so that no task gets the result of another.
+# Only futures are used, never ``scatter``, so that the cluster can recompute whatever it
+# loses. Problems with the cluster raise :class:`Unavailable`, which delays a step but does
+# not fail its session. Task keys are random, so that Dask never reuses a previous result.
 
 log = logging.getLogger(__name__)
 B = TypeVar("B")
@@ -50,10 +50,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 SentTask = tuple[Future, int]
 
-_CHECK_SECONDS: Final = 1.0  # between two questions to the scheduler
+_CHECK_SECONDS: Final = 1.0  # interval between checks of the scheduler
 _ANSWER_SECONDS: Final = 10.0  # a healthy scheduler answers within milliseconds
-_START_SECONDS: Final = 120.0  # for worker processes to start on a busy machine
-_RESTART_SECONDS: Final = 30.0  # for a worker that ended to be started again
+_START_SECONDS: Final = 120.0  # timeout for starting worker processes on a busy machine
+_RESTART_SECONDS: Final = 30.0  # timeout for restarting a worker
 _AWAY: Final = (
     "The Dask scheduler does not answer, or refuses our certificate (COTERIE_ENGINE)."
 )
@@ -63,7 +63,7 @@ _UNREAD: Final = (
     "Dask could not run a task: its workers have to be started from the installation "
     "of this analyst."
 )
-# secrets of the service, its database and its cloud, which no kernel needs
+# Secrets of the service, its database and its cloud provider; kernels need none of them.
 _SECRET_PREFIXES: Final = (
     "COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY", "PG", "AWS_", "AZURE_",
     "GOOGLE_",
@@ -74,8 +74,8 @@ _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 class Cluster:
     """A connection to a Dask scheduler.
 
-    seconds: how long to wait for the next result.
-    own: a local cluster that is closed with the connection.
+    seconds: the timeout for each result.
+    own: a local cluster, which is closed together with the connection.
     """
 
     def __init__(
@@ -87,40 +87,40 @@ class Cluster:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the connection is open."""
+        """Whether the client is connected."""
         return bool(self._client.status == "running")
 
-    def n_threads(self) -> int:
-        """Return the number of the workers' threads; wait for the first worker.
+    def count_threads(self) -> int:
+        """Return the number of the workers' threads, once there is at least one worker.
 
         Raises Unavailable if the scheduler does not answer or has no workers.
         """
         deadline = time.monotonic() + min(_RESTART_SECONDS, self._seconds)
-        while (n_threads := self._count_threads()) == 0:
+        while (n_threads := self._query_n_threads()) == 0:
             if time.monotonic() > deadline:
-                raise self._give_up(_NO_WORKERS)
+                raise self._close_with_error(_NO_WORKERS)
             time.sleep(_CHECK_SECONDS / 10)
         return n_threads
 
     def submit(self, task: BlockTask) -> SentTask:
-        """Submit a task; return its future and the number of its blocks."""
+        """Submit a task, and return its future and the number of its blocks."""
         key = f"block-{secrets.token_hex(16)}"
         try:
             future = self._client.submit(run_task, task, key=key, pure=False)
-        except (*_TROUBLE, RuntimeError):  # the client was closed
-            raise self._give_up(_AWAY) from None
+        except (*_TROUBLE, RuntimeError):  # the client is closed
+            raise self._close_with_error(_AWAY) from None
         return future, len(task.blocks)
 
-    def result(self, sent: SentTask) -> BlockResults:
-        """Return the results of a task, or raise the exception of its kernel.
+    def fetch_results(self, sent: SentTask) -> BlockResults:
+        """Return the results of a submitted task, or raise the exception of its kernel.
 
-        A task whose worker is lost runs on another one.
+        If a worker is lost, its task runs on another worker.
 
-        Raises Unavailable if there are no workers, or no result in time.
-        Raises RuntimeError if the task ends its workers, or their answer is no result.
+        Raises Unavailable if there are no workers, or if there is no result in time.
+        Raises RuntimeError if the task kills its workers, or returns no valid result.
         """
         future, n_blocks = sent
-        answer = self._wait_for(future)
+        answer = self._wait_for_result(future)
         if isinstance(answer, BlockFailure):
             raise answer.error
         if not isinstance(answer, BlockResults) or len(answer.results) != n_blocks:
@@ -128,57 +128,57 @@ class Cluster:
         return answer
 
     def cancel(self, tasks: Iterable[SentTask]) -> None:
-        """Cancel tasks."""
+        """Cancel submitted tasks; do nothing if the connection is closed."""
         futures = [future for future, _ in tasks]
         if futures and self.is_open:
             self._client.cancel(futures)
 
     def close(self) -> None:
-        """Close the connection, and the local cluster if there is one."""
+        """Close the connection, and the local cluster if it has one."""
         self._client.close(timeout=_CHECK_SECONDS)
         if self._own is not None:
             self._own.close(timeout=_ANSWER_SECONDS)
 
-    def _wait_for(self, future: Future) -> Any:
-        """Return a result; meanwhile check that the scheduler still answers.
+    def _wait_for_result(self, future: Future) -> Any:
+        """Wait for a result, and check every second that the scheduler still answers.
 
-        Results come through the scheduler, so none comes once it is silent.
+        Results arrive through the scheduler, so none would arrive if it were silent.
         """
         deadline = time.monotonic() + self._seconds
         loop = self._client.loop.asyncio_loop
-        result = asyncio.run_coroutine_threadsafe(self._gather(future), loop)
+        result = asyncio.run_coroutine_threadsafe(self._gather_result(future), loop)
         try:
             while time.monotonic() < deadline:
                 concurrent.futures.wait([result], _CHECK_SECONDS)
                 if result.done():
                     return result.result()
-                self.n_threads()
+                self.count_threads()
         except KilledWorker:
             raise RuntimeError("Dask's workers end when they run a task") from None
         except Unavailable:
             raise
         except _TROUBLE:
-            raise self._give_up(_AWAY) from None
-        except Exception as error:  # `run_task` raises nothing, so it did not run
+            raise self._close_with_error(_AWAY) from None
+        except Exception as error:  # `run_task` itself never raises, so it did not run
             log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
-            raise self._give_up(_UNREAD) from error
+            raise self._close_with_error(_UNREAD) from error
         finally:
             result.cancel()
-        raise self._give_up(_SILENT)
+        raise self._close_with_error(_SILENT)
 
-    async def _gather(self, future: Future) -> Any:
+    async def _gather_result(self, future: Future) -> Any:
         return await self._client.gather(future, asynchronous=True)
 
-    def _count_threads(self) -> int:
+    def _query_n_threads(self) -> int:
         try:
             cores = self._client.sync(
                 self._client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS
             )
         except (*_TROUBLE, TimeoutError):
-            raise self._give_up(_AWAY) from None
+            raise self._close_with_error(_AWAY) from None
         return sum(cores.values())
 
-    def _give_up(self, why: str) -> Unavailable:
+    def _close_with_error(self, why: str) -> Unavailable:
         log.error("dask: %s", why)
         self.close()
         return Unavailable(why)
@@ -187,13 +187,13 @@ class Cluster:
 _cluster: Cluster | None = None
 
 
-def connect(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
-    """Return this process's connection, which is opened again if it was lost.
+def connect_to_cluster(scheduler: str, seconds: float, place: BlobLocation) -> Cluster:
+    """Return the connection of this process, which is opened or reopened if necessary.
 
-    scheduler: its address; if it is empty, a local cluster is started.
-    place: the blobs that its workers read.
+    scheduler: the address of a scheduler; if empty, a local cluster is started.
+    place: the blob store that the workers of a local cluster read.
 
-    Raises Unavailable.
+    Raises Unavailable if no connection can be opened.
     """
     global _cluster  # noqa: PLW0603  a local cluster outlasts a step
     if _cluster is None or not _cluster.is_open:
@@ -203,40 +203,40 @@ def connect(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     return _cluster
 
 
-def _open_cluster(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
+def _open_cluster(scheduler: str, seconds: float, place: BlobLocation) -> Cluster:
     try:
-        own = None if scheduler else _run_within(_START_SECONDS, _own_workers, place)
-        client = _run_within(_START_SECONDS, _client, own or scheduler)
+        own = None if scheduler else _call_within(_START_SECONDS, _start_workers, place)
+        client = _call_within(_START_SECONDS, _connect_client, own or scheduler)
     except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
         log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
     return Cluster(client, seconds, own)
 
 
-def _client(cluster: LocalCluster | str) -> Client:
+def _connect_client(cluster: LocalCluster | str) -> Client:
     return Client(cluster, timeout=_ANSWER_SECONDS, set_as_default=False)
 
 
-def _run_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
-    """Call a function; raise TimeoutError if it takes longer, e.g. without a scheduler."""
+def _call_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
+    """Call a function in a thread; raise TimeoutError if it takes longer than this."""
     result: concurrent.futures.Future[R] = concurrent.futures.Future()
 
-    def run() -> None:
+    def call_function() -> None:
         try:
             result.set_result(function(argument))
         except Exception as error:  # noqa: BLE001  raised by `result`
             result.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=call_function, daemon=True).start()
     return result.result(timeout=seconds)
 
 
-def _own_workers(place: BlobPlace) -> LocalCluster:
-    """Start a worker per processor of this machine, reachable from this machine only.
+def _start_workers(place: BlobLocation) -> LocalCluster:
+    """Start one worker per processor, reachable only from this machine.
 
-    They use TLS with fresh certificates, so that no other account of this machine can
-    run code as a worker. They inherit no secrets: rows come from this process's files, or
-    from the cache of an object store, where the step has put them.
+    Workers use TLS with newly generated certificates, so that no other account of this
+    machine can run code on them. They inherit no secrets. They read rows from this
+    process's files, or from the cache of an object store, where the step has put them.
     """
     secret_names = [name for name in os.environ if name.startswith(_SECRET_PREFIXES)]
     for name in secret_names:
@@ -258,24 +258,24 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
         )
 
 
-# Which blocks are sent
+# Choosing which blocks are sent to the cluster
 
 
 WORTH_SENDING: Final = 0.5
-"""Least CPU time (s) of a kernel whose blocks are sent to the cluster.
+"""The minimum CPU time (s) of a kernel whose blocks are sent to the cluster.
 
-For less work, sending takes longer than it saves (measured in November 2026).
+With less work, sending the blocks takes longer than it saves (measured in November 2026).
 """
-TASK_SECONDS: Final = 0.1  # of work per task; submitting one takes some milliseconds
+TASK_SECONDS: Final = 0.1  # target CPU time per task; submitting one takes milliseconds
 _MOST_BLOCKS: Final = 64  # per task
-_MOST_BLOCK_BYTES: Final = 1 << 20  # of a block's arrays that are in no blob
-_MOST_KERNEL_BYTES: Final = 1 << 20  # of a kernel's arrays, per TASK_SECONDS of a block
-_AHEAD: Final = 2  # submitted tasks per thread
+_MOST_BLOCK_BYTES: Final = 1 << 20  # limit for arrays of a block outside of blobs
+_MOST_KERNEL_BYTES: Final = 1 << 20  # limit for a kernel's arrays, per TASK_SECONDS
+_AHEAD: Final = 2  # number of submitted tasks per thread
 
 
 @dataclass(slots=True)
-class _Cost:
-    """CPU time (s) of a kernel: per block lately, and in the latest ``map``."""
+class _KernelCost:
+    """CPU seconds of a kernel: latest average per block, and total of the last ``map``."""
 
     per_block: float = 0.0
     total: float = 0.0
@@ -284,8 +284,8 @@ class _Cost:
 class DaskEngine:
     """Runs kernels on the workers of a cluster, or in this process if that is as fast.
 
-    Blocks whose rows are in no blob stay in this process, because rows are not sent.
-    Kernels that are no module-level function, or have much data for little work, stay too.
+    Rows are never sent, so blocks whose rows are not in a blob are processed here. So
+    are kernels that are not module-level functions or carry much data for little work.
 
     connect: returns the cluster; called before the first task is sent.
     mapped: the blobs of the step.
@@ -297,32 +297,32 @@ class DaskEngine:
         self._local = local
         self._connect = connect
         self._mapped = mapped
-        self._costs: dict[Any, _Cost] = {}
+        self._costs: dict[Any, _KernelCost] = {}
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
         """Yield the kernel's result for each block, in the order of the blocks.
 
-        Raises Unavailable if the cluster cannot be used; the step may be repeated.
+        Raises Unavailable if the cluster cannot be used; the step can then be retried.
         """
-        function = _function_of(kernel)
+        function = _module_level_function(kernel)
         if function is None:
             yield from self._local.map(kernel, blocks)
             return
-        cost = self._costs.setdefault(function, _Cost())
+        cost = self._costs.setdefault(function, _KernelCost())
         expected, cost.total = cost.total, 0.0
         remaining = iter(blocks)
         if expected < WORTH_SENDING:
-            yield from self._begin_locally(kernel, remaining, cost)
+            yield from self._run_first_blocks_locally(kernel, remaining, cost)
         first = list(islice(remaining, 1))
-        if first and self._is_heavy(kernel, first[0], cost):
+        if first and self._is_too_large(kernel, first[0], cost):
             yield from self._local.map(kernel, chain(first, remaining))
         elif first:
             yield from self._map_on_cluster(kernel, chain(first, remaining), cost)
 
-    def _begin_locally(
-        self, kernel: Callable[[B], R], remaining: Iterator[B], cost: _Cost
+    def _run_first_blocks_locally(
+        self, kernel: Callable[[B], R], remaining: Iterator[B], cost: _KernelCost
     ) -> Iterator[R]:
-        """Run blocks in this process until sending the remaining ones is worth it."""
+        """Run blocks in this process until the kernel has proved to be worth sending."""
 
         def first_blocks() -> Iterator[B]:
             while cost.total < WORTH_SENDING:
@@ -338,17 +338,17 @@ class DaskEngine:
             yield result
 
     def _map_on_cluster(
-        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _Cost
+        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _KernelCost
     ) -> Iterator[R]:
         cluster = self._connect()
-        window = _AHEAD * cluster.n_threads() + 1
-        tasks = self._tasks(kernel, blocks, cost)
+        window = _AHEAD * cluster.count_threads() + 1
+        tasks = self._build_tasks(kernel, blocks, cost)
         waiting: deque[SentTask] = deque()
         try:
             for task in islice(tasks, window):
                 waiting.append(cluster.submit(task))
             while waiting:
-                answer = cluster.result(waiting[0])
+                answer = cluster.fetch_results(waiting[0])
                 waiting.popleft()
                 for task in islice(tasks, 1):
                     waiting.append(cluster.submit(task))
@@ -358,24 +358,26 @@ class DaskEngine:
         finally:
             cluster.cancel(waiting)
 
-    def _tasks(
-        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _Cost
+    def _build_tasks(
+        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _KernelCost
     ) -> Iterator[BlockTask]:
         sent_kernel, _ = self._mapped.replace_arrays(kernel)
-        installed = versions(list_enabled_packages())
+        installed = installed_versions(list_enabled_packages())
         while batch := list(islice(blocks, _n_blocks_per_task(cost))):
             sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
             yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)
 
-    def _is_heavy(self, kernel: Callable[[B], R], block: B, cost: _Cost) -> bool:
-        """Return whether more data would be sent than the work is worth."""
+    def _is_too_large(
+        self, kernel: Callable[[B], R], block: B, cost: _KernelCost
+    ) -> bool:
+        """Return whether the data that would be sent is too large for the work."""
         worth = max(cost.per_block / TASK_SECONDS, 1.0)
         _, of_kernel = self._mapped.replace_arrays(kernel)
         _, of_block = self._mapped.replace_arrays(block)
         return of_block > _MOST_BLOCK_BYTES or of_kernel > _MOST_KERNEL_BYTES * worth
 
 
-def _n_blocks_per_task(cost: _Cost) -> int:
+def _n_blocks_per_task(cost: _KernelCost) -> int:
     if cost.per_block <= 0:
         return 1
     return min(max(ceil(TASK_SECONDS / cost.per_block), 1), _MOST_BLOCKS)
@@ -387,10 +389,10 @@ def _time_kernel(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
     return result, time.thread_time() - begin
 
 
-def _function_of(kernel: object) -> FunctionType | None:
-    """Return the module-level function in a kernel; None if it is something else.
+def _module_level_function(kernel: object) -> FunctionType | None:
+    """Return the module-level function that a kernel calls, or None if there is none.
 
-    A function defined in another function would be sent with its whole closure.
+    A nested function would be sent together with all variables of its closure.
     """
     while isinstance(kernel, partial):
         kernel = kernel.func

@@ -1,4 +1,4 @@
-"""The choice of an engine for steps."""
+"""The engine that an analyst uses for its steps, as chosen in its settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from clustering_protocols.numerics.blocks import Engine, LocalEngine
 
-# A worker process unpickles the choice and need not import the settings.
+# Worker processes unpickle the choice, and do not have to import the settings.
 if TYPE_CHECKING:
     from analyst_service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineChoice:
-    """Choice of an engine, which several processes may open.
+    """The choice of an engine, which can be sent to other processes.
 
-    scheduler: address of a Dask scheduler; without one a local cluster is started.
+    scheduler: the address of a Dask scheduler; if empty, a local cluster is started.
     seconds: how long a step waits for the next result.
     """
 
@@ -30,32 +30,32 @@ class EngineChoice:
     seconds: float = 300.0
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Return the engine of an analyst with these settings."""
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the engine that an analyst with these settings uses."""
         if settings.engine == "local":
             return cls()
         address = "" if settings.engine == "dask" else settings.engine
         return cls(kind="dask", scheduler=address.replace("tcp+plain:", "tcp:"))
 
     @property
-    def spawns(self) -> bool:
-        """Return whether steps start workers of their own on this machine."""
+    def spawns_workers(self) -> bool:
+        """Whether steps start worker processes of their own on this machine."""
         return self.kind == "dask" and not self.scheduler
 
-    def open(self, place: BlobPlace, mapped: Mapping[str, Buffer]) -> Engine:
-        """Return the engine of a step.
+    def open_engine(self, place: BlobLocation, mapped: Mapping[str, Buffer]) -> Engine:
+        """Return the engine for one step.
 
-        mapped: the blobs of the step in memory, by digest.
+        mapped: the blobs of the step by digest, mapped into memory.
         """
         local = LocalEngine(os.cpu_count() or 1)
         if self.kind == "local":
             return local
-        from analyst_service.engines.dask_engine import DaskEngine, connect
+        from analyst_service.engines.dask_engine import DaskEngine, connect_to_cluster
         from analyst_service.engines.tasks import MappedBlobs
 
         return DaskEngine(
             local,
-            lambda: connect(self.scheduler, self.seconds, place),
-            # workers on this machine map the cache, which holds whole blobs
+            lambda: connect_to_cluster(self.scheduler, self.seconds, place),
+            # Workers on this machine read whole blobs from the cache, without checks.
             MappedBlobs(mapped, is_checked=bool(place.url and self.scheduler)),
         )

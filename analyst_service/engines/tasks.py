@@ -1,7 +1,7 @@
-"""The tasks of a worker: a kernel and some blocks.
+"""The tasks that workers run: a kernel and some blocks.
 
-Neither a task nor its result shows a number when it is printed, and a worker raises no
-exception, because Dask would log both, with the values in them.
+Dask would log a task, its result or an exception, with the values in them. Therefore
+tasks and results omit their data from ``repr``, and a worker never raises.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from analyst_service.blobs import FileBlobStore
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 
-# A view of rows points into the memory map of a blob, so its address identifies the bytes
-# of the blob that it shows. A worker opens the blob itself and makes the same view.
+# An array of rows is a view into the memory map of a blob, so its address tells which bytes
+# of the blob it shows. A worker opens the blob itself and creates the same view.
 
 _NUMBERS: Final = "biuf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """An array as a view of a blob's bytes.
+class ArrayReference:
+    """A description of an array as a view of some bytes of a blob.
 
     begin, size: the range of bytes within the blob.
-    check: SHA-256 of the range, if a worker may fetch the range alone.
-    first: offset of the array's first element within the range, in bytes.
+    check: the SHA-256 of the range; None if workers read whole blobs.
+    first: the offset of the array's first element within the range, in bytes.
     dtype, shape, strides: as in numpy.
     """
 
@@ -52,11 +52,11 @@ class Reference:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def read(self, blobs: FileBlobStore) -> NDArray[Any]:
-        """Return the read-only array; raise Unavailable if there is no such blob."""
+    def read_array(self, blobs: FileBlobStore) -> NDArray[Any]:
+        """Return the array, read-only; raise Unavailable if the store lacks its blob."""
         try:
             part = memoryview(
-                blobs.part(self.digest, self.begin, self.size, self.check)
+                blobs.read_range(self.digest, self.begin, self.size, self.check)
             )
         except KeyError:
             raise Unavailable(
@@ -67,11 +67,11 @@ class Reference:
 
 
 class MappedBlobs:
-    """The blobs of a step, by their addresses in memory.
+    """The blobs of a step that are mapped into memory, searchable by address.
 
-    blobs: by digest; they stay mapped during the life of this object.
-    is_checked: whether references include the SHA-256 of their range, which a worker
-        needs if it fetches only a range.
+    blobs: the blobs by digest; they stay mapped as long as this object exists.
+    is_checked: whether references contain the SHA-256 of their range, which a worker
+        needs if it fetches only that range.
     """
 
     def __init__(self, blobs: Mapping[str, Buffer], *, is_checked: bool) -> None:
@@ -87,8 +87,8 @@ class MappedBlobs:
         self._is_checked = is_checked
         self._checks: dict[tuple[str, int, int], str] = {}
 
-    def reference(self, array: NDArray[Any]) -> Reference | None:
-        """Return a reference to an array; None if it is in no blob of the step."""
+    def find_reference(self, array: NDArray[Any]) -> ArrayReference | None:
+        """Return a reference to an array, or None if no blob of the step contains it."""
         if array.size == 0 or array.dtype.kind not in _NUMBERS:
             return None
         low, high = byte_bounds(array)
@@ -99,84 +99,87 @@ class MappedBlobs:
         begin, end = low - start, high - start
         if end > blob.size:
             return None
-        return Reference(
+        return ArrayReference(
             digest=digest,
             begin=begin,
             size=end - begin,
-            check=self._check(digest, blob, begin, end) if self._is_checked else None,
+            check=self._hash(digest, blob, begin, end) if self._is_checked else None,
             first=array.__array_interface__["data"][0] - low,
             dtype=array.dtype.str,
             shape=array.shape,
             strides=array.strides,
         )
 
-    def _check(self, digest: str, blob: NDArray[np.uint8], begin: int, end: int) -> str:
-        """Return the SHA-256 of a range, cached for further passes over the rows."""
+    def _hash(self, digest: str, blob: NDArray[np.uint8], begin: int, end: int) -> str:
+        """Return the SHA-256 of a range, cached for later passes over the same rows."""
         key = digest, begin, end
         if key not in self._checks:
             self._checks[key] = sha256(blob[begin:end].data).hexdigest()
         return self._checks[key]
 
     def replace_arrays(self, value: Any) -> tuple[Any, int]:
-        """Replace arrays in blobs by references; also return the bytes of other arrays."""
+        """Replace arrays in blobs by references, and add up the bytes of all others."""
         n_bytes = 0
 
-        def refer(array: Any) -> Any:
+        def replace_array(array: Any) -> Any:
             nonlocal n_bytes
-            reference = self.reference(array)
+            reference = self.find_reference(array)
             n_bytes += 0 if reference else array.nbytes
             return reference or array
 
-        return _replace(value, np.ndarray, refer), n_bytes
+        return _replace_instances(value, np.ndarray, replace_array), n_bytes
 
 
 def resolve_references(value: Any, blobs: FileBlobStore) -> Any:
-    """Return a value with arrays in place of its references."""
-    return _replace(value, Reference, lambda reference: reference.read(blobs))
+    """Return the value with arrays in place of all references."""
+    return _replace_instances(
+        value, ArrayReference, lambda reference: reference.read_array(blobs)
+    )
 
 
-def _replace(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Return a value with every instance of a type in it replaced.
+def _replace_instances(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return the value with all instances of ``kind`` in it replaced.
 
-    Searches partial functions, tuples, lists, dictionaries and dataclasses: what kernels
-    and blocks are made of. A value without instances is returned itself.
+    This searches partial functions, tuples, lists, dictionaries and dataclasses,
+    because kernels and blocks consist of these. If nothing changes, the value itself is
+    returned.
     """
     if isinstance(value, kind):
         return change(value)
-    parts, rebuild = _take_apart(value)
-    changed = [_replace(part, kind, change) for part in parts]
+    parts, rebuild = _decompose(value)
+    changed = [_replace_instances(part, kind, change) for part in parts]
     is_same = all(a is b for a, b in zip(parts, changed, strict=True))
     return value if is_same else rebuild(changed)
 
 
-def _take_apart(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return the parts of a value, and a function that makes a value of parts."""
+def _decompose(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """Return the parts of a value, and a function that rebuilds it from such parts."""
     if isinstance(value, partial):
         names = list(value.keywords)
         parts = [value.func, *value.args, *value.keywords.values()]
         n = 1 + len(value.args)
         return parts, lambda p: partial(*p[:n], **dict(zip(names, p[n:], strict=True)))
     if isinstance(value, tuple):
-        return list(value), getattr(value, "_make", type(value))  # of a named tuple
+        return list(value), getattr(value, "_make", type(value))  # of named tuples
     if isinstance(value, list):
         return value, list
     if isinstance(value, dict):
         return list(value.values()), lambda p: dict(zip(value, p, strict=True))
     if is_dataclass(value) and not isinstance(value, type):
-        return _take_apart_dataclass(value)
+        return _decompose_dataclass(value)
     return [], list
 
 
-def _take_apart_dataclass(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def _decompose_dataclass(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     names = [field.name for field in fields(value)]
 
-    def rebuild(parts: list[Any]) -> Any:
-        other = copy(value)  # without __init__, whose checks do not expect references
+    def rebuild_dataclass(parts: list[Any]) -> Any:
+        other = copy(value)  # bypasses __init__, which would reject references
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(other, name, part)
         return other
 
-    return [getattr(value, name) for name in names], rebuild
+    return [getattr(value, name) for name in names], rebuild_dataclass
 
 
 _PACKAGES: Final = (
@@ -188,7 +191,7 @@ Versions = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTask:
-    """A kernel and some blocks, with references in place of rows."""
+    """A kernel and some blocks, with references in place of their rows."""
 
     versions: Versions
     kernel: Callable[[Any], Any] = field(repr=False)
@@ -197,7 +200,7 @@ class BlockTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockResults:
-    """The kernel's result for each block, and the CPU time (s) of all of them."""
+    """The kernel's result for each block, and the total CPU time in seconds."""
 
     results: Sequence[Any] = field(repr=False)
     seconds: float
@@ -205,16 +208,16 @@ class BlockResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockFailure:
-    """The exception of the kernel, or the reason why it did not run."""
+    """The exception that the kernel raised, or the reason why it did not run."""
 
     error: Exception = field(repr=False)
 
 
 @cache
-def versions(packages: tuple[str, ...] = ()) -> Versions:
-    """Return the versions on which the bits of a result may depend.
+def installed_versions(packages: tuple[str, ...] = ()) -> Versions:
+    """Return the versions of all packages that may influence the bits of a result.
 
-    ``packages``: distributions with protocols.
+    packages: other distributions, whose protocols are in use.
     """
     installed = {"Python": platform.python_version()}
     for name in (*_PACKAGES, *packages):
@@ -226,11 +229,11 @@ def versions(packages: tuple[str, ...] = ()) -> Versions:
 
 
 def run_task(task: BlockTask) -> BlockResults | BlockFailure:
-    """Run a task on rows from this worker's own blob store."""
+    """Run a task on rows from the worker's own blob store. Never raises."""
     try:
-        _require_same_versions(task.versions, versions(tuple(task.versions)))
-        blobs = _blobs()
-        # permanently, because a context manager would interfere with other threads' limits
+        _require_same_versions(task.versions, installed_versions(tuple(task.versions)))
+        blobs = _open_worker_blob_store()
+        # Not as a context manager, which would reset the limit for other threads.
         threadpool_limits(1)
         begin = time.thread_time()
         kernel = resolve_references(task.kernel, blobs)
@@ -254,6 +257,6 @@ def _require_same_versions(expected: Versions, installed: Versions) -> None:
 
 
 @cache
-def _blobs() -> FileBlobStore:
-    """Return the blob store that this worker's environment names, not the task."""
-    return Settings().blob_place.open()
+def _open_worker_blob_store() -> FileBlobStore:
+    """Open the blob store of this worker's environment; tasks cannot choose another one."""
+    return Settings().blob_location.open()

@@ -44,7 +44,9 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     settings, clock = Settings(data_dir=folder), SystemClock()
     database = Database(settings.database)
-    task = settings.blob_place.open().put(b"")  # so that no blob is missing at a start
+    task = settings.blob_location.open().put(
+        b""
+    )  # so that no blob is missing at a start
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
         revoke_credential(transaction, gone)

@@ -81,26 +81,26 @@ def agreement() -> bytes:
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     """Return the CPU time of a worker that was ended after its first step."""
-    from analyst_service.blobs import BlobPlace
-    from analyst_service.worker import Job, Process
+    from analyst_service.blobs import BlobLocation
+    from analyst_service.worker import Job, WorkerProcess
     from clustering_protocols.engine import Opened
 
     first = Job(
-        blobs=BlobPlace(folder=folder),
+        blobs=BlobLocation(folder=folder),
         agreement=agreed,
         state=None,
         tasks={},
         contributions={},
     )
     begin = children_seconds()
-    process = Process()
+    process = WorkerProcess()
     outcome = process.submit(first).result()
     if not isinstance(outcome, Opened):
         raise TypeError(f"the first step did not open a round: {outcome}")
     if prepared:
         time.sleep(0.2)  # it prepares while no job waits
         process.submit(first).result()
-    process.end()
+    process.kill()
     return children_seconds() - begin
 
 

@@ -308,12 +308,12 @@ def other_results(*, follows: bool) -> Liar:
 
 
 def _patch_moves(patch: Patch, lie: Callable[[bytes, Move], Move]) -> None:
-    honest = worker._advance
+    honest = worker._compute_move
 
     def advance(job: worker.Job, blobs: Any) -> Move:
         return lie(job.agreement, honest(job, blobs))
 
-    patch.setattr(worker, "_advance", advance)
+    patch.setattr(worker, "_compute_move", advance)
 
 
 def _check_no_signature(patch: Patch) -> None:

@@ -154,7 +154,7 @@ def _run(wire: Wire, session: ByHand, slot: str, home: Path) -> list[int]:
 
 
 def _uploads(api: Api, session: ByHand) -> set[Upload]:
-    blobs = FileBlobStore(api.service.settings.blob_place.folder)
+    blobs = FileBlobStore(api.service.settings.blob_location.folder)
     of = Contribution
     query = sa.select(of.round, of.attempt, of.slot, of.digest, of.content).where(
         of.session_id == session.id

@@ -22,9 +22,13 @@ def in_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def serves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `coterie serve` end where it would begin to answer."""
-    monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
-    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
-    monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
+    monkeypatch.setattr(
+        "analyst_service.cli.shutdown.run_server", lambda *_, **__: None
+    )
+    monkeypatch.setattr("analyst_service.logs.configure_logging", lambda *_: None)
+    monkeypatch.setattr(
+        "analyst_service.cli.server._check_port_is_free", lambda *_: None
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,19 +9,21 @@ from analyst_service.database import Database
 from analyst_service.metrics import Metrics
 from analyst_service.process_context import Service
 from analyst_service.settings import Settings
-from analyst_service.steps import job_of, record, take
+from analyst_service.steps import build_job, store_result, take_lease
 
 
 def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
-    blobs = FileBlobStore(settings.blob_place.folder)
+    blobs = FileBlobStore(settings.blob_location.folder)
     database = Database(settings.database)
     parts = {"settings": settings, "database": database, "blobs": blobs}
     service = Service(**parts, metrics=Metrics())
     for _ in range(rounds):
         barrier.wait()
-        lease = database.transact(take, service.lease_span)
+        lease = database.transact(take_lease, service.lease_span)
         if lease is not None:
-            followed = worker.run(database.query(job_of, service, lease.session))
-            if database.transact(record, service.blobs, lease, followed):
+            followed = worker.run_step(
+                database.query(build_job, service, lease.session)
+            )
+            if database.transact(store_result, service.blobs, lease, followed):
                 wins.put(os.getpid())
         barrier.wait()

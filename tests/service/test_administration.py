@@ -20,7 +20,11 @@ from analyst_service.credentials import Role, create_key, revoke_tokens
 from analyst_service.database import Database
 from analyst_service.logs import LOGGER
 from analyst_service.object_store import open_objects
-from analyst_service.secret_files import file_variable, secret_fields, variable
+from analyst_service.secret_files import (
+    file_variable_name,
+    secret_setting_names,
+    variable_name,
+)
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
@@ -174,11 +178,11 @@ def test_an_outage_of_the_database_is_one_line(
     with caplog.at_level(logging.INFO), monkeypatch.context() as patch:
         patch.setattr(Database, "read", away)
         for _ in range(20):
-            driver._run_part(driver._start_steps)
+            driver._run_and_log_errors(driver._start_steps)
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "the database is away" in line] == lines[:1]
     with caplog.at_level(logging.INFO):
-        driver._run_part(driver._start_steps)
+        driver._run_and_log_errors(driver._start_steps)
     assert caplog.records[-1].getMessage() == "driver: the database answers again"
 
 
@@ -335,7 +339,7 @@ def secret(path: Path, text: str) -> Path:
 
 
 def test_every_setting_that_is_a_secret_is_tried_here() -> None:
-    assert sorted(secret_fields(Settings.model_fields)) == sorted(VALUES)
+    assert sorted(secret_setting_names(Settings.model_fields)) == sorted(VALUES)
     words = ("password", "secret", "url")
     for name in Settings.model_fields:
         assert name in VALUES or not any(word in name for word in words), name
@@ -346,7 +350,7 @@ def test_a_secret_comes_from_its_file_and_is_printed_nowhere(
     field: str, tmp_path: Path, run: Run
 ) -> None:
     file = secret(tmp_path / "file", VALUES[field])
-    variables: dict[str, Any] = {file_variable(field): file}
+    variables: dict[str, Any] = {file_variable_name(field): file}
     if field == "database_password":
         variables["COTERIE_DATABASE_URL"] = "postgresql://me@here/x"
     done = run("config", "check", "--json", **variables)
@@ -354,11 +358,11 @@ def test_a_secret_comes_from_its_file_and_is_printed_nowhere(
     assert "Warning" not in done.stderr
     assert "hush" not in done.output
     found = {line["name"]: line for line in json.loads(done.stdout)}
-    line = {"name": variable(field), "source": "file", "value": str(file)}
-    assert found[variable(field)] == line
+    line = {"name": variable_name(field), "source": "file", "value": str(file)}
+    assert found[variable_name(field)] == line
     assert "hush" not in run("config", "check", **variables).output
-    plain = {variable(field): VALUES[field]} | variables
-    del plain[file_variable(field)]
+    plain = {variable_name(field): VALUES[field]} | variables
+    del plain[file_variable_name(field)]
     if "password" in field:
         assert "hush" not in run("config", "check", **plain).output
     both = run("config", "check", **variables | plain)

@@ -105,7 +105,7 @@ def session(api: Api) -> ByHand:
 
 
 def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
-    draft = session.api.service.blobs.draft()
+    draft = session.api.service.blobs.create_draft()
     draft.write(content)
     digest, here = draft.seal(), packets.parse(content).address
     where = here.session, here.round, here.attempt
@@ -123,12 +123,12 @@ class Refused(FileDraft):
     def __init__(self) -> None:
         pass
 
-    def keep(self) -> NoReturn:
+    def store_as_blob(self) -> NoReturn:
         raise AssertionError("nothing of a refused answer is kept")
 
 
 class Full(Refused):
-    def keep(self) -> NoReturn:
+    def store_as_blob(self) -> NoReturn:
         raise StorageFull("there is no room")
 
 
@@ -289,8 +289,8 @@ def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(api: Api) -> None
     content = session.reply(A)
     with ThreadPoolExecutor() as pool:
         held = pool.submit(put, session, A, content, "wait=25")
-        wait_for(lambda: api.service.notifier.waited_for)
-        api.service.drain()
+        wait_for(lambda: api.service.notifier.awaited_sessions)
+        api.service.start_draining()
         answer = held.result(10)
     assert answer.status_code == 204
     assert receipt_of(answer).slot == A

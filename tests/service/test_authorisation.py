@@ -307,7 +307,7 @@ def test_requests_in_progress_fail_once_their_token_is_revoked(
     poll = start(
         api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]
     )
-    wait_for(lambda: recruiting.id in api.service.notifier.waited_for)
+    wait_for(lambda: recruiting.id in api.service.notifier.awaited_sessions)
     assert run("key", "revoke", "--session", recruiting.id).exit_code == 0
     recruiting.join(B)
     assert poll.result(60).status == 401

@@ -20,9 +20,9 @@ from support.in_process import Api, ByHand, in_process
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
-from analyst_service.identity import load_identity
+from analyst_service.identity import load_or_create_identity
 from analyst_service.models import Contribution
-from analyst_service.retention import live_digests
+from analyst_service.retention import find_live_digests
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
@@ -103,7 +103,7 @@ def test_a_session_continues_from_a_backup_made_under_load(
         assert finished(session) == ended, "the same bytes, from the same uploads"
         with api.service.database.read() as transaction:
             named = set(transaction.scalars(sa.select(Contribution.digest)))
-            live = live_digests(transaction)
+            live = find_live_digests(transaction)
         assert early <= named, "what was acknowledged before is there"
         assert all(map(api.service.blobs.has, live))
 
@@ -215,13 +215,13 @@ def test_an_analyst_that_is_there_is_never_written_over(
     before = api.stored()
     assert "analyst exists here already" in refused(api.service.settings, copy)
     assert api.stored() == before
-    key = load_identity(place.identity_path).key
+    key = load_or_create_identity(place.identity_path).key
     assert "holds another key" in refused(place, copy)
-    assert load_identity(place.identity_path).key == key
+    assert load_or_create_identity(place.identity_path).key == key
     place.identity_path.unlink()
-    FileBlobStore(place.data_dir / "blobs").set_mark("of another database")
+    FileBlobStore(place.data_dir / "blobs").write_mark("of another database")
     assert "another database" in refused(place, copy)
-    assert FileBlobStore(place.data_dir / "blobs").mark() == "of another database"
+    assert FileBlobStore(place.data_dir / "blobs").read_mark() == "of another database"
     assert "no schema yet" in run(place, "key", "list").stderr
 
 
@@ -326,5 +326,5 @@ def test_a_restore_that_is_killed_is_done_again(
     keys = [run(where, "key", "list").stdout for where in (place, api.service.settings)]
     assert keys[0] == keys[1]
     with closing(Database(place.database)) as database, database.read() as read:
-        live = live_digests(read)
+        live = find_live_digests(read)
     assert FileBlobStore(place.data_dir / "blobs").has_all(live)

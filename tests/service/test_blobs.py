@@ -41,7 +41,7 @@ def test_a_blob_is_found_by_its_digest_alone(
     assert blobs.put(content) == blobs.put(content) == digest
     assert bytes(blobs.map(digest)) == content
     with pytest.raises(Unavailable, match="shorter"):
-        blobs.part(digest, 0, len(content) + 1, None)
+        blobs.read_range(digest, 0, len(content) + 1, None)
     assert files(root) == [digest], "equal bytes are kept once"
     for name in (
         *("", "..", "/etc/passwd", f"../{digest}", digest[:61] + "/..", digest + "\n"),
@@ -81,7 +81,7 @@ def test_a_blob_is_named_only_after_its_folder_is_synced(
 def test_a_draft_becomes_a_blob_when_it_is_kept_and_leaves_nothing_else(
     blobs: FileBlobStore, root: Path
 ) -> None:
-    drafts = [blobs.draft() for _ in range(3)]
+    drafts = [blobs.create_draft() for _ in range(3)]
     for draft in drafts:
         for piece in (b"one ", b"", b"two"):
             draft.write(piece)
@@ -92,7 +92,7 @@ def test_a_draft_becomes_a_blob_when_it_is_kept_and_leaves_nothing_else(
     assert bytes(kept.map()) == b"one two"
     with pytest.raises(KeyError):
         blobs.map(digest)
-    kept.keep()
+    kept.store_as_blob()
     began = half.path.stat().st_mtime
     blobs.sweep(began, ())
     assert len(files(root)) == 3, "what is young stays"
@@ -109,8 +109,8 @@ def test_blobs_are_found_by_their_age_and_removed(
 ) -> None:
     blobs.put(b"x")
     written = blobs.path(DIGEST).stat().st_mtime
-    assert list(blobs.older_than(written)) == []
-    assert list(blobs.older_than(written + 1)) == [DIGEST]
+    assert list(blobs.find_older_than(written)) == []
+    assert list(blobs.find_older_than(written + 1)) == [DIGEST]
     held = blobs.map(DIGEST)
     blobs.remove(DIGEST)
     blobs.remove(DIGEST)
@@ -122,7 +122,7 @@ def test_blobs_are_found_by_their_age_and_removed(
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let drafts write to a device on which nothing fits."""
-    begin: Callable[[FileBlobStore], FileDraft] = FileBlobStore.draft
+    begin: Callable[[FileBlobStore], FileDraft] = FileBlobStore.create_draft
 
     def draft(self: FileBlobStore) -> FileDraft:
         begun = begin(self)
@@ -130,7 +130,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         begun._file = Path("/dev/full").open("wb")  # noqa: SIM115  the draft closes it
         return begun
 
-    monkeypatch.setattr(FileBlobStore, "draft", draft)
+    monkeypatch.setattr(FileBlobStore, "create_draft", draft)
 
 
 @pytest.mark.usefixtures("full_disk")

@@ -15,15 +15,15 @@ from support.in_process import Api
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
-from analyst_service.identity import load_identity
+from analyst_service.identity import load_or_create_identity
 from analyst_service.installation import (
-    ForeignKey,
-    ForeignPart,
-    ForeignStore,
-    Parts,
+    InstallationMismatch,
+    KeyAndStore,
+    KeyMismatch,
+    StoreMismatch,
     adopt_key,
     adopt_store,
-    check_parts,
+    check_installation,
 )
 from analyst_service.object_store import ObjectBlobStore
 from analyst_service.settings import Settings
@@ -59,29 +59,31 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 def test_the_first_start_adopts_and_others_are_refused(
     database: Database, stores: Stores
 ) -> None:
-    check_parts(database, Parts(OURS, stores("one")))
-    check_parts(database, Parts(OURS, stores("one")))
-    with pytest.raises(ForeignKey) as refused:
-        check_parts(database, Parts(OTHERS, stores("one")))
+    check_installation(database, KeyAndStore(OURS, stores("one")))
+    check_installation(database, KeyAndStore(OURS, stores("one")))
+    with pytest.raises(KeyMismatch) as refused:
+        check_installation(database, KeyAndStore(OTHERS, stores("one")))
     assert (refused.value.expected, refused.value.actual) == (OURS, OTHERS)
-    with pytest.raises(ForeignStore):
-        check_parts(database, Parts(OURS, stores("another")))
-    assert stores("another").mark() is None, "nothing was written there"
+    with pytest.raises(StoreMismatch):
+        check_installation(database, KeyAndStore(OURS, stores("another")))
+    assert stores("another").read_mark() is None, "nothing was written there"
     store = stores("one")
-    assert store.mark() is not None
+    assert store.read_mark() is not None
     store.sweep(float("inf"), set())
-    assert store.mark() not in {None, *store.older_than(float("inf"))}, "it is no blob"
+    assert store.read_mark() not in {None, *store.find_older_than(float("inf"))}, (
+        "it is no blob"
+    )
 
 
 @pytest.mark.threat(171)
 def test_a_moved_store_is_accepted_and_an_emptied_one_refused(
     database: Database, tmp_path: Path
 ) -> None:
-    check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "one")))
+    check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "one")))
     shutil.move(tmp_path / "one", tmp_path / "moved")
-    check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "moved")))
-    with pytest.raises(ForeignStore, match="no mark"):
-        check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "one")))
+    check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "moved")))
+    with pytest.raises(StoreMismatch, match="no mark"):
+        check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "one")))
 
 
 @pytest.mark.threat(171)
@@ -90,11 +92,13 @@ def test_a_store_of_another_database_is_not_adopted(
 ) -> None:
     other = Database(f"sqlite:///{tmp_path / 'other.db'}")
     other.migrate()
-    check_parts(other, Parts(OTHERS, stores("one")))
-    with pytest.raises(ForeignStore, match="another database"):
-        check_parts(database, Parts(OURS, stores("one")))
-    check_parts(other, Parts(OTHERS, stores("one")))
-    check_parts(database, Parts("c" * 64, stores("two")))  # nothing was adopted
+    check_installation(other, KeyAndStore(OTHERS, stores("one")))
+    with pytest.raises(StoreMismatch, match="another database"):
+        check_installation(database, KeyAndStore(OURS, stores("one")))
+    check_installation(other, KeyAndStore(OTHERS, stores("one")))
+    check_installation(
+        database, KeyAndStore("c" * 64, stores("two"))
+    )  # nothing was adopted
     other.close()
 
 
@@ -105,19 +109,19 @@ def test_a_start_that_died_before_noting_the_mark_is_repeated(
         pass
 
     store = stores("one")
-    inner = type(store).set_mark
+    inner = type(store).write_mark
 
     def die(self: FileBlobStore, name: str) -> None:
         inner(self, name)
         raise DiedError
 
-    check_parts_of = Parts(OURS, store)
+    check_parts_of = KeyAndStore(OURS, store)
     with monkeypatch.context() as patch:
-        patch.setattr(type(store), "set_mark", die)
+        patch.setattr(type(store), "write_mark", die)
         with pytest.raises(DiedError):
-            check_parts(database, check_parts_of)
-    check_parts(database, check_parts_of)
-    assert store.mark() is not None
+            check_installation(database, check_parts_of)
+    check_installation(database, check_parts_of)
+    assert store.read_mark() is not None
 
 
 @pytest.mark.threat(171)
@@ -127,15 +131,15 @@ def test_simultaneous_starts_agree_on_one_key_and_one_store(
 ) -> None:
     n, start = 6, Barrier(6)
 
-    def begin(number: int) -> Parts | None:
-        parts = Parts(
+    def begin(number: int) -> KeyAndStore | None:
+        parts = KeyAndStore(
             (OURS, OTHERS)[number % 2], FileBlobStore(tmp_path / f"store-{number % 3}")
         )
         with closing(Database(Settings(database_url=url).database)) as own:
             start.wait()
             try:
-                check_parts(own, parts)
-            except ForeignPart:
+                check_installation(own, parts)
+            except InstallationMismatch:
                 return None
             return parts
 
@@ -143,7 +147,7 @@ def test_simultaneous_starts_agree_on_one_key_and_one_store(
         started = [each for each in pool.map(begin, range(n)) if each]
     assert started, "one is the first"
     assert len({each.key for each in started}) == 1
-    assert len({each.store.mark() for each in started}) == 1
+    assert len({each.store.read_mark() for each in started}) == 1
     marked = [i for i in range(3) if (tmp_path / f"store-{i}" / "mark").exists()]
     assert len(marked) == 1
 
@@ -152,15 +156,15 @@ def test_simultaneous_starts_agree_on_one_key_and_one_store(
 def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
     database: Database, stores: Stores
 ) -> None:
-    check_parts(database, Parts(OURS, stores("one")))
+    check_installation(database, KeyAndStore(OURS, stores("one")))
     adopt_key(database, OTHERS)
-    check_parts(database, Parts(OTHERS, stores("one")))
-    with pytest.raises(ForeignKey):
-        check_parts(database, Parts(OURS, stores("one")))
-    adopt_store(database, Parts(OTHERS, stores("two")))
-    check_parts(database, Parts(OTHERS, stores("two")))
-    with pytest.raises(ForeignStore):
-        check_parts(database, Parts(OTHERS, stores("one")))
+    check_installation(database, KeyAndStore(OTHERS, stores("one")))
+    with pytest.raises(KeyMismatch):
+        check_installation(database, KeyAndStore(OURS, stores("one")))
+    adopt_store(database, KeyAndStore(OTHERS, stores("two")))
+    check_installation(database, KeyAndStore(OTHERS, stores("two")))
+    with pytest.raises(StoreMismatch):
+        check_installation(database, KeyAndStore(OTHERS, stores("one")))
 
 
 @pytest.mark.threat(171)
@@ -173,7 +177,7 @@ def test_serve_and_backup_name_the_wrong_setting_and_the_remedy(
     session.put(A, session.reply(A))
     assert run("serve").exit_code == 0
     other, elsewhere = tmp_path / "other.json", tmp_path / "elsewhere"
-    load_identity(other)
+    load_or_create_identity(other)
     key = api.service.settings.identity_path
     for words in (["serve"], ["backup", str(tmp_path / "copy")]):
         done = run(*words, COTERIE_IDENTITY_FILE=other)

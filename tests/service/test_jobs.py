@@ -27,7 +27,7 @@ from support.in_process import StartApi
 from support.repeats import thorough
 
 from analyst_service import models, steps, worker
-from analyst_service.blobs import BlobPlace, FileBlobStore
+from analyst_service.blobs import BlobLocation, FileBlobStore
 from analyst_service.database import Database
 from analyst_service.driver import RETRY_SECONDS, Driver
 from analyst_service.models import Session, Task
@@ -36,11 +36,11 @@ from analyst_service.settings import Settings
 from analyst_service.steps import (
     STEP_ATTEMPTS,
     Lease,
-    close_and_take,
+    close_and_lease,
     close_rounds,
-    take,
+    take_lease,
 )
-from analyst_service.worker import Process
+from analyst_service.worker import WorkerProcess
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import StorageFull
@@ -151,7 +151,7 @@ def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
 # Worker processes that die
 
 
-class Doomed(Process):
+class Doomed(WorkerProcess):
     """A process that is killed whenever it steps for one session."""
 
     def __init__(self, session: str, when: str) -> None:
@@ -185,7 +185,7 @@ def test_a_session_that_kills_its_worker_fails_alone(
         bad, good = a_bad_and_a_good_one(api, Dummy())
 
         class DoomedDriver(Driver):
-            def _new_process(self) -> Process:
+            def _start_process(self) -> WorkerProcess:
                 return Doomed(bad.id, when)
 
         with DoomedDriver(api.service):
@@ -199,7 +199,7 @@ def test_a_session_that_kills_its_worker_fails_alone(
 
 
 def with_a_worker(told: Connection) -> None:
-    told.send(Process()._child.pid)
+    told.send(WorkerProcess()._child.pid)
     threading.Event().wait()
 
 
@@ -219,15 +219,17 @@ def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
 
 def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
     service = session.api.service
-    taken = service.database.transact(close_and_take, service)
+    taken = service.database.transact(close_and_lease, service)
     assert taken is not None
-    assert taken[0].name == session.id
+    assert taken[0].session_id == session.id
     return taken
 
 
 def follow(session: ByHand, lease: Lease, followed: worker.StepResult) -> bool:
     service = session.api.service
-    stored = service.database.transact(steps.record, service.blobs, lease, followed)
+    stored = service.database.transact(
+        steps.store_result, service.blobs, lease, followed
+    )
     return bool(stored)
 
 
@@ -256,7 +258,10 @@ def test_only_the_driver_with_the_lease_stores_an_outcome(
     api.clock.forward(LEASE_SECONDS)
     quick, same = job_of(session)
     backwards = dict(reversed(same.contributions.items()))
-    first, second = worker.run(job), worker.run(replace(same, contributions=backwards))
+    first, second = (
+        worker.run_step(job),
+        worker.run_step(replace(same, contributions=backwards)),
+    )
     assert first == second, "in whatever order answers came"
     assert not follow(session, slow, second)
     assert standing(session)[0] == "stepping"
@@ -290,23 +295,23 @@ def test_a_last_answer_during_the_deadline_check_counts(
 def test_an_idle_worker_prepares_the_later_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    place = BlobPlace(folder=tmp_path)
+    place = BlobLocation(folder=tmp_path)
     first, second = (any_job(place, agreement) for agreement in (b"1", b"2"))
     done: list[bytes] = []
-    monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
+    monkeypatch.setattr(worker, "run_step_safely", lambda _: OPENED)
     monkeypatch.setattr(worker.engine, "import_analyst_roles", done.append)
     jobs: SimpleQueue[worker.Job] = SimpleQueue()
     jobs.put(first)
     jobs.put(second)
     told: list[worker.Outcome] = []
-    worker.run_next(jobs, told.append)
+    worker.run_next_job(jobs, told.append)
     assert (told, done) == ([OPENED], [])
-    worker.run_next(jobs, told.append)
+    worker.run_next_job(jobs, told.append)
     assert (told, done) == ([OPENED, OPENED], [b"2"])
     over = engine.Closed(results={}, summary=None)
-    monkeypatch.setattr(worker, "attempt", lambda _: over)
+    monkeypatch.setattr(worker, "run_step_safely", lambda _: over)
     jobs.put(first)
-    worker.run_next(jobs, told.append)
+    worker.run_next_job(jobs, told.append)
     assert done == [b"2"], "a session that is over has no later steps"
 
 
@@ -323,7 +328,7 @@ OPENED = engine.Opened(
 )
 
 
-def any_job(place: BlobPlace, agreement: bytes) -> worker.Job:
+def any_job(place: BlobLocation, agreement: bytes) -> worker.Job:
     return worker.Job(
         blobs=place,
         agreement=agreement,
@@ -404,7 +409,7 @@ def test_of_processes_that_race_for_a_step_one_wins_each_time(each_api: Api) -> 
 
 
 def take_of(api: Api) -> Lease | None:
-    return api.service.database.transact(take, api.service.lease_span)
+    return api.service.database.transact(take_lease, api.service.lease_span)
 
 
 @pytest.mark.threat(55)
@@ -415,7 +420,7 @@ def test_heartbeats_renew_the_lease_of_a_long_step(each_api: Api) -> None:
     token = row_of(session).lease_token
     for _ in range(10):
         each_api.clock.forward(LEASE_SECONDS / 2)
-        driver._renew()
+        driver._renew_leases()
         assert take_of(each_api) is None
     assert (row_of(session).lease_token, row_of(session).step_attempts) == (token, 1)
     driver.finish()
@@ -425,7 +430,7 @@ def test_heartbeats_renew_the_lease_of_a_long_step(each_api: Api) -> None:
 class Beating(Driver):
     """A driver whose steps end when a test says so."""
 
-    def _new_process(self) -> Unfinished:
+    def _start_process(self) -> Unfinished:
         return Unfinished()
 
     def begin(self) -> None:
@@ -436,11 +441,11 @@ class Beating(Driver):
         [step] = self._running
         process = step.process
         assert isinstance(process, Unfinished)
-        step.future.set_result(worker.run(process.job))
+        step.future.set_result(worker.run_step(process.job))
         self._collect_outcomes()
 
 
-class Unfinished(Process):
+class Unfinished(WorkerProcess):
     job: worker.Job
     ended = False
 
@@ -451,7 +456,7 @@ class Unfinished(Process):
         self.job = job
         return Future()
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self.ended = True
 
 
@@ -465,7 +470,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
     [step] = driver._running
     api.clock.forward(LEASE_SECONDS)
     assert take_of(api) is not None
-    driver._renew()
+    driver._renew_leases()
     assert step.process.ended
     assert driver._running == []
     assert f"step of {session.id}: the lease was lost" in caplog.text
@@ -504,7 +509,7 @@ def test_a_step_on_a_full_disk_is_retried_without_counting(
 ) -> None:
     session = stepping(api)
     with monkeypatch.context() as full:
-        full.setattr(worker, "run", Mock(side_effect=StorageFull("No room.")))
+        full.setattr(worker, "run_step", Mock(side_effect=StorageFull("No room.")))
         for _ in range(3 * STEP_ATTEMPTS):
             api.turn()
             api.clock.forward(RETRY_SECONDS)
@@ -531,7 +536,7 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
     api.clock.ahead = timedelta(seconds=-7200)
     session = stepping(api)
     driver = Beating(api.service)
-    driver._compare_clocks()
+    driver._check_clock_every_second()
     driver.begin()
     assert driver._running == []
     assert "7200 seconds behind the database server's" in caplog.text
@@ -542,9 +547,9 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
     api.clock.ahead = timedelta(seconds=LEASE_SECONDS / 4)
     api.clock.forward(2)
     driver._compared_at = -math.inf
-    driver._compare_clocks()
+    driver._check_clock_every_second()
     driver.begin()
-    assert [step.lease.name for step in driver._running] == [session.id]
+    assert [step.lease.session_id for step in driver._running] == [session.id]
     assert api.send("GET", "/readyz").status_code == 200
 
 
@@ -560,9 +565,9 @@ def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     second = take_of(each_api)
     assert second is not None
     database, service = each_api.service.database, each_api.service
-    followed = worker.run(database.query(steps.job_of, service, first.session))
-    assert not database.transact(steps.record, service.blobs, first, followed)
-    assert database.transact(steps.record, service.blobs, second, followed)
+    followed = worker.run_step(database.query(steps.build_job, service, first.session))
+    assert not database.transact(steps.store_result, service.blobs, first, followed)
+    assert database.transact(steps.store_result, service.blobs, second, followed)
     assert session.status["state"] == "collecting"
 
 
@@ -581,7 +586,7 @@ class SlowStore(FileBlobStore):
         return super().put(content)
 
 
-class Place(BlobPlace):
+class Place(BlobLocation):
     """Where blobs lie slowly."""
 
     def open(self) -> SlowStore:
@@ -593,11 +598,11 @@ def test_payloads_wait_for_the_disk_together(tmp_path: Path) -> None:
     layout = Layout.lattice(3)  # three tasks and the state
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement = simulation.build_agreement(Dummy(), layout, data, seed=1, session="s")
-    opened = worker.run(any_job(Place(folder=tmp_path), agreement))
+    opened = worker.run_step(any_job(Place(folder=tmp_path), agreement))
     assert isinstance(opened, Opened)
     assert len(opened.payloads) == 4
     store = FileBlobStore(tmp_path)
     assert [
-        sha256(store.file(digest).read_bytes()).hexdigest()
+        sha256(store.local_file(digest).read_bytes()).hexdigest()
         for digest in opened.payloads
     ] == opened.payloads

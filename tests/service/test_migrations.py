@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from click.testing import Result
 
-from analyst_service.database import Database, alembic_config
+from analyst_service.database import Database, build_alembic_config
 from analyst_service.models import Base, Principal, Session
 from analyst_service.settings import Settings
 from coterie.build import find_schema
@@ -30,7 +30,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def config(database: Database) -> Config:
-    return alembic_config(database.engine)
+    return build_alembic_config(database.engine)
 
 
 def tables(database: Database) -> set[str]:
@@ -42,9 +42,9 @@ def test_migrations_and_models_describe_the_same_tables_and_lead_back(
 ) -> None:
     assert find_schema() == ScriptDirectory.from_config(config).get_current_head()
     assert tables(database) == set()
-    assert not database.is_current()
+    assert not database.has_current_schema()
     database.migrate()
-    assert database.is_current()
+    assert database.has_current_schema()
     assert tables(database) == set(Base.metadata.tables)
     command.check(config)
     with database.engine.connect() as connection:
@@ -65,7 +65,8 @@ def run(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
     monkeypatch.setattr(
-        "analyst_service.cli.shutdown.run", lambda *_, **__: pytest.fail("it serves")
+        "analyst_service.cli.shutdown.run_server",
+        lambda *_, **__: pytest.fail("it serves"),
     )
     place = Settings(data_dir=tmp_path / "data", database_url=database_url)
     return partial(samples.command, place)
@@ -96,7 +97,7 @@ def test_a_schema_that_this_release_does_not_serve_is_refused_with_the_remedy(
             assert said in refused.output
             assert remedy in refused.output
             assert "coterie migrate" not in refused.output, "that leads in a circle"
-        assert database.revision() == revision
+        assert database.schema_revision() == revision
         with database.engine.begin() as connection:
             connection.execute(change, {"revision": find_schema()})
     monkeypatch.setattr("analyst_service.database.find_schema", lambda: "9999")

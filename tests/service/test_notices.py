@@ -296,7 +296,7 @@ def test_mail_that_fails_is_tried_again_and_given_up(
     tell(api)
     [line] = listed(session)
     assert (line["retrying"], line["given_up"], line["sent"]) == (0, 1, 0)
-    figures = api.service.metrics.text().decode()
+    figures = api.service.metrics.render_text().decode()
     assert 'coterie_notices_total{outcome="given-up"} 1.0' in figures
     final = api.open(Dummy(), PARTS)
     leave(final)

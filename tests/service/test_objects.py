@@ -11,7 +11,7 @@ import pytest
 from obstore.store import MemoryStore, S3Store
 
 from analyst_service.object_store import ObjectBlobStore, open_objects
-from analyst_service.retention import Sweeper, live_digests
+from analyst_service.retention import Sweeper, find_live_digests
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from tests.party.small_servers import SmallHandler, serving
@@ -49,9 +49,9 @@ def test_a_blob_is_found_by_its_digest_from_every_cache(
     for store in (blobs, over(objects, tmp_path / "another machine")):
         assert store.has(digest)
         assert bytes(store.map(digest)) == content
-        assert store.file(digest).read_bytes() == content
-    assert list(blobs.older_than(LATER)) == [digest]
-    assert list(blobs.older_than(0)) == []
+        assert store.local_file(digest).read_bytes() == content
+    assert list(blobs.find_older_than(LATER)) == [digest]
+    assert list(blobs.find_older_than(0)) == []
     obstore.delete(objects, f"{digest[:2]}/{digest}")
     assert not blobs.has(digest), "though a copy is left"
     with pytest.raises(KeyError):
@@ -65,19 +65,19 @@ def test_a_draft_is_an_object_before_it_counts(
     order = []
 
     class Watched(ObjectBlobStore):
-        def place(self, digest: str) -> Path:
+        def prepare_path(self, digest: str) -> Path:
             order.append([*_names(objects)])
-            return super().place(digest)
+            return super().prepare_path(digest)
 
     store = Watched(objects, tmp_path, 1 << 30)
-    draft = store.draft()
+    draft = store.create_draft()
     draft.write(b"x")
     draft.seal()
     assert _names(objects) == []
-    draft.prepare()
+    draft.prepare_to_store()
     obstore.delete(objects, NAME)  # the same bytes were removed meanwhile
-    draft.keep()
-    draft.keep()  # may be repeated
+    draft.store_as_blob()
+    draft.store_as_blob()  # may be repeated
     draft.discard()
     assert order == [[NAME]]
 
@@ -180,7 +180,7 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
     assert "a-secret" not in said
     assert cached(tmp_path / "cache") == []
     with pytest.raises(raised):
-        blobs.check()
+        blobs.check_writable()
 
 
 @pytest.mark.parametrize("url", ["nothing://here", "s3://", "bucket"])
@@ -199,7 +199,7 @@ def test_an_analyst_keeps_all_arrays_in_the_store(
         session = api.open(Dummy(n_clusters=3), PARTS).join()
         session.answer()
         assert len(list(folder.rglob("*"))) > 5
-        for path in api.service.settings.blob_place.folder.glob("??/*"):
+        for path in api.service.settings.blob_location.folder.glob("??/*"):
             path.unlink()  # as on another machine, which has no copy
         session.finish()
         assert session.status["state"] == "completed"
@@ -208,4 +208,4 @@ def test_an_analyst_keeps_all_arrays_in_the_store(
         api.clock.forward(2 * 366 * 86_400)  # files have the time of this machine
         Sweeper(api.service).run_once()
         left = {path.name for path in folder.rglob("*") if path.is_file()}
-        assert left <= api.service.database.query(live_digests) | {"probe"}
+        assert left <= api.service.database.query(find_live_digests) | {"probe"}

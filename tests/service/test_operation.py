@@ -27,7 +27,7 @@ from support.in_process import Api, HandClock, StartApi
 
 from analyst_service.credentials import revoke_credential, rotate_key
 from analyst_service.database import Database, ServerClock, SystemClock
-from analyst_service.logs import JsonLines
+from analyst_service.logs import JsonFormatter
 from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import NotFound
@@ -94,7 +94,7 @@ def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
 def written() -> Iterator[StringIO]:
     stream = StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -219,7 +219,7 @@ def test_an_upload_too_large_or_too_slow_is_refused_and_leaves_no_draft(
     given_up = start(api, "PUT", path, [b"x", SILENCE], secret=secret, **slow)
     assert (given_up.result(60).status, given_up.result(60).problem) == (408, "timeout")
     assert given_up.result(60).headers["connection"] == "close"
-    assert not list((api.service.settings.blob_place.folder / "tmp").iterdir())
+    assert not list((api.service.settings.blob_location.folder / "tmp").iterdir())
 
 
 @pytest.mark.threat(9)

@@ -20,9 +20,9 @@ from support.tls import certificate
 from analyst_service import worker
 from analyst_service.blobs import FileDraft
 from analyst_service.database import Database, SystemClock
-from analyst_service.logs import describe
-from analyst_service.metrics import describe_expiry, expiry_of
-from analyst_service.worker import Process, WorkerDied, _describe_end
+from analyst_service.logs import describe_error
+from analyst_service.metrics import expiry_warning, read_expiry
+from analyst_service.worker import WorkerDied, WorkerProcess, _describe_exit
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
@@ -64,10 +64,12 @@ def test_a_failure_is_logged_with_its_code_or_reason_and_no_value(
         for work, said in expected.items():
             with pytest.raises(Exception) as raised:  # noqa: PT011  which one is what is asked
                 work()
-            assert said in describe(raised.value)
-            assert worker.describe_crash(raised.value).cause == describe(raised.value)
-            assert "canary" not in describe(raised.value)
-            assert "hush" not in describe(raised.value)
+            assert said in describe_error(raised.value)
+            assert worker.describe_crash(raised.value).cause == describe_error(
+                raised.value
+            )
+            assert "canary" not in describe_error(raised.value)
+            assert "hush" not in describe_error(raised.value)
         with engine.begin() as connection:
             connection.execute(sa.text(f"DROP ROLE {name}"))
 
@@ -83,7 +85,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
     ask(200)
     assert not lines("ready")
     with monkeypatch.context() as patch:
-        patch.setattr(Database, "is_current", lambda _: False)
+        patch.setattr(Database, "has_current_schema", lambda _: False)
         ask(503)
     ask(200)
     with monkeypatch.context() as patch:
@@ -96,7 +98,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
         "ERROR not ready: The data folder cannot be written (EROFS).",
         "INFO ready again",
     ]
-    api.service.drain()
+    api.service.start_draining()
     assert lines("about to end") == ["INFO not ready: this analyst is about to end"]
 
 
@@ -134,20 +136,22 @@ def status_of(api: Api, session: Any) -> SessionStatus:
 
 
 def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
-    process = Process()
+    process = WorkerProcess()
     try:
         os.kill(process._child.pid or 0, signal.SIGKILL)
         process._listener.join(30)
         with pytest.raises(WorkerDied) as died:
             process.submit(None)  # type: ignore[arg-type]  # it is never read
     finally:
-        process.end()
+        process.kill()
     said = worker.describe_crash(died.value).cause
     assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
     assert said.endswith(" MiB.")
     # of other ends nothing is said of memory
-    assert _describe_end(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
-    assert _describe_end(1) == "The worker process ended with status 1."
+    assert (
+        _describe_exit(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
+    )
+    assert _describe_exit(1) == "The worker process ended with status 1."
 
 
 @pytest.mark.parametrize(("days", "verb"), [(366, "ended"), (7, "ends"), (60, "")])
@@ -156,9 +160,9 @@ def test_a_certificate_near_its_end_is_warned_of(
 ) -> None:
     certificate(tmp_path, days=days)
     path = tmp_path / "tls.pem"
-    ends = expiry_of(path)
+    ends = read_expiry(path)
     now = SystemClock().now() if verb == "ended" else ends - timedelta(days=days)
-    said = describe_expiry(path, ends, now)
+    said = expiry_warning(path, ends, now)
     assert (f"{verb} on {ends:%Y-%m-%d}" in said) if verb else said == ""
 
 
@@ -167,9 +171,9 @@ def test_serve_warns_of_a_certificate_that_has_ended(
 ) -> None:
     served: list[float] = []
     monkeypatch.setattr(
-        "analyst_service.cli.shutdown.run", lambda *_, **__: served.append(1)
+        "analyst_service.cli.shutdown.run_server", lambda *_, **__: served.append(1)
     )
-    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.logs.configure_logging", lambda *_: None)
     certificate(tmp_path, days=366)
     assert run("migrate").exit_code == 0
     files = (
@@ -197,7 +201,7 @@ def test_a_metric_gives_the_days_left_of_the_certificate(
     certificate(tmp_path, days=366)
     path = tmp_path / "tls.pem"
     with start_api(certificate_file=path) as api:
-        left = (expiry_of(path) - api.clock.now()) / timedelta(days=1)
+        left = (read_expiry(path) - api.clock.now()) / timedelta(days=1)
         assert figures(api)["coterie_certificate_days",] == pytest.approx(
             left, abs=0.01
         )

@@ -16,16 +16,16 @@ from support.repeats import thorough
 from analyst_service import worker
 from analyst_service.blobs import FileBlobStore
 from analyst_service.credentials import list_tokens
-from analyst_service.database import claim
+from analyst_service.database import lock_digests
 from analyst_service.models import Contribution, Credential, Session, Task
 from analyst_service.retention import (
     ORPHAN_AGE,
     SWEEP_SECONDS,
     Sweeper,
     remove_blobs,
-    sweep,
+    sweep_blobs,
 )
-from analyst_service.steps import job_of, record, take
+from analyst_service.steps import build_job, store_result, take_lease
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
@@ -198,12 +198,12 @@ def test_a_deleted_session_is_over_and_its_id_stays_taken(api: Api) -> None:
 def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(turn=False)
     service, database = api.service, api.service.database
-    lease = database.transact(take, service.lease_span)
+    lease = database.transact(take_lease, service.lease_span)
     assert lease is not None
-    job = database.query(job_of, service, lease.session)
+    job = database.query(build_job, service, lease.session)
     api.send("DELETE", session.path, session.key)
-    followed = worker.run(job)
-    assert not database.transact(record, service.blobs, lease, followed)
+    followed = worker.run_step(job)
+    assert not database.transact(store_result, service.blobs, lease, followed)
     grow_old(api)
     keep(api)
     assert api.stored()[1] == []
@@ -216,7 +216,7 @@ def test_what_a_crash_left_is_removed_within_an_hour(api: Api) -> None:
     blobs = api.service.blobs
     named = blobs_of(api)
     orphan = blobs.put(b"nobody names this")
-    draft = blobs.draft()
+    draft = blobs.create_draft()
     draft.write(b"half")
     keep(api)
     assert blobs.has(orphan), "a row may name it soon"
@@ -249,16 +249,16 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
     orphan = each_api.service.blobs.put(content)
     grow_old(each_api)
     at_once = Barrier(2)
-    older_than = FileBlobStore.older_than
+    older_than = FileBlobStore.find_older_than
 
     def slowly(self: FileBlobStore, before: float) -> Any:
         found = list(older_than(self, before))
         at_once.wait(60)
         return iter(found)
 
-    monkeypatch.setattr(FileBlobStore, "older_than", slowly)
+    monkeypatch.setattr(FileBlobStore, "find_older_than", slowly)
     for _ in range(thorough(ci=3, nightly=100)):
-        sweeping = Thread(target=sweep, args=(each_api.service,))
+        sweeping = Thread(target=sweep_blobs, args=(each_api.service,))
         sweeping.start()
         at_once.wait(60)
         assert session.put(A, content).status_code in {200, 201}
@@ -272,7 +272,7 @@ def test_a_removal_waits_for_a_transaction_that_uses_the_blob(each_api: Api) -> 
     digest = service.blobs.put(b"about to be named")
     removal = Thread(target=remove_blobs, args=(service, [digest]))
     with service.database.write() as transaction:
-        claim(transaction, [digest])
+        lock_digests(transaction, [digest])
         removal.start()
         removal.join(0.3)
         assert removal.is_alive()
@@ -287,7 +287,7 @@ def test_a_step_whose_outcome_was_removed_is_run_again(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = api.open(Dummy(), PARTS).join(turn=False)
-    run = worker.run
+    run = worker.run_step
 
     def run_and_lose(job: worker.Job) -> worker.StepResult:
         followed = run(job)
@@ -296,7 +296,7 @@ def test_a_step_whose_outcome_was_removed_is_run_again(
         return followed
 
     with monkeypatch.context() as context:
-        context.setattr(worker, "run", run_and_lose)
+        context.setattr(worker, "run_step", run_and_lose)
         api.turn()
     assert "FileNotFoundError" in caplog.text
     assert session.status["state"] == "stepping"

@@ -130,7 +130,7 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
 ) -> None:
     session = far_api.open(Dummy(), PARTS).join()
     content = session.reply(A)
-    keep, commit = FileDraft.keep, sa.engine.default.DefaultDialect.do_commit
+    keep, commit = FileDraft.store_as_blob, sa.engine.default.DefaultDialect.do_commit
 
     def keep_and_cut(self: FileDraft) -> None:
         keep(self)
@@ -143,7 +143,7 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
 
     with monkeypatch.context() as context:
         if moment == "before":
-            context.setattr(FileDraft, "keep", keep_and_cut)
+            context.setattr(FileDraft, "store_as_blob", keep_and_cut)
         else:
             context.setattr(
                 sa.engine.default.DefaultDialect, "do_commit", commit_and_lose
@@ -260,7 +260,9 @@ def test_a_full_disk_is_reported_and_the_upload_works_later(
     with no_room(monkeypatch, where):
         assert refused(session.put(A, content), Problem.STORAGE_FULL)
     assert session.api.stored()[0] == before
-    assert not list((session.api.service.settings.blob_place.folder / "tmp").iterdir())
+    assert not list(
+        (session.api.service.settings.blob_location.folder / "tmp").iterdir()
+    )
     assert session.api.send("GET", session.path, session.key).status_code == 200
     assert session.put(A, content).status_code == 201
 

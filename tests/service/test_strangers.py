@@ -18,8 +18,8 @@ from analyst_service import contribution_endpoints as endpoints, middleware, req
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
 from analyst_service.middleware import ConcurrencyLimits, RequestLimits, RequestPool
-from analyst_service.process_context import Recent
-from analyst_service.requests import MAX_NAMES, UnreadBody
+from analyst_service.process_context import CachedValue
+from analyst_service.requests import MAX_NAMES, UnparsedBody
 from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
 from clustering_protocols import catalogue
@@ -104,7 +104,7 @@ def test_too_many_names_are_refused_before_validation(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
-    monkeypatch.setattr(requests, "_validator", asked.append)
+    monkeypatch.setattr(requests, "_build_validator", asked.append)
     many = {f"{n:x}": 0 for n in range(MAX_NAMES + 1)}
     deep = b'{"a":' * 3000
     for body in (*map(json.dumps, (many, {"member": {"keys": many}})), deep.decode()):
@@ -138,7 +138,7 @@ def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
         SessionWrite.model_validate(body)
     assert patient.value.error_count() >= 900
     with pytest.raises(InvalidParameters) as refused:
-        UnreadBody(SessionWrite, json.dumps(body).encode()).read()
+        UnparsedBody(SessionWrite, json.dumps(body).encode()).read()
     found = refused.value.__context__
     assert isinstance(found, ValidationError)
     assert found.error_count() < 8
@@ -271,8 +271,8 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
         monkeypatch.setattr(owner, name, noting)
 
     for owner, name in (
-        (Database, "is_current"),
-        (FileBlobStore, "draft"),
+        (Database, "has_current_schema"),
+        (FileBlobStore, "create_draft"),
         (catalogue, "build_catalogue_entry"),
     ):
         counted(owner, name)
@@ -287,7 +287,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
     api.clock.forward(1)
     for path in paths * 3:
         assert ask(api, "GET", path).status == 200
-    assert sorted(worked) == ["_compute", "draft", "is_current"]
+    assert sorted(worked) == ["_compute", "create_draft", "has_current_schema"]
 
 
 def test_one_thread_computes_a_value_while_others_use_the_last() -> None:
@@ -301,7 +301,7 @@ def test_one_thread_computes_a_value_while_others_use_the_last() -> None:
         return next(values)
 
     go_on.set()
-    recent = Recent(work_out)
+    recent = CachedValue(work_out)
     assert recent.get(at) == 0
     go_on.clear()
     begun.clear()
@@ -331,7 +331,8 @@ def test_plain_http_is_warned_of_and_a_named_proxy_alone_is_trusted(
     words, proxies, is_warned = SERVED[what]
     served: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "analyst_service.cli.shutdown.run", lambda *_, **options: served.append(options)
+        "analyst_service.cli.shutdown.run_server",
+        lambda *_, **options: served.append(options),
     )
     assert run("migrate").exit_code == 0
     done = run("serve", *words, COTERIE_TRUSTED_PROXIES=proxies)

@@ -33,7 +33,7 @@ from analyst_service.models import Base
 from analyst_service.process_context import Service
 from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
-from analyst_service.worker import Process
+from analyst_service.worker import WorkerProcess
 from clustering_protocols import engine, simulation
 from clustering_protocols.catalogue import find_protocol_name
 from clustering_protocols.contract import Params
@@ -74,7 +74,7 @@ class HandClock:
         self.time += timedelta(seconds=seconds)
 
 
-class Inline(Process):
+class Inline(WorkerProcess):
     """Runs a step where it is submitted."""
 
     def __init__(self) -> None:
@@ -82,24 +82,24 @@ class Inline(Process):
 
     def submit(self, job: worker.Job) -> Future[worker.Outcome]:
         future: Future[worker.Outcome] = Future()
-        future.set_result(worker.attempt(job))
+        future.set_result(worker.run_step_safely(job))
         return future
 
-    def end(self) -> None:
+    def kill(self) -> None:
         pass
 
 
 class HandDriver(Driver):
     """Steps rounds within this process: by itself if entered, else by :meth:`turn`."""
 
-    def _new_process(self) -> Inline:
+    def _start_process(self) -> Inline:
         return Inline()
 
     def turn(self) -> None:
         self._start_processes()
         self._start_steps()
         self._collect_outcomes()
-        self._announce_moves()
+        self._wake_waiting_requests()
 
 
 class _Pieces(httpx.AsyncByteStream):
@@ -224,7 +224,9 @@ class Api:
             for table in Base.metadata.sorted_tables:
                 cursor.execute(_select_rows(table, engine.dialect))
                 rows[table.name] = cursor.fetchall()
-        places = os.walk(self.service.settings.blob_place.folder)  # cheaper than rglob
+        places = os.walk(
+            self.service.settings.blob_location.folder
+        )  # cheaper than rglob
         blobs = (f"{place}/{name}" for place, _, names in places for name in names)
         return rows, sorted(blobs)
 

@@ -12,14 +12,14 @@ from support.warm import Warm
 
 
 class Process:
-    """Stands in for ``multiprocessing.Process`` (spawn) of ``worker.serve``."""
+    """Stands in for ``multiprocessing.Process`` (spawn) of ``worker.serve_jobs``."""
 
     def __init__(
         self, target: Callable[..., Any], args: tuple[Connection], *, daemon: bool
     ) -> None:
         from analyst_service import worker
 
-        assert target is worker.serve
+        assert target is worker.serve_jobs
         assert daemon
         [self.channel] = args
 
@@ -47,4 +47,4 @@ if __name__ == "__main__":
     from analyst_service import worker
 
     sys.argv = [""]
-    worker.serve(Connection(3))
+    worker.serve_jobs(Connection(3))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analyst_service import worker
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import ANALYST
 
@@ -12,7 +12,7 @@ from clustering_protocols.simulation.session import ANALYST
 class Stepped(Session):
     """Blobs in, blobs out; ``steps``: each job, and the digests of what it stored."""
 
-    def __init__(self, place: BlobPlace, *args: Any, **given: Any) -> None:
+    def __init__(self, place: BlobLocation, *args: Any, **given: Any) -> None:
         self.place = place
         self.steps: list[tuple[worker.Job, list[str]]] = []
         super().__init__(*args, **given)
@@ -31,7 +31,7 @@ class Stepped(Session):
         for slot, contribution in contributions.items():
             self.record_message(slot, ANALYST, contribution)
         job = self.job(contributions)
-        followed = worker.run(job)
+        followed = worker.run_step(job)
         assert not isinstance(followed, worker.Failed), followed.detail
         self.steps.append((job, list(followed.payloads)))
         blobs = self.place.open()

@@ -100,7 +100,7 @@ def test_rows_of_a_blob_are_read_by_the_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path))
-    tasks._blobs.cache_clear()
+    tasks._open_worker_blob_store.cache_clear()
     files = FileBlobStore(tmp_path / "blobs")
     X = np.random.default_rng(0).normal(size=(40_000, 8))
     digest = files.put(codec.encode({}, {"x": X}))
@@ -121,14 +121,14 @@ def test_rows_of_a_blob_are_read_by_the_worker(
     (tmp_path / "blobs" / digest[:2] / digest).unlink()
     with pytest.raises(Unavailable, match="does not find a blob"):
         list(engine.map(kernel, blocks))
-    tasks._blobs.cache_clear()
+    tasks._open_worker_blob_store.cache_clear()
 
 
 def test_a_worker_of_other_versions_is_refused_with_a_sentence(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = {**tasks.versions(), "scipy": "0.1", "Python": "2.7.18"}
-    monkeypatch.setattr(dask_engine, "versions", lambda *_: other)
+    other = {**tasks.installed_versions(), "scipy": "0.1", "Python": "2.7.18"}
+    monkeypatch.setattr(dask_engine, "installed_versions", lambda *_: other)
     with pytest.raises(Unavailable, match=r"Python 3\S+ \(here 2\.7\.18\).*scipy") as e:
         list(engine.map(kernels.square, range(9)))
     assert "from the installation of this analyst" in e.value.detail

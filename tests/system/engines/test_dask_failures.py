@@ -11,7 +11,7 @@ import pytest
 from support.dask_clusters import Processes
 from support.repeats import on_command
 
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from analyst_service.engines import dask_engine
 from analyst_service.engines.dask_engine import DaskEngine
 from analyst_service.engines.tasks import MappedBlobs
@@ -40,8 +40,8 @@ def engine(
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
     monkeypatch.setattr(dask_engine, "_RESTART_SECONDS", 20.0)
     monkeypatch.setattr(dask_engine, "_START_SECONDS", 15.0)
-    place = BlobPlace(folder=tmp_path / "blobs")
-    connect = partial(dask_engine.connect, processes.address, SECONDS, place)
+    place = BlobLocation(folder=tmp_path / "blobs")
+    connect = partial(dask_engine.connect_to_cluster, processes.address, SECONDS, place)
     yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
     if dask_engine._cluster is not None:
         dask_engine._cluster.close()

@@ -12,7 +12,7 @@ from support.repeats import some
 from threadpoolctl import threadpool_limits
 
 from analyst_service import worker
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from analyst_service.engines import dask_engine, tasks
 from analyst_service.engines.dask_engine import Cluster
 from analyst_service.engines.engine_factory import EngineChoice
@@ -80,12 +80,12 @@ def sent(
         return submit(task)
 
     monkeypatch.setattr(cluster, "submit", noted)
-    monkeypatch.setattr(dask_engine, "connect", lambda *_: cluster)
+    monkeypatch.setattr(dask_engine, "connect_to_cluster", lambda *_: cluster)
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
     monkeypatch.setenv("COTERIE_DATA_DIR", str(played.place.folder.parent))
-    tasks._blobs.cache_clear()
+    tasks._open_worker_blob_store.cache_clear()
     yield seen
-    tasks._blobs.cache_clear()
+    tasks._open_worker_blob_store.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def played(
     params, layout = SESSIONS[request.param]
     X, _ = make_blobs(800, 8, centers=3, cluster_std=4.0, random_state=0)
     data = simulation.split(X, layout, 0).data
-    place = BlobPlace(folder=tmp_path_factory.mktemp("session") / "blobs")
+    place = BlobLocation(folder=tmp_path_factory.mktemp("session") / "blobs")
     session = Stepped(place, params, layout, data, seed=3)
     session.run_to_end()
     return session
@@ -111,7 +111,7 @@ def test_every_step_stores_the_same_blobs_and_no_row_travels(
     played: Stepped, sent: list[BlockTask]
 ) -> None:
     for job, digests in played.steps:
-        followed = worker.run(replace(job, engine=DASK))
+        followed = worker.run_step(replace(job, engine=DASK))
         assert list(followed.payloads) == digests
     assert len(sent) > 10
     if played.agreement.count(b'"dc"'):
@@ -136,8 +136,10 @@ def test_a_cluster_that_is_away_fails_no_session(
     def away(*_: object) -> Cluster:
         raise Unavailable("The Dask scheduler does not answer.")
 
-    monkeypatch.setattr(dask_engine, "connect", away)
-    outcomes = [worker.attempt(replace(job, engine=DASK)) for job, _ in played.steps]
+    monkeypatch.setattr(dask_engine, "connect_to_cluster", away)
+    outcomes = [
+        worker.run_step_safely(replace(job, engine=DASK)) for job, _ in played.steps
+    ]
     crashed = [each for each in outcomes if isinstance(each, worker.Crashed)]
     assert crashed == [
         worker.Crashed(cause="The Dask scheduler does not answer.", is_temporary=True)

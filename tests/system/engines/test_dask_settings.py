@@ -24,7 +24,7 @@ def test_a_scheduler_is_reached_by_tls_unless_it_is_local() -> None:
         "tls://dask.inside:8786": "tls://dask.inside:8786",
         "tcp+plain://127.0.0.1:8786": "tcp://127.0.0.1:8786",
     }.items():
-        choice = EngineChoice.of(Settings(engine=engine))
+        choice = EngineChoice.from_settings(Settings(engine=engine))
         assert (choice.kind, choice.scheduler) == ("dask", address)
     for refused in (
         *("tcp://127.0.0.1:8786", "tcp+plain://10.0.0.7:8786", "dask.inside:8786"),

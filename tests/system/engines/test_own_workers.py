@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.repeats import on_command
 
-from analyst_service.blobs import BlobPlace
+from analyst_service.blobs import BlobLocation
 from analyst_service.engines import dask_engine as cluster
 
 pytestmark = on_command("processes of Dask")
@@ -66,10 +66,10 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("secrets")
 def test_who_has_no_certificate_gets_no_worker_to_run_code(tmp_path: Path) -> None:
     """Whichever account it is, even the one that runs them."""
-    place = BlobPlace(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
-    running = cluster.connect("", 60, place)
+    place = BlobLocation(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
+    running = cluster.connect_to_cluster("", 60, place)
     try:
-        assert running.n_threads() == os.cpu_count()
+        assert running.count_threads() == os.cpu_count()
         own = running._own
         assert own is not None
         assert own.scheduler_address.startswith("tls://127.0.0.1")

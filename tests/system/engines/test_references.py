@@ -13,7 +13,11 @@ from hypothesis import given, strategies as st
 from obstore.store import MemoryStore
 
 from analyst_service.blobs import FileBlobStore
-from analyst_service.engines.tasks import MappedBlobs, Reference, resolve_references
+from analyst_service.engines.tasks import (
+    ArrayReference,
+    MappedBlobs,
+    resolve_references,
+)
 from analyst_service.object_store import ObjectBlobStore
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.records import codec
@@ -50,7 +54,7 @@ def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore) -> None:
     for view in VIEWS:
         seen = view(rows)
         lean, carried = mapped.replace_arrays(seen)
-        assert isinstance(lean, Reference)
+        assert isinstance(lean, ArrayReference)
         assert carried == 0
         assert len(pickle.dumps(lean)) < 500
         again = resolve_references(pickle.loads(pickle.dumps(lean)), files)
@@ -108,10 +112,10 @@ def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
     path.unlink()
     path.write_bytes(whole[: len(whole) // 2])  # another file: the map stays
     with pytest.raises(Unavailable, match="shorter"):
-        reference.read(files)
+        reference.read_array(files)
     path.unlink()
     with pytest.raises(Unavailable, match="COTERIE_DATA_DIR"):
-        reference.read(files)
+        reference.read_array(files)
 
 
 @pytest.fixture
@@ -138,7 +142,7 @@ def test_a_worker_fetches_only_its_own_rows_and_only_once(
     monkeypatch.setattr(obstore, "get_range", noted)
     worker = over(objects, tmp_path / "worker")
     for _ in range(3):
-        np.testing.assert_array_equal(reference.read(worker), rows[200:300])
+        np.testing.assert_array_equal(reference.read_array(worker), rows[200:300])
     assert asked == [(f"{digest[:2]}/{digest}", 100 * 7 * 8)]
     kept = [p for p in (tmp_path / "worker").rglob("*") if p.is_file()]
     assert [p.name for p in kept] == [sha256(rows[200:300].tobytes()).hexdigest()]
@@ -160,5 +164,5 @@ def test_bytes_that_are_not_those_of_the_analyst_are_never_used(
         obstore.put(objects, name, bytes(content[:end]))
     worker = over(objects, tmp_path / "worker")
     with pytest.raises(Unavailable):
-        reference.read(worker)
+        reference.read_array(worker)
     assert not [p for p in (tmp_path / "worker").rglob("*") if p.is_file()]

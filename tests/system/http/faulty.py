@@ -91,11 +91,16 @@ def wrap_all() -> None:
     wrap(endpoints, "parse_body_headers", after="after the headers")
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
-    wrap(FileDraft, "keep", after="after the rename")
+    wrap(FileDraft, "store_as_blob", after="after the rename")
     wrap(endpoints, "_check_and_store", after="after the commit")
     wrap_response(_Exchange)
-    wrap(Driver, "_submit", after="stepping")
-    wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
+    wrap(Driver, "_submit_step", after="stepping")
+    wrap(
+        Driver,
+        "_store_or_release",
+        before="stepped, not stored",
+        after="just after stepping",
+    )
     wrap(Ledger, "log_sending", before="within the transaction")
     wrap(HttpAnalyst, "contribute", before="before the send")
     wrap(HttpAnalyst, "contribute", after="between send and receipt")

@@ -111,7 +111,7 @@ def test_a_drain_ends_when_its_time_is_over(seconds: int) -> None:
     server = DrainingServer(app, seconds, uvicorn.Config(app))
     server.handle_exit(signal.SIGTERM, None)
     assert asyncio.run(server.on_tick(1)) is (seconds == 0)
-    app.state.service.drain.assert_called_once()
+    app.state.service.start_draining.assert_called_once()
 
 
 def test_a_drain_answers_a_request_on_each_open_connection_and_closes_it() -> None:

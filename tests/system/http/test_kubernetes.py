@@ -11,10 +11,10 @@ import yaml
 from analyst_service.app import create_app
 from analyst_service.cli import shutdown
 from analyst_service.secret_files import (
-    credential_files,
-    file_variable,
-    secret_fields,
-    variable,
+    file_variable_name,
+    find_credential_files,
+    secret_setting_names,
+    variable_name,
 )
 from analyst_service.settings import Settings
 
@@ -68,11 +68,13 @@ def test_variables_are_settings_and_secrets_are_files(pod: dict[str, Any]) -> No
     for container in containers(pod):
         values = {each["name"]: each["value"] for each in container["env"]}
         own = {name for name in values if name.startswith("COTERIE_")}
-        fields = {variable(name): name for name in Settings.model_fields}
-        files = set(map(file_variable, secret_fields(Settings.model_fields)))
+        fields = {variable_name(name): name for name in Settings.model_fields}
+        files = set(
+            map(file_variable_name, secret_setting_names(Settings.model_fields))
+        )
         assert own <= fields.keys() | files
         assert all(name.startswith(("COTERIE_", "AWS_")) for name in values)
-        credentials = {name for name, _ in credential_files(values)}
+        credentials = {name for name, _ in find_credential_files(values)}
         named = (own & files) | credentials | {"COTERIE_IDENTITY_FILE"}
         [mount] = [m for m in container["volumeMounts"] if m["name"] == volume["name"]]
         assert mount["readOnly"]
@@ -82,7 +84,7 @@ def test_variables_are_settings_and_secrets_are_files(pod: dict[str, Any]) -> No
         }
         assert {values[name] for name in named} == mounted.keys()
         set_here = {fields[name]: values[name] for name in own & fields.keys()}
-        hidden = {*secret_fields(Settings.model_fields)} - {"blob_store"}
+        hidden = {*secret_setting_names(Settings.model_fields)} - {"blob_store"}
         assert hidden.isdisjoint(set_here)
         Settings.model_validate(set_here)
     # the head of the file creates exactly these

@@ -68,7 +68,7 @@ def test_every_figure_that_an_alert_reads_is_told(tmp_path: Path) -> None:
 def test_who_is_not_ready_tells_figures_and_that(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Database, "is_current", lambda _: False)
+    monkeypatch.setattr(Database, "has_current_schema", lambda _: False)
     api.clock.forward(60)
     assert "coterie_ready 0.0" in api.client.get("/metrics").text
     monkeypatch.undo()

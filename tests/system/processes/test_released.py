@@ -15,7 +15,7 @@ from support.analyst_process import House
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
 
-from analyst_service.backups import back_up, restore
+from analyst_service.backups import back_up, restore_backup
 from analyst_service.database import Database
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.llf import LosslessFederated
@@ -77,7 +77,7 @@ def check(stored: Path, url: str) -> None:
     opens = json.loads((stored / "opens.json").read_text())
     settings = Settings(data_dir=stored / "analyst", database_url=url)
     database = Database(settings.database)
-    restore(stored / "backup", database, settings)
+    restore_backup(stored / "backup", database, settings)
     database.close()
     with in_process(stored / "analyst", url, driven=True) as api:
         session = coordinator_of(api, stored, opens["key"]).session("released")
