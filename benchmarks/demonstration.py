@@ -34,8 +34,8 @@ from party_sdk.cli.terminal.output import say
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.files import private_folder
 from party_sdk.lab.local_analyst import local_analyst
-from party_sdk.lab.parties import AgreedFields, Deal, deal
-from party_sdk.lab.simulated_session import SimulatedSession, play
+from party_sdk.lab.parties import AgreedFields, PartyTables, split_table
+from party_sdk.lab.simulated_session import SimulatedSession, play_session
 from party_sdk.tables import read_column
 
 SEED: Final = 1
@@ -71,7 +71,7 @@ def play_demo(folder: Path) -> None:
         say("reports are written …", err=True)
         reports = write_reports(folder, analyst.url, analyst.key)
     say("the same in simulation, and on the pooled data …", err=True)
-    played = play(held, PARAMS, SEED, session=SESSION, analyst=ANALYST.key)
+    played = play_session(held, PARAMS, SEED, session=SESSION, analyst=ANALYST.key)
     check_labels(played, folder)
     for line in table_lines(held, played):
         click.echo(line)
@@ -82,13 +82,13 @@ def play_demo(folder: Path) -> None:
         click.echo(f"  the report of {whose}: {path}")
 
 
-def deal_tables(folder: Path) -> Deal:
+def deal_tables(folder: Path) -> PartyTables:
     """Write a table for each party: half of the people, half of the variables."""
     for earlier in ("analyst", "homes", "labels"):
         shutil.rmtree(private_folder(folder) / earlier, ignore_errors=True)
     bunch = load_breast_cancer()
     names = [name.replace(" ", "_") for name in bunch.feature_names]
-    held = deal(bunch.data, names, AgreedFields(), LAYOUT, SEED)
+    held = split_table(bunch.data, names, AgreedFields(), LAYOUT, SEED)
     data = private_folder(folder / "data")
     for slot, source in held.parts.data.items():
         columns = dict(zip(source.columns, matrix(source).T, strict=True))
@@ -166,7 +166,7 @@ def check_labels(played: SimulatedSession, folder: Path) -> None:
             )
 
 
-def table_lines(held: Deal, played: SimulatedSession) -> Iterator[str]:
+def table_lines(held: PartyTables, played: SimulatedSession) -> Iterator[str]:
     """Yield a table: the fidelity of each party alone, and of the session."""
     pooled, labels = played.whole.pooled, played.whole.labels
     rows = {slot.name: held.parts.rows[slot.row] for slot in LAYOUT.slots}

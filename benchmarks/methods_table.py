@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from clustering_protocols import catalogue
-from party_sdk.advice import COLUMNS, cells
+from party_sdk.advice import COLUMNS, comparison_row
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "choosing.md"
 _TITLES: Final = ("split", "data", *COLUMNS)
@@ -28,7 +28,7 @@ def _lines() -> Iterator[str]:
         for name, protocol in catalogue.catalogue().items():
             for way in protocol.methods:
                 if split in way.partitionings:
-                    row = (split, way.data, *cells(name, way, split))
+                    row = (split, way.data, *comparison_row(name, way, split))
                     yield f"| {' | '.join(row)} |"
 
 

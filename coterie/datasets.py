@@ -28,7 +28,7 @@ from scipy.sparse import issparse
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
-from party_sdk.lab.parties import Lattice, read_layout
+from party_sdk.lab.parties import Lattice, as_layout
 
 __all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
 
@@ -169,7 +169,7 @@ def deal(
     Raises InvalidParameters if the table cannot be dealt out in this way.
     """
     rng = np.random.default_rng(random_state)
-    occupied = _leave_cells_empty(read_layout(layout), empty, rng)
+    occupied = _leave_cells_empty(as_layout(layout), empty, rng)
     matrix = _read_table(table)
     n_rows, n_columns = matrix.shape
     for size, n_needed, noun in (

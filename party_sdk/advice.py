@@ -1,6 +1,7 @@
-"""Advice on methods, and the sizes and warnings of a planned session.
+"""Recommend clustering methods, and predict the size and warnings of a planned session.
 
-The facts are the protocols' own: ``methods``, ``check_params``, ``sizing``, ``risks_of``.
+The facts come from the protocols: their ``methods``, ``check_params``, ``sizing``,
+    ``risks_of``.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
 USUAL_COLUMNS: Final = 10
-"""Default number of columns of all parties together."""
+"""The default number of columns that all parties have together."""
 
 _N_CLUSTERS: Final = 3
-"""Number of clusters in a proposed command."""
+"""The number of clusters in a suggested command."""
 
 _USUAL_UPDATES: Final = 10
-"""Updates that most runs take; see docs/evidence/fidelity.csv."""
+"""The number of updates within which most runs end; see docs/evidence/fidelity.csv."""
 
 LARGE_UPLOAD: Final = 1e9
 LARGE_MEMORY: Final = 4e9
-"""Bytes above which a session gets a warning."""
+"""Sizes in bytes from which a planned session gets a warning."""
 
 COLUMNS: Final = (
     "method",
@@ -44,7 +45,7 @@ COLUMNS: Final = (
     "rounds",
     "agreement",
 )
-"""Titles of the table; :func:`cells` returns one row."""
+"""Column titles of the comparison table; :func:`comparison_row` returns a row."""
 
 _LEGEND: Final = (
     "analyst, with a party: what the analyst can work out beside the result, alone and "
@@ -60,10 +61,10 @@ _MIXED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in plain words.
+    """A question about a planned session, in plain words.
 
-    answers: meaning of each value; empty if the answer is a number.
-    default: None if an answer is required.
+    answers: the meaning of each possible answer; empty if the answer is a number.
+    default: the answer that is used if none is given; None if an answer is required.
     """
 
     text: str
@@ -100,11 +101,12 @@ QUESTIONS: Final[Mapping[str, Question]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """Answers to the questions.
+    """The answers to the questions about a planned session.
 
-    distances: whether the analyst may work out distances between rows. Otherwise neither
-        the analyst alone nor the analyst with one party may work out more than sums.
-    rows: approximate number of rows of all parties together, None if unknown.
+    distances: whether the analyst may be able to compute distances between rows. If
+        not, neither the analyst alone nor the analyst with one party may learn more
+        than sums.
+    rows: the approximate number of rows of all parties together; None if unknown.
     """
 
     partitioning: Partitioning
@@ -115,7 +117,7 @@ class Situation:
 
     @property
     def legend(self) -> str:
-        """Return the legend of the table."""
+        """Return the legend of the comparison table."""
         return f"{_LEGEND} {_MIXED}" if self.data == "numeric" else _LEGEND
 
 
@@ -123,7 +125,7 @@ class Situation:
 class Fit:
     """A method that fits a situation, with parameters and a command to begin with.
 
-    warnings: those of :func:`size_warnings`.
+    warnings: what :func:`size_warnings` returns for this method.
     """
 
     protocol: str
@@ -135,7 +137,7 @@ class Fit:
 
     @property
     def name(self) -> str:
-        """Return the protocol and the algorithm."""
+        """Return the names of the protocol and of the algorithm, joined by a comma."""
         return f"{self.protocol}, {self.method.name}"
 
     @property
@@ -146,21 +148,21 @@ class Fit:
 
     @property
     def disclosures(self) -> frozenset[Disclosure]:
-        """Return the disclosures about rows of a session with these parameters."""
+        """Return what a session with these parameters discloses about rows, and to whom."""
         return _disclosures_of(self.protocol, self.method, self.layout)
 
     @property
     def exposures(self) -> tuple[Exposure, Exposure]:
-        """Return what the analyst can infer, alone and together with one party."""
+        """Return what the analyst can infer on its own, and together with one party."""
         return analyst_exposures(self.disclosures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Methods that fit, ordered by privacy, then accuracy, then number of rounds.
+    """The methods that fit, ordered by privacy, then accuracy, then number of rounds.
 
-    with_distances: methods that would also fit if the analyst might see distances.
-    unsuitable: the reason for each protocol that does not fit even with distances.
+    with_distances: methods that would also fit if the analyst could see distances.
+    unsuitable: for each protocol that does not fit even then, the reason.
     """
 
     fits: Sequence[Fit]
@@ -169,7 +171,7 @@ class Advice:
 
 
 def advise(situation: Situation) -> Advice:
-    """Return the methods that fit a situation, and why the others do not.
+    """Return the methods that fit a situation, and the reasons why the others do not.
 
     Raises InvalidParameters if no layout has this number of parties.
     """
@@ -201,19 +203,19 @@ def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
             unsuitable[name] = min(reasons)[1]
     partitioning = situation.partitioning
 
-    def order(fit: Fit) -> tuple[Any, ...]:
+    def sort_key(fit: Fit) -> tuple[Any, ...]:
         method = fit.method
         worst, _ = method.agreement.get(partitioning, (0.0, 0.0))
         opened = discloses_rows(fit.disclosures, Reader.GROUP, Reader.ALL)
         return (opened, *fit.exposures, -worst, method.rounds, fit.protocol)
 
-    return sorted(fits, key=order), unsuitable
+    return sorted(fits, key=sort_key), unsuitable
 
 
 def _fit_method(
     situation: Situation, layout: Layout, name: str, method: Method
 ) -> Fit | str:
-    """Return a method with its parameters, or why it does not fit."""
+    """Return the method with suggested parameters, or the reason why it does not fit."""
     protocol = catalogue.protocol(name)
     if situation.partitioning not in method.partitionings:
         return f"It takes {' or '.join(protocol.partitionings)} partitioning."
@@ -236,7 +238,7 @@ def _fit_method(
         params=values,
         layout=layout,
         warnings=size_warnings(params, layout, situation.rows, USUAL_COLUMNS),
-        command=_command(name, values, layout),
+        command=_suggested_command(name, values, layout),
     )
 
 
@@ -245,8 +247,10 @@ def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disc
     return catalogue.protocol(name).shows(params, layout)
 
 
-def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[str, ...]:
-    """Return the row of a method in the table of :data:`COLUMNS`."""
+def comparison_row(
+    protocol: str, method: Method, partitioning: Partitioning
+) -> tuple[str, ...]:
+    """Return the cells of a method in the comparison table, titled by :data:`COLUMNS`."""
     worst, best = method.agreement.get(partitioning, (0.0, 0.0))
     alone, with_party = analyst_exposures(
         _disclosures_of(protocol, method, layout_of(partitioning, 3))
@@ -263,7 +267,7 @@ def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[st
 
 
 def layout_of(partitioning: Partitioning, parties: int) -> Layout:
-    """Return a layout of this number of parties; a mixed one has two column groups."""
+    """Return a layout for this number of parties; a mixed layout has two column groups."""
     if partitioning == "horizontal":
         return Layout.lattice(parties, 1)
     if partitioning == "vertical":
@@ -277,7 +281,7 @@ def layout_of(partitioning: Partitioning, parties: int) -> Layout:
     return Layout(slots=tuple(slots))
 
 
-def _command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
+def _suggested_command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
     words = ["coterie", "session", "create", "my-session", "--protocol", protocol]
     for name, value in format_params(params):
         option = ["--param", f"{name}={value}"]
@@ -307,10 +311,10 @@ def check_sizes(
     columns: int,
     evaluation: Evaluation | None = None,
 ) -> None:
-    """Refuse sizes that the session would refuse; nothing is checked if rows is None.
+    """Raise if the session would refuse these sizes; without ``rows``, check nothing.
 
-    Raises InvalidParameters, with what lifts the limit, if there are too many rows.
-    Raises ProtocolFailed with the error that would end the session.
+    Raises InvalidParameters, with advice on how to raise the limit, if there are too
+    many rows. Raises ProtocolFailed with the error with which the session would end.
     """
     if rows is None:
         return
@@ -327,8 +331,8 @@ def check_sizes(
         simulated=True,
     )
     heights = _split_evenly(rows, layout.n_row_groups)
-    widths = widths_of(layout, columns)
-    build_member: Any = Member.model_construct  # a plan has no keys or signatures
+    widths = column_group_widths(layout, columns)
+    build_member: Any = Member.model_construct  # no keys or signatures yet
     roster = tuple(
         build_member(
             slot=slot.name,
@@ -347,8 +351,11 @@ def check_sizes(
     catalogue.find_protocol(params).check_roster(session)
 
 
-def widths_of(layout: Layout, columns: int) -> list[int]:
-    """Return the columns of each group; the default number is rounded up in every group."""
+def column_group_widths(layout: Layout, columns: int) -> list[int]:
+    """Return the number of columns of each column group.
+
+    The default number of columns is rounded up in every group.
+    """
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
@@ -362,10 +369,10 @@ def size_warnings(
     columns: int,
     evaluation: Evaluation | None = None,
 ) -> list[str]:
-    """Return warnings about a session's size and the quality of its result."""
+    """Return warnings about a planned session's size and the quality of its result."""
     warnings = list(
         result_warnings.find_session_warnings(
-            params, layout, widths_of(layout, columns)
+            params, layout, column_group_widths(layout, columns)
         )
     )
     if rows is None:
@@ -397,7 +404,7 @@ def size_warnings(
 def _update_warnings(
     params: Params, layout: Layout, own_rows: int, evaluation: Evaluation
 ) -> list[str]:
-    """Warn if sums_limit allows too few updates for some numbers of clusters."""
+    """Return a warning if ``sums_limit`` allows too few updates for some runs, or none."""
     runs = params_per_run(params, evaluation)
     sizes = catalogue.find_protocol(params).sizing()
     fitting = []
@@ -417,8 +424,8 @@ def _update_warnings(
     return [warning]
 
 
-def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
-    """Return a sentence about the cost of several runs."""
+def describe_cost_of_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
+    """Return a sentence that compares the cost of several runs with the cost of one."""
     n_runs = len(runs.n_clusters)
     stages = catalogue.find_protocol(params).stages(params, layout)
     if any(stage.each_run for stage in stages):
@@ -430,6 +437,6 @@ def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
 
 
 def _split_evenly(total: int, groups: int) -> list[int]:
-    """Split a number into parts that differ by at most one."""
+    """Split a number into ``groups`` parts that differ by at most one."""
     size, n_larger = divmod(total, groups)
     return [size + (group < n_larger) for group in range(groups)]

@@ -1,1 +1,1 @@
-"""Read a table by a session's dictionary, and admit or refuse it."""
+"""Opening a party's table for a session, and checking whether it satisfies the terms."""

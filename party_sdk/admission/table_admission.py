@@ -1,4 +1,4 @@
-"""Admit a table to a session, or refuse it if it does not fit the terms."""
+"""Admit a table to a session, or refuse it if it does not satisfy the terms."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
-"""Scalings of protocols that keep a column's own unit."""
+"""Values of the parameter ``scaling`` that do not change the unit of a column."""
 _LEAST_COMPLETE: Final = 0.5
 
 
 class SlotFields(NamedTuple):
-    """Dictionary, preparation and match columns of a slot in the terms.
+    """The dictionary, preparation and match columns that the terms set for a slot.
 
-    match_columns: the columns of the match keys; empty if rows are linked by ids.
+    match_columns: the columns that hold the match keys; empty if rows are linked by
+        ids.
     """
 
     dictionary: Schema | None = None
@@ -68,7 +69,7 @@ class SlotFields(NamedTuple):
 
 
 def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
-    """Return the fields of a slot from the terms."""
+    """Return the fields that the terms set for the table of a slot."""
     match_columns = match_columns_of(terms, slot)
     if terms.dictionary is None:
         return SlotFields(match_columns=match_columns)
@@ -82,13 +83,13 @@ def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
 
 
 def match_columns_of(terms: Terms, slot: str) -> tuple[str, ...]:
-    """Return the match columns of a slot; none if rows are linked by ids."""
+    """Return the columns of a slot's match keys; empty if rows are linked by ids."""
     params = check_terms(terms)
     return tuple(params.match_columns) if shares_rows(terms, slot) else ()
 
 
-def check_admitted(fields: SlotFields, data: DataSource) -> None:
-    """Raise InvalidData if the rows lack the fields that the terms name."""
+def check_required_fields(fields: SlotFields, data: DataSource) -> None:
+    """Raise InvalidData if a data source lacks fields that the terms require."""
     from party_sdk.tables import Table
 
     if fields.preparation is not None and not isinstance(data, Table):
@@ -101,9 +102,10 @@ def check_admitted(fields: SlotFields, data: DataSource) -> None:
 
 
 def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTable:
-    """Return the table as the session sees it.
+    """Return a party's table in the form in which the session uses it.
 
-    Raises InvalidData if it cannot take part, with the lines of repeated ids.
+    Raises InvalidData if the table cannot take part. If ids are repeated, the message
+    says on which lines.
     """
     from party_sdk.tables import Table
 
@@ -120,12 +122,12 @@ def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTabl
         raise InvalidData(duplicates) from None
 
 
-def select_clustered(
+def select_clustered_data(
     terms: Terms, slot: str, memory: Memory, data: DataSource, labels: IntArray
 ) -> tuple[DataSource, IntArray]:
-    """Return the clustered columns of rows, and their labels.
+    """Return the prepared, clustered columns of a table, with the labels of its rows.
 
-    Rows that lack a required value are left out.
+    Rows that lack a required value are dropped from both.
     """
     plan = terms.plan(slot)
     data = select_clustered_columns(data, terms.dictionary_of(slot), plan)
@@ -137,10 +139,13 @@ def select_clustered(
     return prepare_rows(plan, data, memory), labels
 
 
-def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
-    """Return the divisor (m,) of each clustered column of a slot.
+def column_units_of(
+    terms: Terms, slot: str, memory: Memory, data: DataSource
+) -> FloatArray:
+    """Return the divisor (m,) by which each clustered column of a slot is scaled.
 
-    It comes from pooled moments if the session had them, else from the party's rows.
+    Divisors come from the pooled moments if the session computed them, and otherwise
+    from the party's own rows.
 
     data: the clustered columns of the slot's rows.
     """
@@ -161,7 +166,7 @@ def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> Float
     return pooled.spread if plan is None else plan.units(pooled.spread)
 
 
-def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
+def match_key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     """Return the values of a slot's match keys; empty if rows are linked by ids."""
     params = check_terms(terms)
     if (
@@ -175,8 +180,8 @@ def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     return compute_key_values(data.ids, alignment.match_keys, alignment.normalisation)
 
 
-def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
-    """Return warnings about sparse match keys."""
+def match_key_warnings(keys: Sequence[KeyValues]) -> list[str]:
+    """Return warnings about match keys that are missing or useless in many rows."""
     sentences = [
         f"{key.n_filled} of {len(key.values)} rows have a value of the match key "
         f"{key.key!r}"
@@ -199,17 +204,18 @@ def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
 
 
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
-    """Return warnings about rows and ids before a table joins a session.
+    """Return warnings about a table's rows and ids before it joins a session.
 
-    They concern codes of missing values, ids that do not look like the session's or mean
-    a missing id, and match keys that are mostly empty.
+    They concern cells that look like codes for missing values, ids that do not match
+    the session's patterns or that mean a missing id, and match keys that are mostly
+    empty.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
     sentences = (
         [] if report is None else [column.codes_sentence for column in report.columns]
     )
     if isinstance(params, AlignedParams) and params.linking_keys:
-        sentences += key_warnings(key_values_of(terms, slot, data))
+        sentences += match_key_warnings(match_key_values_of(terms, slot, data))
     elif isinstance(params, AlignedParams) and shares_rows(terms, slot):
         sentences.append(missing_ids_note(data.ids))
         expected = params.alignment.id_patterns

@@ -1,4 +1,4 @@
-"""A table and the options for reading it, before it is read."""
+"""A table that has not been read yet, with the options for reading it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from clustering_protocols.terms.terms import Terms
 from party_sdk.admission.table_admission import (
     SlotFields,
     admitted_table_of,
-    check_admitted,
-    key_values_of,
+    check_required_fields,
+    match_key_values_of,
     row_warnings,
     slot_fields_of,
 )
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """A table and the options for reading it, from a command, a form, an order or Python.
+    """A table to open, named by a command, a form, an order or Python, with options.
 
-    path: a file, or another table that :func:`party_sdk.tables.open_table` takes.
+    path: a file, or any other table that :func:`party_sdk.tables.open_table` accepts.
     long_form: ``OBJECT,ITEM[,COUNT]`` for a file with one line per object and item.
-    objects_file: with ``long_form``, the file with the ids of all objects.
-    on_open: called with this object and the rows, once these are read.
+    objects_file: the file with the ids of all objects; only used with ``long_form``.
+    on_open: called with this object and the data source once the table has been read.
     name_ids: called if no id column is named, with the candidate columns and the most
-        likely one, or None; returns the id column, or None.
+        likely one, or None; returns the id column, or None if there is none.
     """
 
     path: Any
@@ -45,7 +45,7 @@ class TableSpec:
     name_ids: Callable[[Sequence[str], str | None], str | None] | None = None
 
     def with_mapping(self, mapping: TableMapping | None) -> Self:
-        """Return the same table with another mapping."""
+        """Return a copy of this specification that has another mapping."""
         return replace(self, options=replace(self.options, mapping=mapping))
 
     def open(
@@ -53,12 +53,12 @@ class TableSpec:
         terms_fields: SlotFields | None = None,
         columns: Sequence[str] | None = None,
     ) -> DataSource:
-        """Return the rows of the table.
+        """Open the table and return its rows.
 
-        terms_fields: the terms' dictionary, which overrides the operator's.
+        terms_fields: fields of the terms; their dictionary overrides the operator's.
         columns: the columns of the session, used if the operator names none.
 
-        Raises InvalidData if the table cannot be read, or does not fit.
+        Raises InvalidData if the table cannot be read, or does not satisfy the terms.
         """
         from party_sdk.tables import LongForm, open_long, open_source_of, read_objects
 
@@ -67,7 +67,7 @@ class TableSpec:
         if self.long_form is None:
             data = open_source_of(self.path, options)
             if terms_fields is not None:
-                check_admitted(terms_fields, data)
+                check_required_fields(terms_fields, data)
         else:
             form = LongForm.parse(self.long_form)
             objects = read_objects(self.objects_file) if self.objects_file else None
@@ -77,13 +77,13 @@ class TableSpec:
         return data
 
     def examine(self, terms_fields: SlotFields | None = None) -> CheckReport:
-        """Return the report on the table."""
+        """Return a report on how the table is read, and on its problems."""
         from party_sdk.tables import examine
 
         return examine(self.path, self._build_options(terms_fields))[0]
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
-        """Check whether the table can take part at a slot."""
+        """Return a report on whether the table can take part in a session at a slot."""
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys
 
@@ -94,12 +94,12 @@ class TableSpec:
         if data is not None and not findings:
             try:
                 admitted = admitted_table_of(terms, slot, data).data
-                # by the terms only, since the policy is not known here
+                # Only the terms are checked: the party's policy is not known here.
                 Policy(minimum_rows=0).check_rows(terms, admitted.n_rows)
             except (GuardRefused, InvalidData) as error:
                 findings = (Finding(what=error.detail),)
         warnings = () if data is None else row_warnings(terms, slot, data)
-        keys = [] if data is None else key_values_of(terms, slot, data)
+        keys = [] if data is None else match_key_values_of(terms, slot, data)
         return report.model_copy(
             update={
                 "problems": (*report.problems, *findings),
@@ -111,14 +111,15 @@ class TableSpec:
     def check_new_rows(
         self, terms_fields: SlotFields, columns: Sequence[str]
     ) -> CheckReport:
-        """Check whether the table can be labelled as new rows.
+        """Return a report on whether the table's rows can be labelled as new rows.
 
         terms_fields, columns: as :meth:`SlotFields.of_new_rows` returns them.
         """
         from party_sdk.tables import examine
 
         options = self._build_options(terms_fields)
-        options = replace(options, columns=columns or None)
+        # New rows are not linked to those of other parties.
+        options = replace(options, columns=columns or None, match_columns=())
         report, data = examine(self.path, options)
         findings = () if data is None else tuple(data.obstacles.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})

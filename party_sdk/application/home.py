@@ -38,7 +38,7 @@ from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
 from party_sdk.party.asker import Asker
-from party_sdk.party.leave import decline, leave
+from party_sdk.party.leave import decline_slot, leave_session
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party, preview_terms
 from party_sdk.party.party_index import slots_of
@@ -253,7 +253,7 @@ class Home:
         """
         outputs.check(member.stored)
         rows = self.map_rows(member.stored, rows)
-        with member.tell_refusals():
+        with member.announce_refusals():
             data = rows.open(member.slot_fields)
         with member.stored.lock():
             member.save_mapping(rows.options.mapping, data)
@@ -334,7 +334,7 @@ class Home:
         """Tell the coordinator why this institution does not join."""
         parsed = Invitation.parse(invitation)
         with self.connect(parsed.url) as analyst:
-            decline(analyst, parsed.code, reason)
+            decline_slot(analyst, parsed.code, reason)
 
     def withdraw(
         self, invitation: str, explanation: str, reason: StopReason = StopReason.LEFT
@@ -352,7 +352,7 @@ class Home:
             self.decline(invitation, explanation)
             return True
         with self.connect(parsed.url) as analyst:
-            return leave(stored, analyst, explanation, parsed.code, reason)
+            return leave_session(stored, analyst, explanation, parsed.code, reason)
 
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
@@ -370,7 +370,7 @@ class Home:
         """
         stored = self.stored(session, slot)
         if not stored.exists:
-            if (forgotten := stored.forgotten()) is not None:
+            if (forgotten := stored.last_forgotten()) is not None:
                 return forgotten
             stored.load_identity()  # raises NotReady
         return stored

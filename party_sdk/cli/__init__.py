@@ -1,4 +1,4 @@
-"""The one command `coterie`."""
+"""The command `coterie`, which contains all other commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m party_sdk.cli` is `coterie`."""
+"""Run the command `coterie` with `python -m party_sdk.cli`."""
 
 import sys
 from io import TextIOWrapper
@@ -8,10 +8,10 @@ from party_sdk.home.process_exit import run_without_finalisation
 
 
 def command() -> None:
-    """Run `coterie`."""
+    """Run the command `coterie`, and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Windows consoles lack some letters: print ? instead of raising an error
+            # Windows consoles cannot encode some letters: print ? instead of raising.
             stream.reconfigure(errors="replace")
     run_without_finalisation(main)
 

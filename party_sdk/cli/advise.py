@@ -1,4 +1,4 @@
-"""`coterie advise`: methods that fit a situation."""
+"""`coterie advise`: recommend the methods that fit a situation."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from party_sdk.advice import Advice, Fit, Situation
 
 _WIDTH = 88
-_MAX_COMMANDS = 3  # printed; --json has all
+_MAX_COMMANDS = 3  # --json returns the commands of all fits
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 
 
@@ -44,13 +44,13 @@ def advise(
     ] = "numeric",
     rows: Rows = None,
 ) -> Output:
-    """List the methods that fit, and why the others do not.
+    """List the methods that fit your situation, and explain why the others do not.
 
-    A terminal asks for missing options; elsewhere --partitioning and --parties are
-    needed. Methods are ordered by privacy, then accuracy, then number of rounds.
-    docs/choosing.md has the whole table.
+    At a terminal you are asked for missing options; otherwise --partitioning and
+    --parties are required. Methods are ordered by privacy, then accuracy, then number
+    of rounds. docs/choosing.md has the whole table.
     """
-    from party_sdk.advice import Situation, advise as find
+    from party_sdk.advice import Situation, advise as find_methods
 
     situation = Situation(
         partitioning=_value_or_ask(ctx, "partitioning", partitioning),
@@ -59,13 +59,13 @@ def advise(
         data=data,
         rows=rows,
     )
-    advice = find(situation)
-    text = "\n".join(_lines(situation, advice))
-    return Output(_document(advice), text.split("\n"))
+    advice = find_methods(situation)
+    text = "\n".join(_advice_lines(situation, advice))
+    return Output(_advice_document(advice), text.split("\n"))
 
 
 def _value_or_ask(ctx: click.Context, name: str, value: Any) -> Any:
-    """Return an option's value; if it is missing, ask for it or take the default."""
+    """Return an option's value; if it is missing, ask for it or return the default."""
     from party_sdk.advice import QUESTIONS
 
     question = QUESTIONS[name]
@@ -85,7 +85,7 @@ def _value_or_ask(ctx: click.Context, name: str, value: Any) -> Any:
     return question.default
 
 
-def _document(advice: "Advice") -> dict[str, Any]:
+def _advice_document(advice: "Advice") -> dict[str, Any]:
     return {
         "fits": [
             {
@@ -106,15 +106,15 @@ def _document(advice: "Advice") -> dict[str, Any]:
     }
 
 
-def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
+def _advice_lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
     if advice.fits:
-        yield from _table(situation, advice.fits)
+        yield from _fit_lines(situation, advice.fits)
     else:
         yield "No method fits all of these answers."
     if advice.with_distances:
         names = "; ".join(fit.name for fit in advice.with_distances)
         also = " also" if advice.fits else ""
-        yield _wrap(f"With --distances yes these would{also} fit: {names}.")
+        yield _wrap_line(f"With --distances yes these would{also} fit: {names}.")
     if advice.unsuitable:
         yield "\nNot these:"
     for name, reason in advice.unsuitable.items():
@@ -122,28 +122,30 @@ def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
         yield click.wrap_text(reason, _WIDTH, begin, " " * len(begin))
 
 
-def _table(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]":
-    from party_sdk.advice import COLUMNS, cells
+def _fit_lines(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]":
+    from party_sdk.advice import COLUMNS, comparison_row
 
     rows: list[tuple[str, ...]] = [COLUMNS]
     for number, fit in enumerate(fits, start=1):
-        name, *row_cells = cells(fit.protocol, fit.method, situation.partitioning)
+        name, *row_cells = comparison_row(
+            fit.protocol, fit.method, situation.partitioning
+        )
         rows.append((f"{number}. {name}", *row_cells))
     yield from align_columns(rows)
-    yield _wrap(f"\n{situation.legend}")
+    yield _wrap_line(f"\n{situation.legend}")
     for fit in fits:
         for warning in fit.warnings:
-            yield _wrap(f"{fit.name}: warning: {warning}")
+            yield _wrap_line(f"{fit.name}: warning: {warning}")
     yield "\nBegin with one of"
     for fit in fits[:_MAX_COMMANDS]:
         yield f"   {fit.command}"
     if situation.partitioning != "horizontal":
-        yield _wrap(
+        yield _wrap_line(
             "If the parties have only some people in common, add --param "
             "alignment.method=ecdh."
         )
-    yield _wrap("'coterie protocols NAME' says who learns what, and the risks.")
+    yield _wrap_line("'coterie protocols NAME' says who learns what, and the risks.")
 
 
-def _wrap(text: str) -> str:
+def _wrap_line(text: str) -> str:
     return click.wrap_text(text, _WIDTH)

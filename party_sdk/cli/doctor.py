@@ -1,4 +1,4 @@
-"""`coterie doctor`: checks of this machine and of its connection to an analyst."""
+"""`coterie doctor`: check this machine and its connection to an analyst."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -23,22 +23,22 @@ def doctor(
     *,
     home: HomeOptions,
 ) -> Output:
-    """Check this machine, and its connection to an analyst.
+    """Check this machine and its connection to an analyst.
 
-    INVITATION is yours (@FILE, or - for standard input), or just the analyst's address.
-    Checks permissions, disk space, proxy, address, connection, certificate and
-    clock; each finding has its remedy. Nothing of an invitation but the address is used.
-    Ends with 1 if something is wrong.
+    INVITATION is your invitation (@FILE, or - for standard input), or only the address
+    of the analyst. The command checks permissions, disk space, proxy, address,
+    connection, certificate and clock, and suggests a remedy for each problem. It uses
+    nothing of an invitation but the address. The exit code is 1 if there is a problem.
     """
     from party_sdk.analyst_client.diagnosis import check_analyst, check_home
 
     checks: Iterator[CheckResult] = check_home(home.folder)
     if invitation is not None:
-        checks = chain(checks, check_analyst(_address(context, invitation)))
+        checks = chain(checks, check_analyst(_parse_address(context, invitation)))
     results: list[CheckResult] = []
 
     def lines() -> Iterator[str]:
-        for result in checks:  # printed one by one, since some wait for an answer
+        for result in checks:  # print each at once: some take long
             results.append(result)
             mark = "good " if result.good else "WRONG"
             yield f"{mark}  {result.check}: {result.text}"
@@ -62,11 +62,11 @@ def doctor(
     )
 
 
-def _address(context: click.Context, argument: str) -> str:
+def _parse_address(context: click.Context, argument: str) -> str:
     from party_sdk.analyst_client.invitations import Invitation
 
     text = read_invitation(context, context.command.params[0], argument)
-    if "#" not in text and not Path(text).exists():  # else a file whose @ was forgotten
+    if "#" not in text and not Path(text).exists():  # the user may have forgotten @
         if problem := address_advice(text):
             raise click.UsageError(problem, context)
         return text.rstrip("/")

@@ -1,4 +1,4 @@
-"""`coterie identity …`: this institution's identity, and the cards that it trusts."""
+"""`coterie identity …`: manage your institution's identity and the cards it trusts."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,23 +29,26 @@ def new(
 ) -> Output:
     """Create the identity of your institution, called NAME.
 
-    The private key stays in the home folder; only its owner can read it. A key that was
-    made on first use has no name, and gets this one.
+    The private key stays in the home folder, and only its owner can read it. If an
+    identity without a name was created when it was first needed, it keeps its key and
+    gets this name.
     """
     from party_sdk.home.identities import OwnIdentity
 
     institution = OwnIdentity(home.folder).make(name, replace=replace)
     keys = {institution.name or "(no name)": institution.key}
-    return Output({"name": institution.name, "key": institution.key}, _lines(keys))
+    return Output(
+        {"name": institution.name, "key": institution.key}, _fingerprint_lines(keys)
+    )
 
 
 @command(identity)
 def card(*, home: HomeOptions) -> Output:
-    """Print your card, to hand to coordinators and parties.
+    """Print your card, which you hand to coordinators and parties.
 
-    It is a small JSON file without secrets. Hand it over so that they know its owner:
-    in person, or with the fingerprint (on standard error), which you read to them by
-    telephone.
+    The card is a small JSON file without secrets. The recipients must know that it is
+    yours: hand it over in person, or read its fingerprint (printed to standard error)
+    to them over the telephone.
     """
     from clustering_protocols.secrecy.identities import fingerprint
     from party_sdk.home.identities import OwnIdentity
@@ -70,7 +73,8 @@ def trust(
 ) -> Output:
     """Trust the institution whose card is in FILE.
 
-    From then on, commands refuse anyone who uses its name with another key.
+    From then on, commands refuse anyone who uses the institution's name with another
+    key.
     """
     from clustering_protocols.secrecy.identities import Card
     from party_sdk.home.identities import TrustedInstitutions
@@ -83,10 +87,10 @@ def trust(
     if file is not None:
         trusted.trust(Card.read(file.read_bytes()))
     keys = dict(trusted.read())
-    return Output(keys, _lines(keys))
+    return Output(keys, _fingerprint_lines(keys))
 
 
-def _lines(keys: Mapping[str, str]) -> Iterator[str]:
+def _fingerprint_lines(keys: Mapping[str, str]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
     yield from (f"{name}  {fingerprint(key)}" for name, key in keys.items())

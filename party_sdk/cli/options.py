@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that are shared by several commands."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +12,9 @@ from click.core import ParameterSource
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.captions import CHOOSE, PREPARATION
-from party_sdk.cli.parameters import ParameterSpec, argument, of_caption, option
+from party_sdk.cli.parameters import ParameterSpec, argument, option, option_for_caption
 from party_sdk.cli.terminal.output import say, show_outage, show_silence
-from party_sdk.coordinator.option_parsing import read_values
+from party_sdk.coordinator.option_parsing import parse_values
 from party_sdk.home.addresses import address_advice
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
@@ -38,7 +38,7 @@ FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 
 def _refuse_empty(context: Context, parameter: click.Parameter, value: str) -> str:
-    if not value.strip():  # for example from an unset shell variable
+    if not value.strip():  # e.g. from an unset shell variable
         raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
     return value
 
@@ -47,15 +47,15 @@ _INVITATION_TEXT: Final = "coterie.invitation"
 
 
 def invitation_text() -> str:
-    """Return the argument that the running command got for the invitation."""
+    """Return the invitation argument of the running command, as it was typed."""
     return str(click.get_current_context().meta[_INVITATION_TEXT])
 
 
 def read_invitation(context: Context, _: click.Parameter, value: str | None) -> str:
-    """Return an invitation from a file, from standard input for -, or as typed."""
+    """Return an invitation that was typed, or read it from a file or standard input."""
     if value is None:
         return ""
-    if context.resilient_parsing:  # completion in a shell must not read files
+    if context.resilient_parsing:  # shell completion must not read files
         return value
     context.meta[_INVITATION_TEXT] = value
     if value == "-":
@@ -82,7 +82,7 @@ InvitationArgument: TypeAlias = Annotated[str, argument(callback=read_invitation
 def read_address(
     context: Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    """Return the address of an analyst; raise a usage error if it is invalid."""
+    """Return the address of an analyst, or raise a usage error if it is invalid."""
     if value and (problem := address_advice(value)):
         name = parameter.human_readable_name.lower()
         from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
@@ -100,7 +100,7 @@ def _use_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None
 def _read_entropy(
     context: Context, _: click.Parameter, path: Path | None
 ) -> bytes | None:
-    """Read 32 bytes from a file of 64 hex digits."""
+    """Return 32 bytes that a file holds as 64 hexadecimal digits; None without a file."""
     if path is None or context.resilient_parsing:
         return None
     try:
@@ -113,7 +113,7 @@ def _read_entropy(
 
 
 class _Moment(click.ParamType[datetime]):
-    """A date, a time or an age, as a person writes it."""
+    """A date, a time of day or an age, such as 3d, as users write it."""
 
     name = "time"
 
@@ -180,14 +180,14 @@ Rows: TypeAlias = Annotated[
 
 
 def _values_option(text: str, flag: str) -> ParameterSpec:
-    """Return an option of values by name, which may be repeated."""
+    """Return an option that takes NAME=VALUE and can be repeated."""
     return option(
         text,
         flag,
         multiple=True,
         default=(),
         metavar="NAME=VALUE",
-        callback=lambda _, __, texts: read_values(texts),
+        callback=lambda _, __, texts: parse_values(texts),
     )
 
 
@@ -209,9 +209,9 @@ Labels: TypeAlias = Annotated[
         "they are, also where a spreadsheet takes one for a formula."
     ),
 ]
-Choose: TypeAlias = Annotated[str | None, of_caption(CHOOSE)]
+Choose: TypeAlias = Annotated[str | None, option_for_caption(CHOOSE)]
 Missing: TypeAlias = Annotated[
-    Literal["refuse", "drop", "mean", "median"] | None, of_caption(PREPARATION)
+    Literal["refuse", "drop", "mean", "median"] | None, option_for_caption(PREPARATION)
 ]
 Preparations: TypeAlias = Annotated[
     tuple[Path, ...],
@@ -226,27 +226,27 @@ Preparations: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class HomeOptions:
-    """The option that names the home of a command."""
+    """The option that names the home: the folder of a party's or coordinator's secrets."""
 
     home: HomeFolder = None
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the home."""
+        """Return the home folder: the option's value, or the default home."""
         return self.home or default_home()
 
     @property
     def arguments(self) -> list[str]:
-        """Return the options that another command needs for the same home."""
+        """Return the arguments that select the same home in another command."""
         is_usual = self.folder == default_home()
         return [] if is_usual else ["--home", str(self.folder)]
 
     def open(self, **answers: Any) -> "Home":
-        """Return the home, whose operator sits at this terminal.
+        """Open the home, and ask its operator at this terminal.
 
-        answers: the operator's answers in advance; see :class:`Home`.
+        answers: answers that the operator gives in advance; see :class:`Home`.
         """
-        # imported here, so that --help does not wait for the client
+        # Imported here so that --help does not wait for the client.
         from party_sdk.analyst_client.transport import Listeners
         from party_sdk.application.home import Home
         from party_sdk.cli.terminal.asker import TerminalAsker
@@ -259,12 +259,12 @@ class HomeOptions:
         )
 
 
-# How a table is read
+# Options for reading a table
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options for reading a table."""
+    """Options that say how a table is read."""
 
     id_columns: Annotated[
         tuple[str, ...],
@@ -309,7 +309,7 @@ class ReadingOptions:
     ] = None
 
     def read_options(self, *, is_mapped: bool = True) -> "ReadOptions":
-        """Return the read options, after reading the dictionary and mapping files."""
+        """Read the dictionary and the mapping, and return the options for reading."""
         from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import read_mapping
         from party_sdk.tables.variables import read_schema
@@ -327,7 +327,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class TableOptions(ReadingOptions):
-    """A party's own rows, and how they are read."""
+    """Options that name a party's own table, and say how it is read."""
 
     data: Annotated[
         Path | None,
@@ -350,12 +350,12 @@ class TableOptions(ReadingOptions):
         ),
     ] = None
 
-    def spec(
+    def build_spec(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec | None":
-        """Return the table to be opened; None without --data.
+        """Return the table to open, or None without --data.
 
-        outputs: files that will be written, which are checked here.
+        outputs: the files that the command will write, which are checked here.
         """
         if self.data is None:
             return None
@@ -367,25 +367,25 @@ class TableOptions(ReadingOptions):
             options=self.read_options(),
             long_form=self.long,
             objects_file=self.objects,
-            on_open=_say_rows,
-            name_ids=_name_ids(),
+            on_open=_print_table_summary,
+            name_ids=_id_column_chooser(),
         )
 
-    def require(
+    def require_spec(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec":
-        """Return the table as :meth:`spec` does; a usage error if none is named."""
-        table = self.spec(outputs, force=force)
+        """Return the table to open, or raise a usage error without --data."""
+        table = self.build_spec(outputs, force=force)
         if table is None:
             raise click.UsageError("Missing option '--data'.")
         return table
 
 
-def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
-    """Return a function that determines the id column, and asks at most once."""
+def _id_column_chooser() -> Callable[[Sequence[str], str | None], str | None]:
+    """Return a callback that determines the id column, asking the user at most once."""
     answers: list[str | None] = []
 
-    def answer(columns: Sequence[str], column: str | None) -> str | None:
+    def choose_column(columns: Sequence[str], column: str | None) -> str | None:
         if not answers:
             if column is None and columns and sys.stdin.isatty():
                 choices = ", ".join(map(repr, columns))
@@ -402,11 +402,11 @@ def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
             answers.append(None if column == "none" else column)
         return answers[0]
 
-    return answer
+    return choose_column
 
 
-def _say_rows(table: "TableSpec", data: "DataSource") -> None:
-    """Print the size of a table, its ids and its warnings."""
+def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
+    """Print a table's number of rows, its id and clustered columns, and its warnings."""
     from party_sdk.tables import Table
 
     naming = f"named by {(table.long_form or '').partition(',')[0]!r}"
@@ -423,9 +423,9 @@ def _say_rows(table: "TableSpec", data: "DataSource") -> None:
 
 
 def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
-    """Return the terms in a file, and the named or only slot.
+    """Return the terms in a file, and the slot: the named one, or the only one.
 
-    Raises InvalidParameters if the file cannot be read, or has other slots.
+    Raises InvalidParameters if the file cannot be read, or if the terms lack the slot.
     """
     from clustering_protocols.terms.terms import read_terms
 
@@ -441,11 +441,11 @@ def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
     return terms, slot
 
 
-# Files that are written
+# Output files
 
 
 def check_new_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or exist already."""
+    """Raise if one of these files exists or cannot be written, or is the source."""
     check_outputs(paths, source, force=force)
     refuse_overwriting(paths, None, force=force)
 
@@ -462,8 +462,8 @@ Guards: TypeAlias = Annotated[
 ]
 
 
-def policy_of(home: Path, guards: Mapping[str, Any]) -> "Policy":
-    """Return the policy of a home, with the given values in place of its own."""
+def policy_with_guards(home: Path, guards: Mapping[str, Any]) -> "Policy":
+    """Return the policy stored in a home, with the guards of the command line applied."""
     from party_sdk.home.policy_files import check_guards, read_policy
 
     return replace(read_policy(home), **check_guards(guards))

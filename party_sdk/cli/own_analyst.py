@@ -1,9 +1,9 @@
-"""An analyst as a child process.
+"""An analyst that runs as a child process.
 
     python -m party_sdk.cli.own_analyst PORT
 
-prints a coordinator's key, and serves until the parent closes the pipe at standard input,
-on purpose or because it has ended.
+It prints a coordinator's key, and serves until the pipe at its standard input is
+closed, which also happens when the parent process ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from party_sdk.cli import main
 
 
 def serve(port: str) -> None:
-    """Serve, with settings from the environment as for ``coterie serve``."""
+    """Run the analyst, configured by the environment as for ``coterie serve``."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     main(["migrate"], standalone_mode=False)
     main(["key", "create", "--label", "local session"], standalone_mode=False)
@@ -26,7 +26,7 @@ def serve(port: str) -> None:
 
 
 def _exit_with_parent() -> None:
-    """Kill this process and its workers once the pipe is closed."""
+    """Wait until the pipe is closed, and kill this process."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGKILL)
 

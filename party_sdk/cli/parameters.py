@@ -1,4 +1,4 @@
-"""Commands from annotated functions.
+"""Build click commands from annotated functions.
 
     @command(session)
     def extend(
@@ -8,10 +8,10 @@
         days: Annotated[float, option("Additional days; .5 is twelve hours.", high=366)],
     ) -> Output: ...
 
-Type and default of a parameter become those of an option. A parameter whose type is a
-dataclass provides one option per field. A parameter annotated with a text (a type that
-is not imported here) gets the object that the group opens. Decision 82 says why this
-is neither typer nor plain click.
+The type and default of a parameter become those of an option. A parameter whose type is
+a dataclass provides one option per field. A parameter annotated with a string (because
+its type is not imported here) gets the object that the group opens. Decision 82 explains
+why this is neither typer nor plain click.
 """
 
 import functools
@@ -33,7 +33,7 @@ _NO_DEFAULT: Final = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """Attributes of a parameter besides its type and default."""
+    """The kind, flag and further attributes of a command-line parameter."""
 
     kind: type[click.Parameter]
     flag: str
@@ -42,28 +42,29 @@ class ParameterSpec:
 
 @dataclass(frozen=True)
 class CaptionOptions:
-    """A parameter that gets the options of groups of request fields as one mapping."""
+    """A parameter that receives the options of several field groups as a mapping."""
 
     groups: tuple[Group, ...]
 
 
 def argument(**attributes: Any) -> ParameterSpec:
-    """Return an argument; ``attributes`` are those of :class:`click.Argument`."""
+    """Declare an argument; ``attributes`` are passed to :class:`click.Argument`."""
     return ParameterSpec(click.Argument, "", attributes)
 
 
 def option(text: str, flag: str = "", **attributes: Any) -> ParameterSpec:
-    """Return an option.
+    """Declare an option.
 
     text: the help text.
-    flag: the flag on the command line, by default from the parameter's name.
-    attributes: of :class:`click.Option`, and ``low`` and ``high``, the bounds of a number.
+    flag: the flag on the command line; by default it is made from the parameter's name.
+    attributes: passed to :class:`click.Option`, except ``low`` and ``high``, the bounds
+        of a number.
     """
     return ParameterSpec(click.Option, flag, {"help": text, **attributes})
 
 
-def of_caption(caption: Caption) -> ParameterSpec:
-    """Return the option of a request field."""
+def option_for_caption(caption: Caption) -> ParameterSpec:
+    """Declare the option for a request field, as its caption describes it."""
     choices = {}
     if caption.choices and caption.metavar is None:
         choices["type"] = click.Choice(list(caption.choices))
@@ -80,15 +81,16 @@ def of_caption(caption: Caption) -> ParameterSpec:
 def command(
     group: click.Group | None = None, name: str | None = None, common: str = ""
 ) -> Callable[[Callable[..., Output | None]], click.Command]:
-    """Make a command of a function; if it returns an :class:`Output`, add ``--json``.
+    """Turn a function into a command; if it returns an :class:`Output`, add ``--json``.
 
-    common: names of the options that --help shows; --help-all shows the others too.
+    common: the names of the options that --help lists. If set, --help-all lists all
+        options.
     """
 
-    def make(function: Callable[..., Output | None]) -> click.Command:
+    def make_command(function: Callable[..., Output | None]) -> click.Command:
         signature = inspect.signature(function)
         parameters = signature.parameters.values()
-        declared = list(chain.from_iterable(map(_declare, parameters)))
+        declared = list(chain.from_iterable(map(_declare_parameters, parameters)))
         if signature.return_annotation is Output:
             text = "Print JSON on standard output."
             declared.append(
@@ -117,11 +119,11 @@ def command(
             group.add_command(new_command)
         return new_command
 
-    return make
+    return make_command
 
 
-def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
-    """Yield click's parameters for one parameter of a function."""
+def _declare_parameters(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
+    """Yield the click parameters that one parameter of a function declares."""
     hint = parameter.annotation
     if is_dataclass(hint):
         for field in fields(hint):
@@ -133,7 +135,7 @@ def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
         for group in get_args(hint)[1].groups:
             for caption in find_captions(group):
                 yield _build_parameter(
-                    "", Annotated[str | None, of_caption(caption)], None
+                    "", Annotated[str | None, option_for_caption(caption)], None
                 )
     elif get_origin(hint) is Annotated:
         yield _build_parameter(parameter.name, hint, parameter.default)
@@ -163,7 +165,7 @@ def _build_parameter(name: str, hint: Any, default: Any) -> click.Parameter:
 
 
 def _describe_type(kind: Any) -> dict[str, Any]:
-    """Return click's attributes for a type; ``X | None`` has those of ``X``."""
+    """Return click's attributes for a type; ``X | None`` is treated as ``X``."""
     if get_origin(kind) is types.UnionType:
         kind = next(member for member in get_args(kind) if member is not types.NoneType)
     if get_origin(kind) is tuple:
@@ -195,26 +197,26 @@ def _argument_value(
 
 
 class LongCommand(click.Command):
-    """A command with many options: --help shows some of them, --help-all shows all."""
+    """A command with many options: --help lists common ones, and --help-all lists all."""
 
     def __init__(self, *args: Any, common: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self._shown = frozenset(f"--{name}" for name in common.split())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with --help-all before --help."""
+        """Return the parameters, with --help-all inserted before --help."""
         *parameters, help_option = super().get_params(ctx)
         help_all = click.Option(
             ["--help-all"],
             is_flag=True,
             is_eager=True,
             expose_value=False,
-            callback=self._show_all,
+            callback=self._show_full_help,
             help="Show every option, and exit.",
         )
         return [*parameters, help_all, help_option]
 
-    def _show_all(
+    def _show_full_help(
         self, context: click.Context, parameter: click.Parameter, value: object
     ) -> None:
         if value and not context.resilient_parsing:
@@ -225,7 +227,7 @@ class LongCommand(click.Command):
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """Write the common options, or all."""
+        """Write the help of the common options, or of all options after --help-all."""
         shows_all = "help_all" in ctx.meta
         records = [
             record

@@ -1,4 +1,4 @@
-"""`coterie protocols`: the protocols and their parameters, without an analyst."""
+"""`coterie protocols`: describe the protocols and their parameters, without an analyst."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,17 @@ _WIDTH: Final = 88
 def protocols(
     name: Annotated[str | None, argument()] = None,
 ) -> Output:
-    """List the protocols; with NAME, describe one.
+    """List the protocols, or describe the protocol NAME.
 
-    A description has the parameters with limits and defaults, who learns what, the
-    risks, and the choices of each party.
+    A description contains the parameters with their limits and defaults, who learns
+    what, the risks, and the choices that each party makes.
     """
     from clustering_protocols import catalogue
 
     if name is not None:
         protocol = catalogue.build_catalogue_entry(name)
         return Output(
-            protocol, chain([f"{name}: {protocol['title']}"], _lines(protocol))
+            protocol, chain([f"{name}: {protocol['title']}"], _protocol_lines(protocol))
         )
     entries = {
         name: entry for name, entry in catalogue.catalogue().items() if entry.methods
@@ -40,7 +40,7 @@ def protocols(
     )
 
 
-def _lines(protocol: Mapping[str, Any]) -> Iterator[str]:
+def _protocol_lines(protocol: Mapping[str, Any]) -> Iterator[str]:
     from coterie_pages.form_fields import parameters_of
 
     yield from _wrap_text(protocol["summary"], "")

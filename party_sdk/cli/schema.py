@@ -1,4 +1,4 @@
-"""`coterie schema`: data dictionaries, drafted from a table or built from a list."""
+"""`coterie schema`: draft a data dictionary from a table, or build one from a list."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from party_sdk.tables.variables import DictionaryDraft
 
 _EVERY: Final = "*"
-"""The value of --levels without an argument."""
+"""The value of --levels if the option is used without one."""
 
 
 @click.group()
@@ -63,24 +63,25 @@ def infer(
 ) -> None:
     """Draft a dictionary of FILE: names, types and decimals, for you to complete.
 
-    Numbers, dates, yes and no are proposed to be clustered, so say which are outcomes:
-    --describe. The levels of a text column are written only if you confirm them or pass
-    --levels. They come from your rows, and anyone who reads the dictionary reads them.
+    Numbers, dates and yes/no columns are proposed for clustering, so name the outcomes
+    among them with --describe. The levels of a text column are written only if you
+    confirm them or pass --levels, because they come from your rows, and anyone who has
+    the dictionary can read them.
     """
     from party_sdk.tables.drafts import infer as draft_dictionary
 
     check_new_files([out, csv_out], file, force=force)
-    confirm = (lambda *_: True) if _EVERY in levels else _ask
+    confirm = (lambda *_: True) if _EVERY in levels else _confirm_levels
     draft = draft_dictionary(str(file), reading.read_options(), confirm)
-    draft = draft.change(_changes(describe, leave_out, levels))
+    draft = draft.change(_variable_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")
         if variable.role == "leave-out" and why:
             say(f"{variable.name!r} is left out: {why}.", err=True)
-    _write(draft, out, csv_out)
+    _write_draft(draft, out, csv_out)
 
 
-def _changes(
+def _variable_changes(
     describe: Iterable[str], leave_out: Iterable[str], levels: Iterable[str]
 ) -> dict[str, dict[str, str]]:
     changes = {name: {"role": "describe"} for name in describe}
@@ -111,16 +112,18 @@ def build(
 ) -> None:
     """Build a dictionary from FILE, a table of variables (CSV) saved by a spreadsheet.
 
-    The columns of FILE are those that --csv-out writes; only 'name' is required.
+    FILE has the columns that --csv-out writes; only 'name' is required.
     """
     from party_sdk.tables.variables import DictionaryDraft
 
     check_new_files([out], file, force=force)
-    _write(DictionaryDraft.read_csv(file), out, None)
+    _write_draft(DictionaryDraft.read_csv(file), out, None)
 
 
-def _write(draft: "DictionaryDraft", out: Path | None, table_out: Path | None) -> None:
-    """Write a draft; without a file, its dictionary goes to standard output."""
+def _write_draft(
+    draft: "DictionaryDraft", out: Path | None, table_out: Path | None
+) -> None:
+    """Write a draft to files; if no file is named, print its dictionary."""
     if table_out is not None:
         table_out.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
         say(f"{len(draft.variables)} variables in {table_out}", err=True)
@@ -144,7 +147,7 @@ def _write(draft: "DictionaryDraft", out: Path | None, table_out: Path | None) -
     say(f"{len(dictionary.fields)} fields in {out}: {', '.join(counts)}", err=True)
 
 
-def _ask(name: str, levels: Sequence[str]) -> bool:
+def _confirm_levels(name: str, levels: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
         return False
     words = ", ".join(map(repr, levels))

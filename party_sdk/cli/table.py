@@ -1,4 +1,4 @@
-"""`coterie table`: how a file is read, and its problems."""
+"""`coterie table`: show how a file is read, and its problems."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from party_sdk.cli.options import (
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
 from party_sdk.home.policy import describe_quota
-from party_sdk.results.output_files import write_whole
+from party_sdk.results.output_files import write_atomically
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 INPUT_UNUSABLE = 5
 _MAX_CELLS = 20
 CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
-"""The parts of a report that hold cells."""
+"""The fields of a report that contain cells of the table."""
 
 
 @command()
@@ -67,16 +67,16 @@ def table(
 ) -> Output:
     """Show how FILE is read, or its problems with their lines. Nothing is sent.
 
-    With --schema, check whether it fits the dictionary. Ends with 5 if there are
-    problems, and without --schema if there are missing values or words: 'run' refuses
-    them unless the terms describe them.
+    With --schema, the file is checked against the dictionary. The exit code is 5 if
+    there are problems. Without --schema, missing values and text also count as
+    problems, because 'run' refuses them unless the terms describe them.
 
-    With --propose: draft a mapping, and say what in it is certain, a guess or open.
-    Ends with 5 if something is open.
+    With --propose, a mapping is drafted, and each part of it is marked as certain, a
+    guess or open. The exit code is 5 if something is open.
 
-    With --link: propose match keys for 'session create', from the columns that identify
-    people. For each key you read how many rows have a value, and how many of these values
-    are unique.
+    With --link, match keys for 'session create' are proposed, from the columns that
+    identify people. For each key, the output says how many rows have a value, and how
+    many of these values are unique.
     """
     options = reading.read_options(is_mapped=not propose)
     if propose:
@@ -93,7 +93,7 @@ def table(
         from party_sdk.tables.linkage import propose_match_keys
 
         keys = propose_match_keys(file, options)
-        return Output([_key_figures(key) for key in keys], _key_lines(keys))
+        return Output([_match_key_figures(key) for key in keys], _match_key_lines(keys))
     if id_patterns and not options.id_column:
         raise click.UsageError("Name the id column: --id-column.")
     report, data = examine(str(file), options)
@@ -103,11 +103,13 @@ def table(
         of_ids = filter(None, (data.describe_same_ids(), missing_ids_note(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
     is_unfit = data is not None and bool(data.obstacles) and options.schema is None
-    return check_output(report, fails=bool(report.problems) or is_unfit or id_patterns)
+    return check_report_output(
+        report, fails=bool(report.problems) or is_unfit or id_patterns
+    )
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
-    """Draft patterns of ids, in which letters that nearly all ids share are literal."""
+    """Draft patterns of ids; letters that nearly all ids share stand for themselves."""
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,
         fit_patterns,
@@ -122,10 +124,11 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
     return Output({"patterns": patterns, **counts}, lines)
 
 
-def check_output(report: "CheckReport", *, fails: bool) -> Output:
-    """Return how a table is read, and its problems; exit code 5 if it fails.
+def check_report_output(report: "CheckReport", *, fails: bool) -> Output:
+    """Return the output of a check: how a table is read, and its problems.
 
-    The document has no cells, since a program may log it.
+    The JSON document contains no cells, because a program may log it. The exit code is
+    5 if ``fails`` is set.
     """
     return Output(
         lambda: report.model_dump_json(exclude=CELLS),
@@ -164,7 +167,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
 def _read_dictionary(
     options: "ReadOptions", terms: Path | None, slot: str | None
 ) -> "Schema":
-    """Return the data dictionary that a table must fit, from terms or ``--schema``."""
+    """Return the dictionary that the table must fit, from a terms file or ``--schema``."""
     if terms is None and options.schema is not None:
         return options.schema
     if terms is None or options.schema is not None:
@@ -184,7 +187,7 @@ def _propose_mapping(
     *,
     force: bool,
 ) -> Output:
-    """Draft a mapping, write it to a file if one is named, and describe it."""
+    """Draft a mapping, write it if a file is named, and return its description."""
     from party_sdk.tables.drafts import propose
     from party_sdk.tables.mapping import write_mapping
 
@@ -194,7 +197,7 @@ def _propose_mapping(
     if out is None:
         lines += ["", *draft.decode().splitlines()]
     else:
-        write_whole(draft, out)
+        write_atomically(draft, out)
         lines.append(
             f"A draft in {out}: read it, complete it, then read the table with it."
         )
@@ -202,7 +205,7 @@ def _propose_mapping(
 
 
 def _proposal_lines(proposal: "Proposal") -> Iterator[str]:
-    """Yield a proposal with cells, for the operator's own screen."""
+    """Yield a proposal, including cells, for the operator's own screen."""
     yield f"{proposal.file or 'table'}: {proposal.rows} rows"
     for certainty in ("certain", "guess", "open"):
         lines = list(_certainty_lines(proposal, certainty))
@@ -269,13 +272,13 @@ def _describe_cell(column: "ColumnProposal", cell: "LevelProposal") -> str:
 # Match keys
 
 
-def _key_figures(key: "KeyPreview") -> dict[str, object]:
-    """Return the figures of a match key, without cells, since a program may log them."""
+def _match_key_figures(key: "KeyPreview") -> dict[str, object]:
+    """Return the figures of a match key without cells, because a program may log them."""
     shares = {"filled": key.completeness, "unique": key.uniqueness}
     return {"key": key.key, **shares, "serves": key.serves}
 
 
-def _key_lines(keys: Sequence["KeyPreview"]) -> Iterator[str]:
+def _match_key_lines(keys: Sequence["KeyPreview"]) -> Iterator[str]:
     for key in keys:
         if key.serves:
             yield key.key

@@ -1,4 +1,4 @@
-"""`coterie ui`: the desk, served on this machine alone."""
+"""`coterie ui`: serve the desk, the pages of parties and coordinators, on this machine."""
 
 import json
 import webbrowser
@@ -50,11 +50,12 @@ def ui(
         bool, option("Print JSON on standard output.", "--json")
     ] = False,
 ) -> None:
-    """Open the desk: pages to take part and coordinate.
+    """Open the desk: pages on which you take part in sessions and coordinate them.
 
-    Only this machine can reach it. Prints a link that opens it once, and opens a
-    browser. Sessions continue without the browser until this command is stopped; 'coterie
-    party' can continue the same sessions. Run this command again for another link.
+    Only this machine can reach the desk. The command prints a link that opens it once,
+    and opens a browser. Sessions continue without the browser until this command is
+    stopped; 'coterie party' can continue the same sessions. Run this command again for
+    another link.
     """
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")

@@ -1,4 +1,4 @@
-"""`coterie verify`: checks signed logs of an analyst and its parties."""
+"""`coterie verify`: check the signed logs of an analyst and its parties."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -22,12 +22,12 @@ def verify(
         ),
     ] = None,
 ) -> Output:
-    """Check signed audits and ledgers, without analyst or parties.
+    """Check signed audits and ledgers, without the analyst or the parties.
 
-    FILES are outputs of 'session audit --json' and 'party audit --json'. Each must be
-    signed and complete. Every receipt in a ledger has to be signed by the analyst whose
-    audit is among the files, and has to be in that audit. The agreement is in what
-    'party status --json' prints, and in the zip of 'session report'.
+    FILES are outputs of 'session audit --json' and 'party audit --json'. Each log must
+    be signed and complete. If the analyst's audit is among the files, every receipt in
+    a ledger must be signed by that analyst and appear in that audit. The agreement is
+    part of what 'party status --json' prints, and of the zip file of 'session report'.
     """
     from clustering_protocols.terms.signed_logs import (
         SignedLog,
@@ -56,10 +56,10 @@ def verify(
             result["receipts"] = sum(compare_logs(audit, log) for audit in audits)
             result["compared"] = bool(audits)
         checked.append(result)
-    return Output(checked, chain.from_iterable(map(_lines, checked)))
+    return Output(checked, chain.from_iterable(map(_log_lines, checked)))
 
 
-def _lines(result: Mapping[str, object]) -> Iterator[str]:
+def _log_lines(result: Mapping[str, object]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
     author = result["slot"] or "the analyst"

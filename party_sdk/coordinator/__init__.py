@@ -1,1 +1,1 @@
-"""Coordinating: opening sessions, reading options, writing letters."""
+"""The work of a coordinator: opening sessions, parsing options and writing letters."""

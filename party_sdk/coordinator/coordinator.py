@@ -1,4 +1,4 @@
-"""The coordinator, who opens sessions and finds them again."""
+"""The coordinator, who opens sessions and later looks them up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from party_sdk.home.store import store_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTerms:
-    """The exact text of terms, and the request from which the analyst draws them up."""
+    """The exact text of terms, and the request from which the analyst can rebuild it."""
 
     session: str
     request: SessionRequest
@@ -45,13 +45,14 @@ class DrawnTerms:
 
 
 class Coordinator:
-    """Opens sessions on one analyst.
+    """Opens and lists the sessions of a coordinator on one analyst.
 
+    url: the address of the analyst.
     key: a coordinator's key (``coterie key create``).
-    home: folder of the sessions' secrets and the institution's identity; by default
+    home: the folder of the sessions' secrets and the institution's identity; by default
         ``$COTERIE_HOME`` or ``~/.coterie``.
-    entropy: 32 bytes from which session secrets and identity are derived; by default
-        secrets are random and the identity is the home's.
+    entropy: 32 bytes from which the session secrets and the identity are derived; by
+        default the secrets are random, and the identity is that of the home.
     """
 
     def __init__(
@@ -81,15 +82,16 @@ class Coordinator:
         layout: Layout,
         **options: Any,
     ) -> CoordinatedSession:
-        """Open a session, and sign its terms.
+        """Draw up the terms of a session, sign them, and open the session.
 
         about: a title, or a title with purpose, legal basis and contact.
-        params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-        layout: the parties; ``Layout.lattice(2, 2)`` for a regular one.
-        **options: of :meth:`draw_up`.
+        params: the parameters of any protocol, e.g.
+            ``DataCollaboration(n_clusters=3)``.
+        layout: the parties; ``Layout.lattice(2, 2)`` returns a regular layout.
+        **options: further arguments of :meth:`draw_up`.
 
-        Raises AgreementMismatch if the analyst drew up other terms.
-        Raises GuardRefused if the analyst has another key than before.
+        Raises AgreementMismatch if the analyst drew up different terms. Raises
+        GuardRefused if the analyst's key has changed.
         """
         return self.open_session(self.draw_up(about, params, layout, **options))
 
@@ -108,19 +110,19 @@ class Coordinator:
         """Draw up the terms of a session without opening it.
 
         about, params, layout: as for :meth:`create_session`.
-        session_id: made from the title by default. Opening it again with the same terms
-            changes nothing.
-        seed: of the analyst's random starts; random by default.
-        expected: by slot, the public key of the only institution that may take it; other
-            slots are open to anyone with their invitation.
-        new_analyst: whether the analyst at this address may have another key than before.
+        session_id: by default made from the title. Opening the session again with the
+            same id and terms changes nothing.
+        seed: the seed of the analyst's random starts; random by default.
+        expected: for each slot, the public key of the only institution that may take
+            it. Other slots are open to anyone with their invitation.
+        new_analyst: whether the analyst at this address may have a different key than
+            before.
         **sections: other sections of the terms, e.g. ``deadlines`` and ``release``: see
             :class:`~clustering_protocols.terms.terms.SessionRequest`. None means the
             default.
 
-        Raises GuardRefused if the analyst has another key than before.
-        Raises InvalidParameters if a section is unknown or does not fit, or a required
-            parameter is missing.
+        Raises GuardRefused if the analyst's key has changed. Raises InvalidParameters
+        if a section is unknown or invalid, or if a required parameter is missing.
         """
         session_terms.check_required_choices(params)
         about = About(title=about) if isinstance(about, str) else about
@@ -152,11 +154,11 @@ class Coordinator:
         )
 
     def open_session(self, drawn_terms: DrawnTerms) -> CoordinatedSession:
-        """Sign terms, store the session's secret, and open the session.
+        """Sign the terms, store the session's secret, and open the session.
 
-        Raises SessionExists if this home has another session of this id, whose secret
-            would be lost.
-        Raises AgreementMismatch if the analyst drew up other terms.
+        Raises SessionExists if this home stores a different session with this id,
+        because its secret would be lost. Raises AgreementMismatch if the analyst drew
+        up different terms.
         """
         session_id, terms = drawn_terms.session, drawn_terms.terms
         institution = self._institution()
@@ -186,7 +188,7 @@ class Coordinator:
             )
         except CoterieError as error:
             is_refused = error.problem.status < 500 and not isinstance(error, Timeout)
-            if is_refused and stored_before is None:  # the id is free for other terms
+            if is_refused and stored_before is None:  # keep the id free for other terms
                 with store_of(self._home).transaction() as database:
                     database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
             raise
@@ -199,9 +201,9 @@ class Coordinator:
         return self.session(session_id)
 
     def analyst_key(self, *, is_new: bool = False) -> str:
-        """Return the analyst's key.
+        """Fetch the analyst's public key.
 
-        Raises GuardRefused if it differs from the stored one, unless ``is_new``.
+        Raises GuardRefused if it differs from the stored key, unless ``is_new``.
         """
         key = self._analyst.identity()
         check_analyst(self._home, self._url, key, is_new=is_new)
@@ -218,7 +220,7 @@ class Coordinator:
         return OwnIdentity(self._home).load_or_make()
 
     def session(self, session_id: str) -> CoordinatedSession:
-        """Return a session by its id, without asking the analyst."""
+        """Return the session with this id, without a request to the analyst."""
         return CoordinatedSession(session_id, self._analyst, self._home)
 
     def sessions(
@@ -230,15 +232,15 @@ class Coordinator:
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> list[SessionLine]:
-        """Return a line for each session of this key, most recently changed first.
+        """Fetch a line for each session of this key, most recently changed first.
 
-        limit: the largest number of lines; by default all.
-        state: ``open``, ``over`` or one state; empty for all.
-        owner: the label of a key or the id of a principal: administrators see all
-            owners.
-        since, before: bounds of the last change; ``before`` is exclusive.
+        limit: the maximum number of lines; by default all.
+        state: ``open``, ``over`` or a single state; empty for all.
+        owner: the label of a key or the id of a principal, since administrators see the
+            sessions of all owners; empty for all.
+        since, before: bounds of the time of the last change; ``before`` is exclusive.
 
-        Raises VersionMismatch if the analyst's release cannot filter.
+        Raises VersionMismatch if the analyst's release cannot filter sessions.
         """
         texts = {"state": state, "owner": owner}
         times = {"changed_since": since, "changed_before": before}

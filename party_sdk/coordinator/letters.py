@@ -1,4 +1,4 @@
-"""Invitations and their letters, as files that a coordinator hands over."""
+"""Write invitations, each with a letter, as files that a coordinator hands over."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ If you would rather not, `coterie party leave` tells the coordinator why.
 """
 
 
-def check_letters(folder: Path, layout: Layout) -> None:
-    """Refuse a folder that has invitations for the same parties."""
+def check_letter_folder(folder: Path, layout: Layout) -> None:
+    """Raise InvalidParameters if a folder has an invitation for one of these parties."""
     for name in layout.names:
         if (folder / f"{name}.invitation").exists():
             raise InvalidParameters(
@@ -61,18 +61,19 @@ def check_letters(folder: Path, layout: Layout) -> None:
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with mode 0600."""
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with file mode 0600."""
     if not folder.exists():
         private_folder(folder)
     for slot, invitation in invitations.items():
         write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
-        write_private(folder / f"{slot}.md", letter(terms, slot).encode())
+        write_private(folder / f"{slot}.md", compose_letter(terms, slot).encode())
 
 
-def letter(terms: Terms, slot: str) -> str:
-    """Return a letter to the party of a slot, as Markdown without secrets.
+def compose_letter(terms: Terms, slot: str) -> str:
+    """Compose the letter to the party of a slot, as Markdown without secrets.
 
-    Texts of the terms are escaped, so that they make no link, picture or heading.
+    Texts from the terms are escaped, so that they cannot add a link, picture or
+    heading.
     """
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows
@@ -94,11 +95,11 @@ def letter(terms: Terms, slot: str) -> str:
     if shares_rows(terms, slot) and params.selects_rows:
         extras += ["psi", "linkage"] if params.linking_keys else ["psi"]
     facts = "\n".join(
-        f"- {name}: {_as_text(text)}" for name, text in texts.items() if text
+        f"- {name}: {_escape_markdown(text)}" for name, text in texts.items() if text
     )
     return _LETTER.format(
-        title=_as_text(terms.title),
-        place=_as_text(seat.title or slot),
+        title=_escape_markdown(terms.title),
+        place=_escape_markdown(seat.title or slot),
         facts=facts,
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
@@ -108,6 +109,6 @@ def letter(terms: Terms, slot: str) -> str:
     )
 
 
-def _as_text(text: str) -> str:
-    """Escape a text for Markdown, in one line."""
+def _escape_markdown(text: str) -> str:
+    """Escape a text for Markdown, and join its lines."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

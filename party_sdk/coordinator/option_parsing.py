@@ -1,4 +1,4 @@
-"""Parsing of the texts that describe a session, from options or forms."""
+"""Parse the texts of options or form fields that describe a session."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _POSITION: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
 _LIST: Final = re.compile(r"\s*\d{1,5}\s*(?:,\s*\d{1,5}\s*)+")
 _OWN_OPTIONS: Final = frozenset({"layout", "identities", "evaluation"})
-_MAX_NUMBERS: Final = 1000  # of a range; far more than a session may have
+_MAX_NUMBERS: Final = 1000  # in a range; far more than a session may have
 
 
-def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layout:
-    """Return the layout of parties: names, or NAME=ROW,COLUMN,TITLE texts.
+def parse_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layout:
+    """Parse the parties of a session: names only, or NAME=ROW,COLUMN,TITLE texts.
 
-    same_people: whether parties without a position hold other variables of the same
-        people; by default they hold other people.
+    same_people: whether parties without a position hold different variables of the same
+        people; by default they hold different people.
     """
     from clustering_protocols.terms.terms import Layout
 
@@ -53,7 +53,7 @@ def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layou
         raise InvalidParameters(
             f"Rows and columns of parties count from 1: {low!r} says 0."
         )
-    return layout_of(
+    return layout_of_slots(
         {
             "name": position[1],
             "row": int(position[2]) - 1,
@@ -65,8 +65,8 @@ def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layou
     )
 
 
-def layout_of(slots: Iterable[Mapping[str, Any]]) -> Layout:
-    """Return the layout of slots, each with name, title, row and column, in any order."""
+def layout_of_slots(slots: Iterable[Mapping[str, Any]]) -> Layout:
+    """Return the layout of slots that have a name, title, row and column, in any order."""
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.terms import Layout
 
@@ -74,10 +74,13 @@ def layout_of(slots: Iterable[Mapping[str, Any]]) -> Layout:
     return validate_values(Layout, {"slots": in_order})
 
 
-def read_expected(
+def read_expected_keys(
     texts: tuple[str, ...], trusted: TrustedInstitutions
 ) -> dict[str, str]:
-    """Return the keys of SLOT=CARD texts, by slot."""
+    """Return the public key for each slot of SLOT=CARD texts.
+
+    CARD is the name of a trusted institution, or the path of a card.
+    """
     from clustering_protocols.secrecy.identities import Card
 
     keys = {}
@@ -99,7 +102,7 @@ def read_expected(
 
 
 def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
-    """Read the dictionaries of column groups from files; None if there is no file."""
+    """Read the dictionary of each column group from a file; None without files."""
     if not paths:
         return None
     from party_sdk.tables.variables import read_schema
@@ -114,11 +117,11 @@ def read_preparation(
     earlier: Terms | None = None,
     covariates: str = "",
 ) -> Sequence[Preparation] | None:
-    """Return the preparations of column groups, from files or by one rule for all gaps.
+    """Return the preparation of each column group, from files or by a single rule.
 
-    covariates: names, separated by commas, of variables whose effects are kept when
-        site effects are removed, or 'none'; if empty, site effects are not removed.
     earlier: terms whose preparation is the default for the same variables.
+    covariates: the variables, separated by commas, whose effects are preserved when
+        site effects are removed, or 'none'; if empty, site effects are not removed.
     """
     if paths and (missing or covariates):
         raise InvalidParameters(
@@ -139,7 +142,7 @@ def read_preparation(
         plans = None  # the earlier session described variables, and clustered nothing
     prepared: Sequence[Preparation] | None
     if missing or plans is None or len(plans) != len(dictionary):
-        prepared = by_rule(missing, dictionary)
+        prepared = preparations_by_rule(missing, dictionary)
     else:
         clustered = [set(schema.clustered_part.names) for schema in dictionary]
         prepared = [
@@ -184,20 +187,20 @@ def _read_preparation(path: Path) -> Preparation:
         raise InvalidParameters(f"{path.name!r} is no preparation: {reason}") from None
 
 
-def with_id_patterns(
+def add_id_patterns(
     values: Mapping[str, Any], patterns: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters to which patterns of ids are added, if any."""
+    """Return the parameters with these id patterns added, if there are any."""
     if not patterns:
         return dict(values)
     alignment = {**values.get("alignment", {}), "id_patterns": list(patterns)}
     return {**values, "alignment": alignment}
 
 
-def with_match_keys(
+def add_match_keys(
     values: Mapping[str, Any], match_keys: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters to which match keys are added, if any."""
+    """Return the parameters with match keys added; @FILE reads keys from a file."""
     if not match_keys:
         return dict(values)
     keys: list[str] = []
@@ -214,10 +217,10 @@ def with_match_keys(
     return {**values, "alignment": {**alignment, "match_keys": keys}}
 
 
-def read_values(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Return values from NAME=VALUE texts; a dot separates the levels of a name.
+def parse_values(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Parse NAME=VALUE texts; dots in a name separate the levels of nested values.
 
-    Values are JSON where they parse as JSON, texts otherwise.
+    A value is parsed as JSON if possible, and is a string otherwise.
     """
     values: dict[str, Any] = {}
     for text in texts:
@@ -238,16 +241,17 @@ def read_values(texts: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
-def by_rule(
+def preparations_by_rule(
     rule: Rule | None, dictionary: Sequence[Schema]
 ) -> list[Preparation] | None:
-    """Return the preparations of column groups by one rule for all gaps.
+    """Return the preparation of each column group, given one rule for missing values.
 
-    Clustered categories become indicators under any rule.
+    Clustered categories are turned into indicators under any rule.
 
-    rule: {'refuse', 'drop', 'mean', 'median'} or None; drop: rows with a gap do not take
-        part. mean, median: the value that fills gaps in numbers; the most frequent level
-        fills gaps in categories. refuse, None: tables with gaps are refused.
+    rule: {'drop', 'mean', 'median'} or None. 'drop': rows with a missing value do not
+        take part. 'mean', 'median': the value that replaces missing numbers; missing
+        categories are replaced by the most frequent level. None: tables with missing
+        values are refused.
 
     Raises InvalidParameters if the rule is unknown.
     """
@@ -267,11 +271,11 @@ def by_rule(
     return [build_imputation(schema, rule) for schema in dictionary]
 
 
-def prepare(
+def expand_preparation(
     preparation: Rule | Preparation | Sequence[Preparation] | None,
     dictionary: Sequence[Schema] | None,
 ) -> Sequence[Preparation] | None:
-    """Return preparations of column groups; :func:`by_rule` expands a rule or None.
+    """Return the preparation of each column group; a rule or None is expanded.
 
     Raises InvalidParameters if there are no dictionaries.
     """
@@ -280,33 +284,34 @@ def prepare(
             raise InvalidParameters("A preparation needs a dictionary of the fields.")
         return None
     if preparation is None or isinstance(preparation, str):
-        return by_rule(preparation, dictionary)
-    return as_list(preparation)
+        return preparations_by_rule(preparation, dictionary)
+    return as_sequence(preparation)
 
 
-def as_list(value: T | Sequence[T] | None) -> Sequence[T] | None:
-    """Return a value as a sequence, and a sequence or None unchanged."""
+def as_sequence(value: T | Sequence[T] | None) -> Sequence[T] | None:
+    """Return a single value as a list; return a list, a tuple or None unchanged."""
     if value is None or isinstance(value, list | tuple):
         return value
     return [value]  # type: ignore[list-item]  # T is no list or tuple
 
 
-def read_runs(
+def parse_runs(
     params: Mapping[str, Any],
     choose: str | None = None,
     within: int | None = None,
 ) -> tuple[dict[str, Any], Evaluation | None]:
-    """Return parameters with one n_clusters, and the runs if there are several.
+    """Return parameters with a single ``n_clusters``, and any runs if it had several.
 
-    Several numbers are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
+    ``n_clusters`` may be a list, a range, or a text such as ``2..8`` or ``2, 3, 5``.
+    The parameters get the largest of several numbers.
 
-    Raises InvalidParameters if the numbers are invalid, or ``choose`` is given with only
-        one number.
+    Raises InvalidParameters if the numbers are invalid, or if ``choose`` or ``within``
+    is used with only one number.
     """
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.sections import Evaluation
 
-    numbers = _parse_numbers(params.get("n_clusters"))
+    numbers = _parse_cluster_numbers(params.get("n_clusters"))
     if numbers == []:
         raise InvalidParameters(
             "nothing is in that range or list; write e.g. 2..8.", field="n_clusters"
@@ -323,8 +328,8 @@ def read_runs(
     return {**params, "n_clusters": runs.n_clusters[-1]}, runs
 
 
-def _parse_numbers(value: Any) -> list[Any] | None:
-    """Return the numbers of a list or a range, or None."""
+def _parse_cluster_numbers(value: Any) -> list[Any] | None:
+    """Return the numbers of a list or range, or None if the value is neither."""
     if isinstance(value, str) and _LIST.fullmatch(value):
         value = [int(number) for number in value.split(",")]
     if isinstance(value, range):
@@ -338,10 +343,11 @@ def _parse_numbers(value: Any) -> list[Any] | None:
     return list(range(first, min(last, first + _MAX_NUMBERS) + 1))
 
 
-def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
+def earlier_params(terms: Terms, protocol: str) -> dict[str, Any]:
     """Return the parameters of an earlier session, with all its numbers of clusters.
 
-    protocol: the new session's protocol; parameters that it lacks are left out.
+    protocol: the protocol of the new session; parameters that it does not have are
+        dropped.
     """
     from clustering_protocols import catalogue, session_terms
     from clustering_protocols.contract.parameters import required_choices
@@ -358,14 +364,15 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in fields}
 
 
-def earlier_choice(
+def earlier_run_choice(
     terms: Terms, protocol: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return an earlier session's choice among runs; empty if it had one run.
+    """Return how an earlier session chose among its runs; empty if it had only one.
 
-    values: parameters of the new session.
+    values: the parameters of the new session; the result is also empty if they have
+        only one number of clusters.
     """
-    numbers = _parse_numbers(values.get("n_clusters"))
+    numbers = _parse_cluster_numbers(values.get("n_clusters"))
     if terms.evaluation is None or numbers is None or len(numbers) < 2:
         return {}
     choice: dict[str, Any] = {"within": terms.evaluation.within}
@@ -375,7 +382,7 @@ def earlier_choice(
 
 
 def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge changes into earlier parameters, and into nested ones."""
+    """Return the base parameters with the changes applied, also within nested ones."""
     return {
         **base,
         **{
@@ -390,9 +397,9 @@ def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
 def earlier_sections(
     terms: Terms | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the sections of an earlier session with changes, for a request.
+    """Return an earlier session's sections with changes applied, for a new request.
 
-    changes: values of fields, by section.
+    changes: the changed fields of each section.
     """
     from pydantic import BaseModel
 

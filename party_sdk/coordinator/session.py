@@ -1,4 +1,4 @@
-"""A session of a coordinator, and its stored part in the home."""
+"""A session as its coordinator sees it, and what the home stores of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WATCH_SECONDS = 1.0
 
 
 class CoordinatedSession:
-    """One session of a coordinator."""
+    """One session, as its coordinator sees it."""
 
     def __init__(
         self, session_id: str, analyst: CoordinatedAnalyst, home: Path
@@ -45,10 +45,11 @@ class CoordinatedSession:
         self._home = home
 
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
-        """Return a new invitation for each slot, by default for all that are free.
+        """Create a new invitation for each slot, by default for all free slots.
 
-        Send them by a channel that the analyst cannot read: each holds the session secret,
-        which proves the invitation, and your signature under the terms.
+        Send the invitations through a channel that the analyst cannot read: each
+            contains the session secret, which proves that the invitation is genuine,
+            and your signature on the terms.
         """
         stored = self._load_stored()
         return {
@@ -68,13 +69,18 @@ class CoordinatedSession:
         }
 
     def status(self) -> SessionStatus:
-        """Return the status of the session."""
+        """Fetch the status of the session."""
         return self._analyst.session(self.id)
 
     def wait(
         self, on_progress: Callable[[SessionStatus], None] | None = None
     ) -> SessionStatus:
-        """Wait until the session is complete; raise the reason if it ended otherwise."""
+        """Wait until the session is completed, and return its status.
+
+        on_progress: called with the status whenever it changes.
+
+        Raises CoterieError: the reason why the session ended without a result.
+        """
         last: SessionStatus | None = None
         while True:
             status = self.status()
@@ -91,41 +97,41 @@ class CoordinatedSession:
         """Choose the run that becomes the result.
 
         Raises InvalidParameters if there is no such run, NotReady if the runs are not
-            done, RoundClosed if another run was chosen.
+        finished, and RoundClosed if another run has been chosen.
         """
         return self._analyst.choose(self.id, n_clusters)
 
     def extend(self, seconds: float) -> SessionStatus:
-        """Move the deadline of parties that have not answered.
+        """Extend the deadline of the parties that have not answered.
 
-        Raises NotReady while the analyst computes, SessionOver after the end.
+        Raises NotReady while the analyst is computing, and SessionOver once the session
+        has ended.
         """
         deadline = self.status().deadline + timedelta(seconds=seconds)
         return self._analyst.extend(self.id, deadline)
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Return the rounded profiles of the clusters, if they are published."""
+        """Fetch the rounded profiles of the clusters; empty if none are published."""
         if not self.status().profiles:
             return ()
         return self._analyst.profiles(self.id)
 
     def summary(self) -> Record:
-        """Return the coordinator's part of the result."""
+        """Fetch the coordinator's part of the result."""
         return engine.read_result(self.agreement(), self._analyst.result(self.id))
 
     def roster(self) -> Roster:
-        """Return the checked members and their safety number.
+        """Return the verified members and their safety number.
 
-        Raises NotReady until all have joined.
-        Raises AgreementMismatch, KeyNotAuthentic if terms or roster differ from the
-            signed ones.
+        Raises NotReady until all parties have joined. Raises AgreementMismatch or
+        KeyNotAuthentic if the terms or the roster differ from the signed ones.
         """
         return Roster.of(self.agreement(), TrustedInstitutions(self._home))
 
     def agreement(self) -> bytes:
-        """Return the agreement, checked against the signed terms.
+        """Fetch the agreement, and verify it against the signed terms.
 
-        Raises as :meth:`roster` does.
+        Raises the same errors as :meth:`roster`.
         """
         stored = self._load_stored()
         agreement = self._analyst.agreement(self.id)
@@ -133,14 +139,14 @@ class CoordinatedSession:
         return agreement
 
     def audit(self) -> SignedLog:
-        """Return the log of all digests sent and received, signed by the analyst.
+        """Fetch the log of all digests sent and received, which the analyst has signed.
 
-        The signature is checked by the key in the terms if the session was opened here,
-        otherwise by the analyst's current key.
+        If the session was opened on this machine, the signature is verified with the
+        key in the terms, otherwise with the analyst's current key.
 
-        Raises AuditBroken if a line was changed or is missing, or the session was opened
-            with other terms than were signed here.
-        Raises KeyNotAuthentic if somebody else signed it.
+        Raises AuditBroken if a line was changed or is missing, or if the session was
+        opened with terms other than those signed here. Raises KeyNotAuthentic if
+        somebody else signed the log.
         """
         lines, signature = self._analyst.audit(self.id)
         named_key = self.terms.identities.analyst if self.is_ours else None
@@ -157,35 +163,44 @@ class CoordinatedSession:
 
     @property
     def receivers(self) -> OwnReceivers:
-        """Return the coordinator's addresses for notifications."""
+        """Return the coordinator's addresses for notifications, which can be changed."""
         return OwnReceivers(self._analyst, self.id)
 
     @property
     def terms(self) -> Terms:
-        """Return the signed terms; raise :class:`NotReady` on another machine."""
+        """Return the signed terms; raise NotReady if another machine opened the session."""
         return read_terms(self.terms_text)
 
     @property
     def terms_text(self) -> bytes:
-        """Return the exact text of the terms; raise NotReady on another machine."""
+        """Return the exact text of the signed terms.
+
+        Raises NotReady if another machine opened the session.
+        """
         return self._load_stored().terms.encode()
 
     @property
     def url(self) -> str:
-        """Return the analyst's address; raise :class:`NotReady` on another machine."""
+        """Return the analyst's address.
+
+        Raises NotReady if another machine opened the session.
+        """
         return self._load_stored().url
 
     def cancel(self, reason: str = "") -> SessionStatus:
-        """End the session; the parties read the reason, in at most 200 characters."""
+        """End the session; the parties can read the reason, of at most 200 characters."""
         return self._analyst.cancel(self.id, reason)
 
     def delete(self) -> None:
-        """Delete the session at the analyst, but not its audit; cancel a running one."""
+        """Delete the session at the analyst, except for its audit.
+
+        A session that is still running is cancelled first.
+        """
         self._analyst.delete(self.id)
 
     @property
     def is_ours(self) -> bool:
-        """Return whether the session was opened on this machine."""
+        """Return whether the session was opened on this machine, from this home."""
         return StoredSession.load(self._home, self.id) is not None
 
     def _load_stored(self) -> StoredSession:
@@ -196,7 +211,7 @@ class CoordinatedSession:
 
 
 class StoredSession(BaseModel):
-    """The secret of a session, and its terms; ``repr`` shows nothing of them."""
+    """The secret of a session and its terms, which ``repr`` does not show."""
 
     url: str
     entropy: str
@@ -206,13 +221,13 @@ class StoredSession(BaseModel):
 
     @classmethod
     def load(cls, home: Path, session: str) -> Self | None:
-        """Load the session that was opened from a home, or None."""
+        """Load a session that was opened from this home, or return None."""
         statement = "SELECT content FROM sessions WHERE id = ?"
         row = store_of(home).row(statement, session)
         return cls.model_validate_json(row[0]) if row else None
 
     def save(self, home: Path, session: str) -> None:
-        """Store the session."""
+        """Store the session in the database of a home."""
         with store_of(home).transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO sessions VALUES (?, ?)",
@@ -225,7 +240,7 @@ class StoredSession(BaseModel):
         return digest(self.terms.encode())
 
     def secret(self, session: str) -> bytes:
-        """Return the session secret."""
+        """Derive the session secret."""
         return derive_session_secret(bytes.fromhex(self.entropy), session)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Simulated sessions as scikit-learn estimators.
 
-One process plays all parties and the analyst. For a real session on one machine, with
+All parties and the analyst run in one process. For a real session on one machine, with
 separate parties, see :func:`party_sdk.lab.local_sessions.local_session`.
 """
 

@@ -1,4 +1,4 @@
-"""The base of all estimators: parameters of a session, `fit`, and its result."""
+"""The base class of all estimators: session parameters, `fit`, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
-from party_sdk.coordinator.option_parsing import read_runs
+from party_sdk.coordinator.option_parsing import parse_runs
 from party_sdk.lab.parties import LayoutSpec
-from party_sdk.lab.simulated_session import SimulatedSession, Whole, simulate
+from party_sdk.lab.simulated_session import PooledRows, SimulatedSession, simulate
 from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
 
 _SEEDS = 2**31 - 1
-_LARGEST_SEED = 2**53 - 1  # as in terms: exact in every language
+_LARGEST_SEED = 2**53 - 1  # as in terms: exact as a double in any language
 
 
-def labels_new_rows(estimator: Any) -> bool:
-    """Return whether a fitted estimator can label new rows; before fitting, whether it may.
+def can_label_new_rows(estimator: Any) -> bool:
+    """Return whether an estimator can label new rows; before fitting, whether it might.
 
-    Raises GuardRefused, which says what is needed; scikit-learn shows it as the cause.
+    Raises GuardRefused, which says what is needed, if a fitted estimator cannot.
+    scikit-learn shows it as the cause of the AttributeError.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
@@ -54,7 +55,7 @@ def labels_new_rows(estimator: Any) -> bool:
 if TYPE_CHECKING:
 
     class _ScikitClusterer:
-        """The part of scikit-learn's base classes in use, with types."""
+        """The methods of scikit-learn's base classes that are used here, with types."""
 
         def get_params(self, deep: Any = True) -> dict[str, Any]: ...  # noqa: FBT002
         def set_params(self, **params: Any) -> Self: ...
@@ -63,20 +64,20 @@ if TYPE_CHECKING:
 else:
 
     class _ScikitClusterer(ClusterMixin, BaseEstimator):
-        """Scikit-learn's base classes."""
+        """The base classes from scikit-learn."""
 
 
-# scikit-learn reads the parameters' names from the __init__ of each class
+# scikit-learn reads the names of the parameters from the __init__ of each class.
 @dataclass(eq=False, repr=False)
 class FederatedClusterer(_ScikitClusterer):
-    """Base of the estimators; a subclass names the protocols' methods that it uses.
+    """Base class of the estimators; a subclass names the methods it uses.
 
     Attributes
     ----------
     algorithms : tuple of str
-        Names of the method in the protocols; see
+        The names that the protocols give the method; see
         :class:`~clustering_protocols.common.suitability.Method`.
-    usual_protocol, usual_layout : used if ``protocol`` or ``layout`` is None
+    usual_protocol, usual_layout : defaults for ``protocol`` and ``layout``
     """
 
     algorithms: ClassVar[tuple[str, ...]]
@@ -99,14 +100,14 @@ class FederatedClusterer(_ScikitClusterer):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> Self:
-        """Simulate a session.
+        """Simulate a session of parties that hold these tables.
 
         Parameters
         ----------
         X : list of tables, or one table
-            One table for each party; or one table, which ``layout`` splits. A table is a
-            matrix, a table of pandas, polars or pyarrow, or a path. Lists of numbers are
-            the rows of one table.
+            One table for each party, or one table that is split by ``layout``. A table is
+            a matrix, a table of pandas, polars or pyarrow, or a path. Lists of numbers
+            are the rows of one table.
         y : ignored
         **more : none
             All rows have the same weight: ``sample_weight`` is refused.
@@ -118,10 +119,10 @@ class FederatedClusterer(_ScikitClusterer):
         Raises
         ------
         CannotCluster
-            A ValueError with the error that would end a session of these parties.
+            If a session of these parties would fail; it is a ValueError.
         """
         del y
-        X = read_rows(X)
+        X = convert_to_matrix(X)
         with as_value_errors(single_column_prefix(X)):
             check_no_extra_arguments(more)
             check_matrix(X)
@@ -136,16 +137,16 @@ class FederatedClusterer(_ScikitClusterer):
                 evaluation=evaluation,
                 choices=_check_mapping("choices", self.choices),
                 allow=self.allow,
-                seed=self._seed(),
+                seed=self._session_seed(),
             )
         self._set_attributes(session)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **more: Any) -> Any:
-        """Simulate a session; return ``labels_``."""
+        """Simulate a session, and return ``labels_``."""
         return self.fit(X, y, **more).labels_
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
+    @available_if(can_label_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def predict(self, X: Any) -> Any:
         """Label new rows with the model that the session releases to its parties.
 
@@ -155,7 +156,8 @@ class FederatedClusterer(_ScikitClusterer):
         Parameters
         ----------
         X : table, or list of tables
-            With all columns of the session, in any order; a matrix in the session's order.
+            New rows with all columns of the session, in any order. The columns of a
+            matrix must be in the session's order.
 
         Returns
         -------
@@ -171,7 +173,7 @@ class FederatedClusterer(_ScikitClusterer):
         return self._predict_tables(X, lambda rows: rows.labels)
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: sparse tables are accepted."""
+        """Return scikit-learn's tags, which say that sparse tables are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -180,7 +182,7 @@ class FederatedClusterer(_ScikitClusterer):
         """Return whether :meth:`fit` has finished."""
         return hasattr(self, "session_")
 
-    # Parameters of the session
+    # The parameters of the session
 
     def build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs if there are several."""
@@ -192,13 +194,13 @@ class FederatedClusterer(_ScikitClusterer):
         if not methods:
             raise InvalidParameters(
                 f"{protocol!r} does not have this method; protocols with it are "
-                f"{', '.join(sorted(self._protocols()))}.",
+                f"{', '.join(sorted(self._protocol_names()))}.",
                 field="protocol",
             )
         own_values = {
             "n_clusters": self._plain_n_clusters(),
             **methods[0].params,
-            **self._options(definition.params),
+            **self._protocol_options(definition.params),
         }
         values = {
             **definition.in_simulations,
@@ -210,7 +212,7 @@ class FederatedClusterer(_ScikitClusterer):
                 f"{repeated[0]!r} is fixed by this estimator, or has its own argument.",
                 field="params",
             )
-        values_of_run, evaluation = read_runs(values, self.choose)
+        values_of_run, evaluation = parse_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
             raise InvalidParameters(
                 "'later' needs a coordinator who chooses; read quality_ instead.",
@@ -218,8 +220,8 @@ class FederatedClusterer(_ScikitClusterer):
             )
         return catalogue.parse_params(protocol, values_of_run), evaluation
 
-    def _seed(self) -> int:
-        """Return the session's seed; whole numbers are used unchanged."""
+    def _session_seed(self) -> int:
+        """Return the session's seed; non-negative integers are used unchanged."""
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             return int(seed.integers(_SEEDS))
@@ -231,13 +233,13 @@ class FederatedClusterer(_ScikitClusterer):
             return int(seed)
         return int(check_random_state(seed).randint(_SEEDS))
 
-    def _options(self, model: type[Params]) -> dict[str, Any]:
+    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
         del model
         values = {"n_init": self.n_init, "max_iter": self.max_iter}
         return {name: value for name, value in values.items() if value is not None}
 
     def _plain_n_clusters(self) -> Any:
-        """Return ``n_clusters`` without numpy's types."""
+        """Return ``n_clusters`` as Python numbers instead of numpy's."""
         value: Any = self.n_clusters
         is_plain = isinstance(value, range | str) or np.ndim(value) == 0
         if is_plain and not isinstance(value, np.generic):
@@ -245,14 +247,14 @@ class FederatedClusterer(_ScikitClusterer):
         return np.asarray(value).tolist()
 
     @classmethod
-    def _protocols(cls) -> set[str]:
+    def _protocol_names(cls) -> set[str]:
         return {
             name
             for name, definition in catalogue.catalogue().items()
             if any(method.name in cls.algorithms for method in definition.methods)
         }
 
-    # Results
+    # The fitted attributes
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         whole = session.whole
@@ -275,9 +277,9 @@ class FederatedClusterer(_ScikitClusterer):
         self.n_iter_ = None if figures is None else figures.n_iter
 
     def _predict_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
-        """Return a part of the prediction for one table, or for each of a list."""
+        """Return a part of the prediction, for one table or for each table of a list."""
         check_is_fitted(self)
-        X = read_rows(X)
+        X = convert_to_matrix(X)
         if isinstance(X, list | tuple):
             return [part(self._predict_rows(table)) for table in X]
         return part(self._predict_rows(X))
@@ -285,7 +287,7 @@ class FederatedClusterer(_ScikitClusterer):
     def _predict_rows(self, table: Any) -> NewRows:
         session: SimulatedSession = self.session_
         result: Result = session.results[0]
-        table = read_rows(table)
+        table = convert_to_matrix(table)
         with as_value_errors():
             if isinstance(table, MatrixSource | SparseSource):
                 table = matrix(table)
@@ -310,16 +312,16 @@ class FederatedClusterer(_ScikitClusterer):
             )
 
 
-class CentreDistances(FederatedClusterer):
-    """Base of the estimators whose clusters lie around centres."""
+class CentreBasedClusterer(FederatedClusterer):
+    """Base class of the estimators whose clusters have centres."""
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: this estimator also transforms rows."""
+        """Return scikit-learn's tags, which say that rows can be transformed."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags = TransformerTags()
         return tags
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
+    @available_if(can_label_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def transform(self, X: Any) -> Any:
         """Return the distances of new rows to all centres.
 
@@ -331,7 +333,8 @@ class CentreDistances(FederatedClusterer):
         Returns
         -------
         float64 array of shape (n_rows, n_clusters), or a list of them
-            In the units in which the session compared rows, mostly standard deviations.
+            The distances, in the units in which the session compared rows, which are
+            usually standard deviations.
 
         Raises
         ------
@@ -340,9 +343,9 @@ class CentreDistances(FederatedClusterer):
         """
         return self._predict_tables(X, lambda rows: rows.centre_distances)
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
+    @available_if(can_label_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
-        """Simulate a session; return the distances of its rows to all centres."""
+        """Simulate a session, and return the distances of its rows to the centres."""
         return self.fit(X, y, **more).transform(X)
 
 
@@ -354,10 +357,10 @@ def _check_mapping(name: str, value: Any) -> Mapping[str, Any]:
     return value or {}
 
 
-def centres(whole: Whole, weights: FloatArray) -> FloatArray:
-    """Return the weighted means of all rows, (k, m).
+def weighted_means(whole: PooledRows, weights: FloatArray) -> FloatArray:
+    """Return the weighted mean of all rows in each cluster, as an array (k, m).
 
-    NaN for a cluster without weight, and for columns of levels.
+    Means are NaN for clusters without weight, and for columns of levels.
 
     Parameters
     ----------
@@ -374,12 +377,12 @@ def centres(whole: Whole, weights: FloatArray) -> FloatArray:
 
 
 class CannotCluster(ValueError):
-    """Parameters, layout or tables with which no session can finish.
+    """Raised for parameters, a layout or tables with which no session can finish.
 
     Attributes
     ----------
     problem : Problem
-        The problem that would end a real session.
+        The problem with which a real session would end.
     """
 
     def __init__(self, detail: str, problem: Problem) -> None:
@@ -387,13 +390,13 @@ class CannotCluster(ValueError):
         self.problem = problem
 
     def __reduce__(self) -> tuple[type[CannotCluster], tuple[str, Problem]]:
-        """Pickle both arguments."""
+        """Return how to pickle the error with both of its arguments."""
         return type(self), (self.args[0], self.problem)
 
 
 @contextmanager
 def as_value_errors(prefix: str = "") -> Iterator[None]:
-    """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its text.
+    """Turn any :class:`CoterieError` raised in the block into :class:`CannotCluster`.
 
     prefix: the beginning of the message.
     """
@@ -401,15 +404,15 @@ def as_value_errors(prefix: str = "") -> Iterator[None]:
         yield
     except (InvalidParameters, InvalidData) as error:
         raise CannotCluster(prefix + error.detail, error.problem) from None
-    except CoterieError as error:  # other details are clear only with their title
+    except CoterieError as error:  # the detail is clear only with the title
         detail = f"{prefix}{error.problem.title}. {error.detail}"
         raise CannotCluster(detail, error.problem) from None
 
 
 def check_no_extra_arguments(arguments: Mapping[str, Any]) -> None:
-    """Refuse further arguments; sample weights have an error of their own.
+    """Raise TypeError if there are unknown arguments.
 
-    Raises InvalidParameters, TypeError.
+    Raises InvalidParameters if sample weights are passed.
     """
     if unknown := sorted(arguments.keys() - {"sample_weight"}):
         raise TypeError(f"There is no argument {unknown[0]!r}.")
@@ -420,9 +423,9 @@ def check_no_extra_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def check_matrix(table: Any) -> None:
-    """Refuse an unusable matrix, in the words of scikit-learn.
+    """Raise InvalidData if a matrix cannot be clustered.
 
-    Raises InvalidData.
+    The messages begin with the words that scikit-learn expects.
     """
     if not isinstance(table, np.ndarray) or table.ndim != 2:
         return
@@ -439,11 +442,11 @@ def check_matrix(table: Any) -> None:
         raise InvalidData("n_samples = 1, and a session needs at least two rows.")
 
 
-def read_rows(tables: Any) -> Any:
-    """Return nested lists or object arrays of numbers as a matrix.
+def convert_to_matrix(tables: Any) -> Any:
+    """Convert nested lists or object arrays of numbers to a matrix.
 
-    Other tables are returned unchanged. Raises TypeError for an object array whose
-    objects are not numbers.
+    Other tables are returned unchanged. Raises TypeError or ValueError if an object
+    array has objects that are neither text nor numbers.
     """
     if isinstance(tables, list) and tables:
         if not all(isinstance(row, list) and row for row in tables):
@@ -451,7 +454,7 @@ def read_rows(tables: Any) -> Any:
         is_row = all(isinstance(value, int | float) for row in tables for value in row)
         is_even = len({len(row) for row in tables}) == 1
         return np.asarray(tables, dtype=np.float64) if is_row and is_even else tables
-    # objects that convert themselves to an array, except data frames
+    # Objects that convert themselves to an array, unless they are data frames.
     is_array = hasattr(tables, "__array__") and not isinstance(tables, np.ndarray)
     if is_array and nw.from_native(tables, pass_through=True) is tables:
         tables = np.asarray(tables)
@@ -462,6 +465,6 @@ def read_rows(tables: Any) -> Any:
 
 
 def single_column_prefix(table: Any) -> str:
-    """Return the beginning of the error for a matrix with a single column."""
+    """Return how errors begin for a matrix with a single column; empty for other tables."""
     is_matrix = isinstance(table, np.ndarray) and table.ndim == 2
     return "X has n_features = 1. " if is_matrix and table.shape[1] == 1 else ""

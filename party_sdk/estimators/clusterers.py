@@ -1,4 +1,4 @@
-"""The estimators, one for each kind of clustering."""
+"""The estimators, one for each clustering method."""
 
 from __future__ import annotations
 
@@ -15,90 +15,91 @@ from clustering_protocols.contract import Params
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.sections import Evaluation
 from party_sdk.estimators.base import (
-    CentreDistances,
+    CentreBasedClusterer,
     FederatedClusterer,
     as_value_errors,
-    centres,
+    can_label_new_rows,
     check_no_extra_arguments,
-    labels_new_rows,
+    weighted_means,
 )
 from party_sdk.lab.simulated_session import SimulatedSession
 
 
-class FederatedKMeans(CentreDistances):
+class FederatedKMeans(CentreBasedClusterer):
     """K-means over the tables of several parties, simulated in this process.
 
     Parameters
     ----------
     n_clusters : int, range or sequence of int
-        With several numbers the session has a run for each, and ``choose`` selects the
-        run that gives the labels.
+        The number of clusters. For several numbers the session has a run each, and
+        ``choose`` selects the run that gives the labels.
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
-        Or any other protocol that has k-means; 'dc' by default. Each of the other
-        estimators uses the first protocol that it lists by default.
+        The protocol, which may also be any other that has k-means; 'dc' by default.
+        The default of the other estimators is the first protocol that they list.
     layout : 'rows', 'columns', (int, int) or Layout, optional
-        The parties and what they hold; see
+        The parties, and what each of them holds; see
         :func:`~party_sdk.lab.simulated_session.simulate`.
     n_init, max_iter : int, optional
-        The protocol's own by default.
+        The number of starts, and the maximum number of iterations; by default those
+        of the protocol.
     params : mapping, optional
-        Any other parameter of the protocol, such as ``{"scaling": "none"}``. By default
+        Other parameters of the protocol, such as ``{"scaling": "none"}``. By default
         features are divided by their pooled standard deviations.
     choose : str, optional
-        With several ``n_clusters``, the figure by which the best run is selected, e.g.
-        'davies_bouldin'; by default the simplified silhouette, if the protocol computes
-        it.
+        The quality measure that selects one of several runs, e.g. 'davies_bouldin';
+        by default the simplified silhouette, if the protocol computes it.
     id_column : str or sequence of str, optional
-        The id columns of every table.
+        The columns that hold the ids of rows in every table.
     dictionary : Schema or sequence of Schema, optional
-        The meaning of the columns of each column group.
+        The data dictionary of each column group, which describes its columns.
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
         How missing values and categories are treated: one rule, or the preparation of
         each column group.
     choices : mapping, optional
-        The decisions of every party, e.g. ``{"allow_other_units": True}``.
+        The decisions that every party makes, e.g. ``{"allow_other_units": True}``.
     allow : sequence of str
-        Guards of tables that are switched off, e.g. 'running-number'.
+        The checks of tables that are disabled, e.g. 'running-number'.
     random_state : int, RandomState or None
-        The seed of the session; drawn by default.
+        The seed of the session; a random one by default.
 
     Attributes
     ----------
     labels_ : list of int64 arrays, or int64 array of shape (n_samples,)
-        For a list of tables an array for each, for one table one array, in the order of
-        their rows. -1 for rows that did not take part.
+        The cluster of each row, as one array per table if a list of tables was fitted;
+        -1 for rows that did not take part.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
-        The means of all tables' rows in each cluster, in the units of the tables. Only
-        some protocols disclose them to parties of a real session.
+        The mean of all rows of each cluster, in the units of the tables. In a real
+        session, only some protocols disclose it to parties.
     n_clusters_ : int
-        Of the selected run.
+        The number of clusters of the selected run.
     quality_ : dict of arrays
-        The figures of each run, as columns for ``pandas.DataFrame``.
+        The quality measures of each run, as columns for ``pandas.DataFrame``.
     inertia_ : float or None
-        Of the selected run, to six digits, in the units in which rows were compared;
-        None if the protocol does not compute it.
+        The inertia of the selected run, to six digits, in the units in which rows were
+        compared; None if the protocol does not compute it.
     n_iter_ : int or None
+        The number of iterations of the selected run, if the protocol reports it.
     fidelity_ : float or None
         The adjusted Rand index between these labels and those of the same clustering of
         the pooled tables from the same start; 1 means that nothing was lost.
     pooled_agreement_ : float or None
-        The adjusted Rand index between these labels and those of the best of ten pooled
-        starts.
+        The adjusted Rand index between these labels and those of the pooled method's
+        best of ten starts.
     objective_ratio_ : float or None
-        The objective, divided by that of the pooled method with ten starts: 1 is as
-        good as a pooled analysis, more is worse.
+        The objective divided by that of the pooled method with ten starts: 1 is as
+        good as a pooled analysis, and larger values are worse.
     objective_ratio_same_rules_ : float or None
-        The objective, divided by that of the pooled method under the session's rules:
-        small clusters keep their place, dimensions may be left out.
+        The objective divided by that of the pooled method under the session's rules:
+        small clusters do not move, and dimensions may be left out.
     site_agreement_ : float or None
-        How closely the clusters follow the row groups: 1 exactly, about 0 not at all;
-        None if all tables hold the same rows.
+        How closely the clusters follow the row groups, from about 0 (not at all) to 1
+        (exactly); None if all tables hold the same rows.
     n_features_in_ : int
-        Columns of all column groups together.
+        The number of columns of all column groups together.
     feature_names_in_ : array of str of shape (n_features_in_,)
-        Only if the tables have names.
+        The names of these columns; defined only if the tables name their columns.
     session_ : SimulatedSession
-        The complete outcome: the result of each party, rounds, bytes.
+        The complete outcome: the result of each party, the rounds, and the bytes sent.
 
     Examples
     --------
@@ -111,12 +112,12 @@ class FederatedKMeans(CentreDistances):
 
     algorithms = ("kmeans", "cmeans")
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    @available_if(can_label_new_rows)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None, **more: Any) -> float:
         """Return the negative sum of squared distances of new rows to their centres.
 
-        Like ``KMeans.score`` of scikit-learn, in the units in which the session compared
-        rows. Rows without a label are left out.
+        This is ``KMeans.score`` of scikit-learn, in the units in which the session
+        compared rows. Rows without a label are left out.
 
         Parameters
         ----------
@@ -146,26 +147,28 @@ class FederatedKMeans(CentreDistances):
         super()._set_attributes(session)
         labels = session.whole.labels
         weights = labels[:, None] == np.arange(session.n_clusters or 0)
-        self.cluster_centers_ = centres(session.whole, weights.astype(np.float64))
+        self.cluster_centers_ = weighted_means(
+            session.whole, weights.astype(np.float64)
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FederatedFuzzyCMeans(CentreDistances):
+class FederatedFuzzyCMeans(CentreBasedClusterer):
     """Fuzzy c-means over the tables of several parties, simulated in this process.
 
-    Parameters and attributes are those of :class:`FederatedKMeans`, and the following.
+    It has the parameters and attributes of :class:`FederatedKMeans`, and the following.
 
     Parameters
     ----------
     protocol : {'omnifc', 'llf'}
     fuzzifier : float or 'auto'
-        The exponent of the memberships, above 1. 'auto': by the numbers of rows and
-        columns (Schwämmle and Jensen, 2010), from 1.1 to 2.
+        The exponent of the memberships, above 1. 'auto' computes it from the numbers of
+        rows and columns (Schwämmle and Jensen, 2010), between 1.1 and 2.
 
     Attributes
     ----------
     memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
-        As ``labels_``; how much each row belongs to each cluster.
+        How much each row belongs to each cluster, in the form of ``labels_``.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
         The means of all rows, weighted by their memberships to the power of the
         fuzzifier that the session used (``session_.params``).
@@ -176,9 +179,12 @@ class FederatedFuzzyCMeans(CentreDistances):
 
     fuzzifier: float | Literal["auto"] = "auto"
 
-    def _options(self, model: type[Params]) -> dict[str, Any]:
+    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
-        return {**super()._options(model), **dict.fromkeys(names, self.fuzzifier)}
+        return {
+            **super()._protocol_options(model),
+            **dict.fromkeys(names, self.fuzzifier),
+        }
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
@@ -186,7 +192,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         self.memberships_ = memberships_of(session)
         if whole.memberships is not None:
             weights = whole.memberships**session.params.exponent
-            self.cluster_centers_ = centres(whole, weights)
+            self.cluster_centers_ = weighted_means(whole, weights)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -194,8 +200,8 @@ class FederatedGaussianMixture(FederatedClusterer):
     """A Gaussian mixture over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedKMeans` without
-    ``cluster_centers_``, and the following. A session makes no more updates than its rows
-    allow: ``session_.figures.converged`` says whether they were enough.
+    ``cluster_centers_``, and the following. The number of rows limits the updates of a
+    session: ``session_.figures.converged`` says whether they were enough.
 
     Parameters
     ----------
@@ -206,13 +212,15 @@ class FederatedGaussianMixture(FederatedClusterer):
     Attributes
     ----------
     memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
-        As ``labels_``; how probable each component is for each row.
+        The probability of each component for each row, in the form of ``labels_``.
     weights_ : float64 array of shape (n_clusters,)
+        The weights of the components.
     means_ : float64 array of shape (n_clusters, n_columns)
-        In the units of the columns that were clustered, as ``covariances_``.
+        The means of the components, in the units of the clustered columns.
     covariances_ : float64 array of shape (n_clusters, n_columns, n_columns)
+        The covariances of the components, in the same units.
     aic_, bic_, icl_ : float
-        Of the selected run, to six digits.
+        The information criteria of the selected run, to six digits.
     """
 
     algorithms: ClassVar = ("gaussian_mixture",)
@@ -220,9 +228,12 @@ class FederatedGaussianMixture(FederatedClusterer):
     protocol: str | None = "mixture"
     covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
-    def _options(self, model: type[Params]) -> dict[str, Any]:
+    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
         names = {"covariance_type"} & model.model_fields.keys()
-        return {**super()._options(model), **dict.fromkeys(names, self.covariance_type)}
+        return {
+            **super()._protocol_options(model),
+            **dict.fromkeys(names, self.covariance_type),
+        }
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
@@ -238,8 +249,8 @@ class FederatedLatentClass(FederatedGaussianMixture):
     """Latent classes over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedGaussianMixture`. ``dictionary``
-    declares the levels of the variables; numeric variables are clustered, too, with
-    ``covariance_type``. ``means_`` has a column for each level: its share, times 1/√2.
+    declares the levels of the variables. Numeric variables are clustered as well, with
+    ``covariance_type``. ``means_`` has a column for each level: its share times 1/√2.
 
     Parameters
     ----------
@@ -252,7 +263,7 @@ class FederatedLatentClass(FederatedGaussianMixture):
     def build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs if there are several.
 
-        Raises InvalidParameters without a dictionary of levels and a preparation.
+        Raises InvalidParameters if the dictionary or the preparation is missing.
         """
         if self.dictionary is None or self.preparation is None:
             raise InvalidParameters(
@@ -280,13 +291,13 @@ class FederatedSpectralClustering(FederatedClusterer):
 class FederatedCoClustering(FederatedClusterer):
     """Fuzzy co-clustering of objects and items, simulated in this process.
 
-    Each party holds other items (columns) of the same objects (rows). Parameters and
+    Each party holds different items (columns) of the same objects (rows). Parameters and
     attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; it
     takes no dictionary, and the default layout is 'columns'.
 
-    A table needs three columns, one for each of three parties. Terms with two parties are
-    refused, because each could subtract its own share from the total of every object. A
-    simulation refuses them, too, so scikit-learn's checks with two columns fail.
+    A table needs at least three columns, one for each of three parties. Two parties are
+    refused, because each could subtract its own share from the total of every object.
+    Simulations refuse them too, so scikit-learn's checks with two columns fail.
 
     Parameters
     ----------
@@ -295,7 +306,7 @@ class FederatedCoClustering(FederatedClusterer):
     Attributes
     ----------
     memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
-        As ``labels_``; how much each object belongs to each co-cluster.
+        How much each object belongs to each co-cluster, in the form of ``labels_``.
     item_memberships_ : float64 array of shape (n_clusters, n_features_in_)
         How much each column belongs to each co-cluster.
     column_labels_ : int64 array of shape (n_features_in_,)
@@ -307,7 +318,7 @@ class FederatedCoClustering(FederatedClusterer):
     usual_layout = "columns"
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: values are 0 or more."""
+        """Return scikit-learn's tags, which say that values must not be negative."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
@@ -328,7 +339,7 @@ class FederatedCoClustering(FederatedClusterer):
 def memberships_of(
     session: SimulatedSession,
 ) -> FloatArray | Sequence[FloatArray | None] | None:
-    """Return memberships in the form of ``labels_``: for each table, or for one."""
+    """Return the memberships in the form of ``labels_``: a list, or one array."""
     if isinstance(session.labels, list):
         return [result.memberships for result in session.results]
     return session.whole.memberships

@@ -1,1 +1,1 @@
-"""All roles on one machine: simulated and local sessions, rehearsals."""
+"""Sessions with all roles on one machine: simulated and local sessions, and rehearsals."""

@@ -1,4 +1,4 @@
-"""A temporary analyst on this machine."""
+"""A temporary analyst that runs on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.02
 
 
 class LocalAnalyst(NamedTuple):
-    """The address of a local analyst, and a coordinator's key."""
+    """The address of a local analyst, and a coordinator's key for it."""
 
     url: str
     key: str
@@ -34,13 +34,13 @@ class LocalAnalyst(NamedTuple):
 def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]:
     """Run an analyst with SQLite in a separate process, until the end of the block.
 
-    Settings of the service in the environment (``COTERIE_…``) are ignored: they
+    The service's settings in the environment (``COTERIE_…``) are ignored, because they
     belong to another analyst.
 
-    folder: for everything that the analyst stores, and its log.
+    folder: where the analyst stores everything, including its log.
 
-    Raises InvalidParameters if the service is not installed.
-    Raises Unavailable if the analyst did not start; the last line of its log says why.
+    Raises InvalidParameters if the service is not installed. Raises Unavailable if the
+    analyst does not start; the message ends with the last line of its log.
     """
     require_service("An analyst of your own is the service")
     with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""A real session on one machine: an analyst and all parties, over HTTP."""
+"""Real sessions on one machine: an analyst and all parties communicate over HTTP."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.coordinator.coordinator import Coordinator
-from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
+from party_sdk.coordinator.option_parsing import Rule, as_sequence, expand_preparation
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.policy import Policy
 from party_sdk.lab.local_analyst import local_analyst
-from party_sdk.lab.parties import Lattice, read_layout
+from party_sdk.lab.parties import Lattice, as_layout
 from party_sdk.party.participant import Party
 from party_sdk.tables import IdColumns, ReadOptions
 
@@ -44,11 +44,11 @@ _SESSION = "local-session"
 
 
 class LocalSession:
-    """A session whose members are all on this machine; see :func:`local_session`.
+    """A session whose members all run on this machine; see :func:`local_session`.
 
-    session: as its coordinator sees it.
-    parties: in the order of the layout; each has accepted the terms, and takes part in
-        :meth:`run`.
+    session: the session as its coordinator sees it.
+    parties: the parties by slot, in the order of the layout. Each has accepted the
+        terms, and takes part in :meth:`run`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LocalSession:
 
     @property
     def risks(self) -> Mapping[str, str]:
-        """Return the risk codes of the session, with a sentence each."""
+        """Return the risk codes of the session, each with the sentence that explains it."""
         return risk_sentences(session_terms.risks_of_terms(self.session.terms))
 
     def run(
@@ -73,22 +73,22 @@ class LocalSession:
         id_column: IdColumns = None,
         columns: list[str] | None = None,
     ) -> list[Result]:
-        """Let every party take part with its table, all at the same time.
+        """Let all parties take part at the same time, each with its table.
 
-        tables: one for each party, as for :meth:`Party.run`; a sequence in the order of
-            the layout, or a mapping by slot.
-        id_column, columns: of every table, as for :meth:`Party.run`.
+        tables: a table for each party, as for :meth:`Party.run`: a sequence in the
+            order of the layout, or a mapping by slot.
+        id_column, columns: used for every table, as for :meth:`Party.run`.
 
-        Returns list of Result: in the order of the layout.
+        Returns list of Result: the result of each party, in the order of the layout.
 
-        Raises CoterieError: the error of the first party that stopped; the session is
+        Raises CoterieError: the error of the first party that stopped. The session is
             then cancelled.
         """
         options = ReadOptions(id_column=id_column, columns=columns)
         by_slot = self._tables_by_slot(tables)
         with ThreadPoolExecutor(len(by_slot)) as pool:
             try:
-                # the pool would lose a thread whose start is interrupted
+                # An interrupt while a thread starts would make the pool lose it.
                 with _delay_interrupt():
                     futures = {
                         slot: pool.submit(
@@ -101,11 +101,11 @@ class LocalSession:
                     }
                 wait(futures.values(), return_when=FIRST_EXCEPTION)
             finally:
-                self.end()  # so that no party waits for one that stopped
+                self.end()  # no party should wait for one that stopped
         return _collect_results(futures)
 
     def end(self) -> None:
-        """Cancel the session, unless it is over."""
+        """Cancel the session if it is still running."""
         with suppress(CoterieError):
             if not self.session.status().is_over:
                 self.session.cancel()
@@ -134,7 +134,7 @@ class LocalSession:
 @contextmanager
 def _delay_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread is interrupted
+        yield  # only the main thread receives interrupts
         return
     received: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
@@ -147,7 +147,7 @@ def _delay_interrupt() -> Iterator[None]:
 
 
 def _collect_results(futures: Mapping[str, Future[Result]]) -> list[Result]:
-    """Return all results, or raise the error of the party that stopped first."""
+    """Return all results, or raise the error that made the first party stop."""
     errors = {slot: future.exception() for slot, future in futures.items()}
     stopped = [(slot, error) for slot, error in errors.items() if error is not None]
     followers = (Cancelled, SessionOver)
@@ -171,30 +171,32 @@ def local_session(
     seed: int | None = None,
     **sections: Any,
 ) -> Iterator[LocalSession]:
-    """Open a session, with an analyst and all parties on this machine.
+    """Open a session whose analyst and parties all run on this machine.
 
-    The analyst is a separate process, and each party speaks HTTP to it from its own home:
-    the same code runs between institutions. At the end of the context, even after an
-    error, the analyst is stopped and the folders are removed.
+    The analyst is a separate process, and each party communicates with it over HTTP
+        from its own home: the code is the same as between institutions. At the end of
+        the context, even after an error, the analyst is stopped and the folders are
+        removed.
 
-    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-    layout: Layout or (int, int); the parties; a pair means row groups × column groups.
+    params: the parameters of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+    layout: Layout or (int, int); the parties. A pair is the numbers of row groups and
+        column groups.
     about: as for :meth:`Coordinator.create_session`.
-    dictionary, preparation: as for
-        :func:`~party_sdk.lab.simulated_session.simulate`.
-    policy: of every party. By default each accepts all risks of the session; read them
-        in :attr:`LocalSession.risks`.
-    choices: the decisions of every party; see :meth:`Party.join`.
-    seed: determines all random draws, as in a simulation; random by default. Only for
-        trials: whoever knows it can derive every secret.
-    **sections: further sections of the terms, as for :meth:`Coordinator.create_session`.
+    dictionary, preparation: as for :func:`~party_sdk.lab.simulated_session.simulate`.
+    policy: the policy of every party. By default each party accepts all risks of the
+        session; read them in :attr:`LocalSession.risks`.
+    choices: the decisions that every party makes; see :meth:`Party.join`.
+    seed: determines all random draws, as in a simulation; random by default. Pass one
+        only in trials, because anyone who knows it can derive every secret.
+    **sections: further sections of the terms, as for
+        :meth:`Coordinator.create_session`.
 
-    Raises InvalidParameters if the service is not installed, or parameters and layout
-        do not fit.
+    Raises InvalidParameters if the service is not installed, or if the parameters and
+    the layout are incompatible.
     """
-    layout = read_layout(layout)
-    fields = as_list(dictionary)
-    prepared = prepare(preparation, fields)
+    layout = as_layout(layout)
+    fields = as_sequence(dictionary)
+    prepared = expand_preparation(preparation, fields)
     seed = secrets.randbits(52) if seed is None else seed
     keys = simulation.derive_entropies(
         seed, _SESSION, [simulation.ANALYST, *layout.names]

@@ -1,4 +1,4 @@
-"""The parties of a simulated session: their layout, and their tables or parts of one."""
+"""The parties of a simulated session: their layout, and their tables or shares of one."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.tables import IdColumns, Table, open_table
 
 Lattice: TypeAlias = tuple[int, int]
-"""Row groups × column groups."""
+"""The number of row groups, and the number of column groups."""
 
 LayoutSpec: TypeAlias = Literal["rows", "columns"] | Lattice | Layout
-"""A layout as callers may name it."""
+"""The forms in which callers may specify a layout."""
 
 _FORMS = (
     "layout is 'rows' (each party holds other rows), 'columns' (each holds other columns "
@@ -41,7 +41,7 @@ _FORMS = (
 
 
 def regular_layout(groups: Lattice) -> Layout:
-    """Return a regular layout, or raise InvalidParameters if there cannot be one."""
+    """Return the layout of a lattice; raise InvalidParameters if there cannot be one."""
     try:
         return Layout.lattice(*groups)
     except ValidationError as error:
@@ -49,10 +49,10 @@ def regular_layout(groups: Lattice) -> Layout:
 
 
 def default_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:
-    """Complete the numbers of row and column groups for a trial.
+    """Fill in defaults for the numbers of row groups and column groups of a trial.
 
     The default is three row groups, or three column groups if the protocol takes no row
-    groups: every protocol can run with three.
+    groups, because every protocol can run with three parties.
     """
     methods = catalogue.protocol(protocol).methods
     partitionings = {kind for method in methods for kind in method.partitionings}
@@ -63,16 +63,17 @@ def default_lattice(protocol: str, rows: int | None, columns: int | None) -> Lat
     return rows, columns
 
 
-def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
-    """Return the layout of a number of tables.
+def layout_for_tables(spec: LayoutSpec, n_tables: int) -> Layout:
+    """Return the layout for a given number of tables.
 
-    Raises InvalidParameters if ``spec`` is no layout, or has another number of parties.
+    Raises InvalidParameters if ``spec`` is not a layout, or has another number of
+    parties.
     """
     if isinstance(spec, str):
         if spec not in {"rows", "columns"}:
             raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
         return regular_layout((n_tables, 1) if spec == "rows" else (1, n_tables))
-    layout = read_layout(spec)
+    layout = as_layout(spec)
     if len(layout.slots) != n_tables:
         raise InvalidParameters(
             f"The layout has {len(layout.slots)} slots, and there are {n_tables} tables: "
@@ -82,7 +83,7 @@ def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
 
 
 def layout_for_one_table(spec: LayoutSpec | None) -> Layout:
-    """Return the layout for splitting one table.
+    """Return the layout by which a single table is split.
 
     Raises InvalidParameters if ``spec`` does not determine the number of parties.
     """
@@ -91,16 +92,16 @@ def layout_for_one_table(spec: LayoutSpec | None) -> Layout:
             "One table is split between parties: choose how many, as in layout=(3, 1) "
             "for three row groups. Pass the tables of several parties as a list."
         )
-    return read_layout(spec)
+    return as_layout(spec)
 
 
-def read_layout(spec: Layout | Lattice) -> Layout:
-    """Return a layout as it is, or the regular one for a pair; refuse anything else."""
+def as_layout(spec: Layout | Lattice) -> Layout:
+    """Return a layout unchanged, or build it from a pair; raise for anything else."""
     if isinstance(spec, Layout):
         return spec
     pair: Any = spec  # callers may pass anything
     if isinstance(pair, tuple | list) and len(pair) == 2:
-        # numpy's numbers are integral, too
+        # Integral includes numpy's integers.
         are_whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
         if all(are_whole) and min(pair) > 0:
             return regular_layout((int(pair[0]), int(pair[1])))
@@ -108,13 +109,13 @@ def read_layout(spec: Layout | Lattice) -> Layout:
 
 
 def infer_layout(sources: Sequence[DataSource]) -> Layout:
-    """Infer the layout from the tables.
+    """Infer from the tables how rows and columns are split between parties.
 
-    Tables with the same columns are split by rows; tables without a common column are
-    split by columns. Matrices have no names: the same width and different
-    lengths mean a split by rows, the same length and different widths by columns.
+    Tables with the same columns are split by rows, and tables without a common column
+    by columns. Matrices do not name their columns: the same width and different lengths
+    mean a split by rows, and the same length and different widths a split by columns.
 
-    Raises InvalidParameters if both could be meant, or neither.
+    Raises InvalidParameters if the tables allow both or neither.
     """
     if len(sources) < 2:
         raise InvalidParameters("A session has two parties or more: give their tables.")
@@ -132,7 +133,7 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
             "The tables do not show whether parties hold different rows or different "
             f"columns: pass a layout. {_FORMS[0].upper()}{_FORMS[1:]}."
         )
-    return layout_of("rows" if by_rows else "columns", len(sources))
+    return layout_for_tables("rows" if by_rows else "columns", len(sources))
 
 
 NormaliseId = Callable[[str], str]
@@ -140,13 +141,13 @@ NormaliseId = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedFields:
-    """Dictionary and preparation of each column group, if the terms have them."""
+    """The dictionary and preparation of each column group, if the terms set them."""
 
     dictionary: Sequence[Schema] | None = None
     preparation: Sequence[Preparation] | None = None
 
-    def check(self, layout: Layout) -> None:
-        """Raise InvalidParameters unless each has an entry for every column group."""
+    def check_lengths(self, layout: Layout) -> None:
+        """Raise InvalidParameters unless each has one entry per column group."""
         for name in ("dictionary", "preparation"):
             parts = getattr(self, name)
             if parts is not None and len(parts) != layout.n_column_groups:
@@ -157,7 +158,7 @@ class AgreedFields:
                 )
 
     def for_group(self, group: int) -> tuple[Schema | None, Preparation | None]:
-        """Return dictionary and preparation of one column group."""
+        """Return the dictionary and the preparation of one column group."""
         return (
             None if self.dictionary is None else self.dictionary[group],
             None if self.preparation is None else self.preparation[group],
@@ -165,13 +166,14 @@ class AgreedFields:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Deal:
-    """The rows and columns of each party, and all of them as one matrix.
+class PartyTables:
+    """The tables of all parties, and their values as one matrix.
 
-    columns: names of all columns.
-    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
-    table: float64 (n, m); the table before its split; None if each party has its own.
-    ids: of the table's rows, if it has ids.
+    columns: the names of all columns.
+    has_names: whether the tables name their columns; columns of matrices are called
+        ``x0 …``.
+    table: float64 (n, m); the table that was split; None if each party has its own.
+    ids: the ids of the table's rows; None if it has none.
     naming: the names of the columns that hold the ids.
     """
 
@@ -190,7 +192,7 @@ class Deal:
 
     @cached_property
     def pooled_values(self) -> FloatArray:
-        """Return all values, (n, m); NaN for a value that no party holds."""
+        """Return the values of all tables, (n, m); NaN where no party holds a value."""
         if self.table is not None:
             return self.table
         parts = self.parts
@@ -201,12 +203,12 @@ class Deal:
         return X
 
     def ids_of(self, slot: str) -> list[str]:
-        """Return the ids of a party's rows, or their indices in a table without ids."""
+        """Return the ids of a party's rows, or their indices if the table has no ids."""
         rows = self.parts.held[slot].tolist()
         return [str(row) if self.ids is None else self.ids[row] for row in rows]
 
 
-def deal_of_tables(
+def open_party_tables(
     tables: Sequence[Any],
     layout_spec: LayoutSpec | None,
     *,
@@ -214,16 +216,17 @@ def deal_of_tables(
     fields: AgreedFields,
     allow: Sequence[str],
     normalise_id: NormaliseId,
-) -> Deal:
-    """Return the rows and columns of parties that each have a table, in slot order.
+) -> PartyTables:
+    """Open the tables of parties that each have their own, in the order of the slots.
 
-    If tables of one column group have the same columns in different orders, all are read
-    in the order of the first.
+    If the tables of a column group have the same columns in different orders, all are
+    read in the order of the first.
 
     normalise_id: returns an id in the form in which parties of a row group compare it.
 
     Raises InvalidData if a table cannot be read; the message begins with its number.
-    Raises InvalidParameters if tables, layout and dictionaries do not fit each other.
+    Raises InvalidParameters if the tables, the layout and the dictionaries are
+    inconsistent.
     """
     dictionary = fields.dictionary
     open_source = partial(_open_source, id_column=id_column, allow=allow)
@@ -232,10 +235,10 @@ def deal_of_tables(
         layout = infer_layout(opened)
     else:
         by_dictionary: LayoutSpec = "rows" if len(dictionary or ()) == 1 else "columns"
-        layout = layout_of(
+        layout = layout_for_tables(
             by_dictionary if layout_spec is None else layout_spec, len(tables)
         )
-        fields.check(layout)
+        fields.check_lengths(layout)
         opened = [
             open_source(number, table, *fields.for_group(slot.column))
             for number, (table, slot) in enumerate(
@@ -256,7 +259,7 @@ def deal_of_tables(
                 number, table, *fields.for_group(slot.column), columns=list(first)
             )
     names = [data[group[0]].columns for group in layout.column_groups]
-    return Deal(
+    return PartyTables(
         parts=_split_by_slot(layout, data, list(map(len, names)), normalise_id),
         columns=[name for group_names in names for name in group_names],
         has_names=all(map(has_names, data.values())),
@@ -265,11 +268,9 @@ def deal_of_tables(
 
 
 def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
-    """Refuse tables of the same rows whose indexes show different orders.
+    """Raise InvalidData if tables of the same rows have indexes in different orders.
 
     A default index (0, 1, …) is not compared with an index of other labels.
-
-    Raises InvalidData.
     """
     numbers = {slot: number for number, slot in enumerate(tables, 1)}
     for members in layout.row_groups:
@@ -280,7 +281,7 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
         }
         for slot, other_slot in combinations(indexes, 2):
             index, other_index = indexes[slot], indexes[other_slot]
-            is_default = _is_default(index) or _is_default(other_index)
+            is_default = _is_default_index(index) or _is_default_index(other_index)
             if index.equals(other_index) or (
                 is_default and set(index).isdisjoint(other_index)
             ):
@@ -293,12 +294,12 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
             )
 
 
-def _is_default(index: Any) -> bool:
+def _is_default_index(index: Any) -> bool:
     return bool(np.array_equal(index, np.arange(len(index))))
 
 
 def has_names(source: DataSource) -> bool:
-    """Return whether a table names its columns."""
+    """Return whether a data source names its columns."""
     return not isinstance(source, MatrixSource | SparseSource)
 
 
@@ -335,7 +336,7 @@ def _number_rows(
         ids: set[str] = set()
         numbers = []
         for row, name in enumerate(map(normalise_id, source.ids or ())):
-            # only the first row with an id stands for that id
+            # Only the first row with an id is matched by that id.
             key = (slot, row) if name in ids else name
             ids.add(name)
             numbers.append(numbers_by_id.setdefault(key, len(numbers_by_id)))
@@ -366,7 +367,7 @@ def _open_source(
         raise InvalidData(f"Table {number}: {refused.detail}") from None
 
 
-def deal(
+def split_table(
     X: FloatArray,
     columns: Sequence[str],
     fields: AgreedFields,
@@ -376,15 +377,15 @@ def deal(
     has_names: bool = True,
     ids: Sequence[str] | None = None,
     naming: tuple[str, ...] = (),
-) -> Deal:
-    """Distribute a table to parties; the seed shuffles rows and columns.
+) -> PartyTables:
+    """Split one table between the parties; the seed shuffles its rows and columns.
 
-    fields: at most one dictionary and one preparation, of the whole table.
+    fields: at most one dictionary and one preparation, for the whole table.
 
     Raises InvalidParameters if there are more groups than rows or columns.
     """
     group_fields = fields_of_groups(X.shape, columns, fields, layout)
-    return Deal(
+    return PartyTables(
         parts=simulation.split(
             X, layout, seed, columns, dictionary=group_fields.dictionary
         ),
@@ -400,9 +401,12 @@ def deal(
 def fields_of_groups(
     shape: Sequence[int], columns: Sequence[str], agreed: AgreedFields, layout: Layout
 ) -> AgreedFields:
-    """Split dictionary and preparation by column group, in the order of the fields.
+    """Split the dictionary and the preparation of a table between the column groups.
 
-    Raises InvalidParameters if there are more groups than rows or columns.
+    Each group gets consecutive fields.
+
+    Raises InvalidParameters if there are more groups than rows or columns, or if a
+    group would have no field to cluster.
     """
     groups = (layout.n_row_groups, layout.n_column_groups)
     for size, n_groups, axis in zip(shape, groups, ("row", "column"), strict=True):

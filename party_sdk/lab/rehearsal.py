@@ -1,10 +1,10 @@
-"""Play a session at home, to show what a party would send; nothing is sent.
+"""Rehearse a session at home to show what a party would send; nothing is sent.
 
 All roles run in this process: the analyst, the party with its table, and the other
-parties with made-up tables. These hold the party's columns, each shuffled, or draws from
-the terms' dictionary for columns that the party lacks. So figures and labels mean
-nothing, but names, shapes, types and sizes are those of a real session with parties of
-this size.
+    parties with made-up tables. A made-up table holds the party's own columns, each
+    shuffled, or for other columns random values that fit the terms' dictionary. Figures
+    and labels are therefore meaningless, but names, shapes, types and sizes are those
+    of a real session with parties of this size.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def rehearse(
     data: DataSource,
     choices: Mapping[str, Any] | None = None,
 ) -> Rehearsal:
-    """Play a session of these terms in this process; return what would be sent.
+    """Rehearse a session of these terms in this process, and return what would be sent.
 
-    Raises CoterieError: the refusal of the party or the protocol in a real session.
+    Raises CoterieError: the error that the party or the protocol would raise in a real
+        session.
     """
     played = _RecordedSession(terms, slot, data, choices or {})
     played.run_to_end()
@@ -54,9 +55,10 @@ def rehearse(
         rounds=0 if played.last is None else played.last.round,
         n_bytes=sum(outcome.n_bytes for outcome in answers),
         seconds=played.costs[slot].seconds,
-        # consecutive contributions of the same kind and form are shown as one
+        # Consecutive contributions of the same kind and form are merged.
         left=tuple(
-            _merge_rounds(list(group)) for _, group in groupby(answers, _shape_of)
+            _merge_rounds(list(group))
+            for _, group in groupby(answers, _form_of_contribution)
         ),
         notes={
             name: value for outcome in answers for name, value in outcome.notes.items()
@@ -76,7 +78,7 @@ class _RecordedSession(simulation.Session):
         super().__init__(
             session_terms.check_terms(terms),
             terms.layout,
-            _make_tables(terms, slot, data),
+            _make_up_tables(terms, slot, data),
             _SEED,
             choices={
                 **{name: {SUMS_LIMIT: 1.0} for name in terms.layout.names},
@@ -94,7 +96,7 @@ class _RecordedSession(simulation.Session):
         return answer
 
 
-def _make_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
+def _make_up_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     rng = np.random.default_rng(_SEED)
     values, own_slot = matrix(data), terms.layout.slot(own)
     params = session_terms.check_terms(terms)
@@ -112,10 +114,15 @@ def _make_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSour
             else:
                 names = schema.names
                 cells = np.column_stack(
-                    [_make_values(field, len(values), rng) for field in schema.fields]
+                    [
+                        _make_up_values(field, len(values), rng)
+                        for field in schema.fields
+                    ]
                 )
         ids = data.ids
-        if ids is not None and slot.row != own_slot.row:  # other people
+        if (
+            ids is not None and slot.row != own_slot.row
+        ):  # the row group holds other people
             people = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
             n_parts = len(params.match_columns)
             ids = [join_parts([name] * n_parts) if n_parts else name for name in people]
@@ -123,8 +130,8 @@ def _make_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSour
     return tables
 
 
-def _make_values(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    """Return random values of a field, within its bounds and of its type."""
+def _make_up_values(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Return random values that are within the bounds of a field, and of its type."""
     low, high = field.extremes
     if not np.isfinite(low) or not np.isfinite(high):
         middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0
@@ -148,7 +155,7 @@ def _merge_rounds(group: Sequence[Inspection]) -> RehearsedRound:
     )
 
 
-def _shape_of(answer: Inspection) -> Any:
+def _form_of_contribution(answer: Inspection) -> Any:
     arrays = [(array.name, array.shape, array.dtype) for array in answer.arrays]
     envelopes = [(envelope.receiver, envelope.kind) for envelope in answer.envelopes]
     return answer.stage, answer.kind, arrays, envelopes, sorted(answer.values)

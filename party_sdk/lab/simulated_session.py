@@ -1,7 +1,7 @@
-"""`coterie.simulate`: split tables, play a session in this process, measure the result.
+"""Simulate a session: split tables, run all roles in this process, measure the result.
 
-`simulate`, the estimators and the commands all call :func:`play`, which runs the session
-and compares it with the pooled run.
+`simulate`, the estimators and the commands all call :func:`play_session`, which runs
+the session and compares it with clustering the pooled tables.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from party_sdk.admission.table_admission import row_warnings
-from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
+from party_sdk.coordinator.option_parsing import Rule, as_sequence, expand_preparation
 from party_sdk.lab.parties import (
     AgreedFields,
-    Deal,
     LayoutSpec,
-    deal,
-    deal_of_tables,
+    PartyTables,
     has_names,
     layout_for_one_table,
+    open_party_tables,
+    split_table,
 )
-from party_sdk.results.cautions import site_agreement, site_effects
+from party_sdk.results.cautions import site_agreement, site_effect_warnings
 from party_sdk.results.label_files import naming_of
 from party_sdk.results.manifests import describe_session, describe_table, digest_matrix
 from party_sdk.results.results import Result
@@ -55,7 +55,7 @@ _SAME_CLUSTERS = 0.8
 
 
 class SimulatedRun(NamedTuple):
-    """One run: the requested number of clusters, and its figures."""
+    """A run of a session: the requested number of clusters, and its quality measures."""
 
     n_clusters: int | None
     figures: Figures | None
@@ -65,32 +65,34 @@ class SimulatedRun(NamedTuple):
 class SimulatedSession:
     """The result of a simulated session.
 
-    params: of the selected run, after :meth:`.Params.resolve_sizes`.
+    params: the parameters of the selected run, after :meth:`.Params.resolve_sizes`.
     results: the result of each party, in the order of the slots.
-    labels: int64 (n,) in the order of one table that was split; a list of int64 arrays
-        for several tables.
-    n_clusters: of the selected run.
-    figures: of the selected run, if the protocol computes them.
-    quality: mapping of str to array; the figures of each run as columns for
+    labels: int64 (n,) in the order of a single table that was split, or a list of int64
+        arrays for several tables.
+    n_clusters: the number of clusters of the selected run.
+    figures: the quality measures of the selected run, if the protocol computes them.
+    quality: mapping of str to array; the quality measures of each run as columns for
         ``pandas.DataFrame``: the requested ``n_clusters``, ``clusters_with_rows``, and
-        each figure that some run has, NaN for a run without it.
-    runs: each run, with its figures as the parties read them.
+        each measure that some run has, with NaN for runs without it.
+    runs: all runs, with the quality measures as the parties see them.
     chosen: the index of the selected run.
     fidelity: the adjusted Rand index between the labels and those of the same
-        clustering of the pooled tables; 1 means that nothing was lost. None if a cell of
-        the layout is empty, so that the tables cannot be pooled; one table that was split
-        can always be pooled.
+        clustering of the pooled tables; 1 means that nothing was lost. None if a cell
+        of the layout is empty, so that the tables cannot be pooled; a single table that
+        was split can always be pooled.
     objectives: the objective of the session and of the pooled method with ten starts;
-        None if the method minimises nothing, or the tables cannot be pooled.
+        None if the method minimises nothing, or if the tables cannot be pooled.
     site_agreement: how closely the clusters follow the row groups, from about 0 (not at
         all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
-    costs: of the analyst and of each party: seconds, and bytes sent.
-    warnings: possible problems of the result; each was a ``UserWarning`` of
-        :func:`simulate`.
+    rounds: the number of rounds.
+    costs: the seconds and the sent bytes of the analyst and of each party.
+    whole: the rows of all parties with their labels.
+    warnings: possible problems of the result, of which :func:`simulate` also warned
+        with ``UserWarning``.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
         labels, and the result, so that readers of a paper can repeat the session. None
-        unless requested from :func:`simulate`.
+        unless it was requested from :func:`simulate`.
     """
 
     layout: Layout
@@ -107,18 +109,18 @@ class SimulatedSession:
     site_agreement: float | None
     rounds: int
     costs: Mapping[str, RoleCost] = field(repr=False)
-    whole: Whole = field(repr=False)
+    whole: PooledRows = field(repr=False)
     warnings: tuple[str, ...] = ()
     manifest: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def objective_ratio(self) -> float | None:
-        """Return the objective over that of the pooled method with ten starts."""
+        """Return the objective divided by that of the pooled method with ten starts."""
         return self.objectives and self.objectives.ratio
 
     @property
     def objective_ratio_same_rules(self) -> float | None:
-        """Return the objective over that of the pooled method under the session's rules."""
+        """Return the objective divided by the pooled method's under the session's rules."""
         return self.objectives and self.objectives.ratio_same_rules
 
     @property
@@ -142,42 +144,46 @@ def simulate(
     manifest: bool = False,
     **sections: Any,
 ) -> SimulatedSession:
-    """Play all roles of a session in this process.
+    """Run all roles of a session in this process.
 
-    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``. Protection of
-        rows that costs quality is off unless it is set, because nobody needs it here:
-        parties of `dc` send all dimensions.
-    tables: one table for each party, in the order of the slots. Or one table that is
-        dealt out: rows and columns are shuffled by the seed. A table is what
-        :func:`~party_sdk.tables.open_table` takes: a path, a matrix, or a table of
-        pandas, polars or pyarrow.
-    layout: 'rows', 'columns', (int, int) or Layout; 'rows': each party holds other rows
+    params: the parameters of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+        Protections of rows that reduce quality are disabled unless they are set,
+        because nobody needs them here: for example, parties of `dc` send all
+        dimensions.
+    tables: one table for each party, in the order of the slots, or a single table that
+        is split after the seed has shuffled its rows and columns. A table is anything
+        that :func:`~party_sdk.tables.open_table` accepts: a path, a matrix, or a table
+        of pandas, polars or pyarrow.
+    layout: 'rows', 'columns', (int, int) or Layout. 'rows': each party holds other rows
         of the same columns. 'columns': each holds other columns of the same rows. A
-        pair: row groups and column groups, parties row by row. Without a layout,
-        tables with the same columns are split by rows, tables without a common column
-        by columns. One table needs a pair or a Layout.
-    id_column: what names the rows of every table. Parties that hold the same rows find
-        them by it. Without ids, these rows must have the same order, and are aligned by
-        position unless the parameters choose another alignment.
-    dictionary: what the columns of each column group mean, or those of the one table.
+        pair: the numbers of row groups and column groups, with the parties listed row
+        by row. Without a layout, tables with the same columns are split by rows, and
+        tables without a common column by columns. A single table needs a pair or a
+        Layout.
+    id_column: the columns that identify the rows of every table. Parties that hold the
+        same rows find them by these ids. Without ids, the rows must be in the same
+        order, and are aligned by position unless the parameters choose another
+        alignment.
+    dictionary: the meaning of the columns, for each column group or for the single
+        table.
     preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
-        values and categories are treated: one rule (see
-        :func:`~party_sdk.coordinator.option_parsing.by_rule`), or the preparation of each
-        column group.
+        values and categories are treated: one rule for all (see
+        :func:`~party_sdk.coordinator.option_parsing.preparations_by_rule`), or the
+        preparation of each column group.
     evaluation: several numbers of clusters; the largest is that of ``params``.
-    choices: the decisions of every party; see :meth:`Party.join`.
-    allow: guards of tables that are switched off; see
+    choices: the decisions that every party makes; see :meth:`Party.join`.
+    allow: the checks of tables that are disabled; see
         :class:`~party_sdk.tables.ReadOptions`.
     seed: determines all random draws.
-    manifest: whether to read all tables once more, for the digests of a manifest.
+    manifest: whether to read all tables once more to compute the digests of a manifest.
     **sections: further sections of the terms by name, e.g. ``release``.
 
-    Raises CoterieError: the error that would end a session of these parties.
+    Raises CoterieError: the error with which a session of these parties would end.
 
-    Warns with UserWarning: about possible problems of the result: clusters that follow
-        the sites, coincide, were too small to move or still moved; a pooled analysis that
-        finds better or other clusters; parties with few columns that leave out a
-        dimension; much noise.
+    Warns with UserWarning: about possible problems of the result. Clusters may follow
+        the sites, coincide, be too small to move, or not have converged; a pooled
+        analysis may find better or different clusters; parties with few columns may
+        leave out a dimension; much noise may remain.
     """
     defaults = catalogue.find_protocol(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
@@ -191,7 +197,7 @@ def simulate(
         allow=allow,
         seed=seed,
     )
-    session = play(
+    session = play_session(
         split,
         params,
         seed,
@@ -215,15 +221,16 @@ def _open_tables(
     preparation: Rule | Preparation | Sequence[Preparation] | None,
     allow: Sequence[str],
     seed: int,
-) -> tuple[_P, Deal]:
+) -> tuple[_P, PartyTables]:
     dictionaries = (
-        None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
+        None if dictionary is None else [s.used for s in as_sequence(dictionary) or ()]
     )
     agreed = AgreedFields(
-        dictionary=dictionaries, preparation=prepare(preparation, dictionaries)
+        dictionary=dictionaries,
+        preparation=expand_preparation(preparation, dictionaries),
     )
     if isinstance(tables, list | tuple):
-        split = deal_of_tables(
+        split = open_party_tables(
             tables,
             layout,
             id_column=id_column,
@@ -236,7 +243,7 @@ def _open_tables(
     source = open_table(
         tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
     )
-    return params, deal(
+    return params, split_table(
         matrix(source),
         source.columns,
         agreed,
@@ -249,7 +256,7 @@ def _open_tables(
 
 
 def _align_by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
-    """Align rows without ids by their position, unless the parameters say how."""
+    """Align rows without ids by position, unless the parameters choose an alignment."""
     if not isinstance(params, AlignedParams) or "alignment" in params.model_fields_set:
         return params
     if any(source.ids is not None for source in data.values()):
@@ -258,11 +265,11 @@ def _align_by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
     return params.model_copy(update={"alignment": position})
 
 
-# The session and its measures
+# Running the session, and measuring its result
 
 
-def play(
-    deal: Deal,
+def play_session(
+    split: PartyTables,
     params: Params,
     seed: int,
     *,
@@ -271,49 +278,50 @@ def play(
     manifest: bool = False,
     **sections: Any,
 ) -> SimulatedSession:
-    """Play all roles on the split table, and measure the result.
+    """Run all roles of a session on the tables of the parties, and measure the result.
 
-    choices: the decisions of every party.
-    evaluation, manifest, **sections: as for :func:`simulate`. To repeat a session, pass
-        also its id as ``session``, and the public key in its terms as ``analyst``.
+    choices: the decisions that every party makes.
+    evaluation, manifest, **sections: as for :func:`simulate`. To repeat an earlier
+        session, also pass its id as ``session``, and the public key in its terms as
+        ``analyst``.
 
-    Raises CoterieError: the error that would end a session of these parties.
+    Raises CoterieError: the error with which a session of these parties would end.
     """
-    names = deal.layout.names
+    names = split.layout.names
     simulated = simulation.run(
         params,
-        deal.layout,
-        deal.parts.data,
+        split.layout,
+        split.parts.data,
         seed,
         choices=dict.fromkeys(names, choices or {}),
         timer=time.perf_counter,
-        dictionary=deal.fields.dictionary,
-        preparation=deal.fields.preparation,
+        dictionary=split.fields.dictionary,
+        preparation=split.fields.preparation,
         evaluation=evaluation,
         **sections,
     )
-    inputs = (simulated, deal.pooled_values, deal.parts)
+    inputs = (simulated, split.pooled_values, split.parts)
     measured = simulation.compare_with_pooled(*inputs)
     objectives = simulation.compare_objectives(*inputs)
-    can_be_pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
+    can_be_pooled = simulation.can_be_pooled(split.pooled_values, split.parts)
     fidelity = measured.fidelity if can_be_pooled and not params.describes else None
     runs = session_terms.params_per_run(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
-    results = tuple(_party_result(deal, simulated, slot) for slot in names)
-    sites = _count_by_site(deal.layout, results)
-    # some protocols send the figures of a single run to the coordinator only
+    results = tuple(_party_result(split, simulated, slot) for slot in names)
+    sites = _count_by_site(split.layout, results)
+    # Some protocols send the figures of a single run only to the coordinator.
     run_figures = results[0].figures or simulated.figures or (None,) * len(numbers)
     terms = simulated.trace.session.terms
     session = SimulatedSession(
-        layout=deal.layout,
+        layout=split.layout,
         params=simulated.trace.session.params,
         results=results,
         labels=[result.labels for result in results]
-        if deal.table is None
+        if split.table is None
         else measured.labels,
         n_clusters=numbers[simulated.chosen],
         figures=simulated.figures[simulated.chosen] if simulated.figures else None,
-        quality=_tabulate(numbers, simulated.figures),
+        quality=_tabulate_figures(numbers, simulated.figures),
         runs=tuple(map(SimulatedRun, numbers, run_figures)),
         chosen=simulated.chosen,
         fidelity=fidelity,
@@ -321,13 +329,13 @@ def play(
         site_agreement=site_agreement(sites),
         rounds=simulated.rounds,
         costs=simulated.costs,
-        whole=build_whole(deal, simulated, measured),
+        whole=build_pooled_rows(split, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
                 [
-                    *site_effects(sites),
+                    *site_effect_warnings(sites),
                     *chain.from_iterable(
-                        row_warnings(terms, slot, deal.parts.data[slot])
+                        row_warnings(terms, slot, split.parts.data[slot])
                         for slot in names
                     ),
                     *_session_warnings(simulated, fidelity),
@@ -338,23 +346,23 @@ def play(
     )
     if not manifest:
         return session
-    record = build_manifest(session, deal, simulated, seed, choices or {})
+    record = build_manifest(session, split, simulated, seed, choices or {})
     return replace(session, manifest=record)
 
 
-def _party_result(deal: Deal, simulated: SimulationResult, slot: str) -> Result:
-    data = deal.parts.data[slot]
-    own = deal.fields.for_group(deal.layout.slot(slot).column)
+def _party_result(split: PartyTables, simulated: SimulationResult, slot: str) -> Result:
+    data = split.parts.data[slot]
+    own = split.fields.for_group(split.layout.slot(slot).column)
     result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
-    if deal.table is None:
+    if split.table is None:
         return result
-    return replace(result, ids=deal.ids_of(slot), naming=deal.naming)
+    return replace(result, ids=split.ids_of(slot), naming=split.naming)
 
 
-def _tabulate(
+def _tabulate_figures(
     numbers: Sequence[int | None], figures: Sequence[Figures]
 ) -> Mapping[str, Any]:
-    """Return the figures of runs as columns; see ``SimulatedSession.quality``."""
+    """Return the quality measures of runs as columns; see ``SimulatedSession.quality``."""
     table: dict[str, Any] = {"n_clusters": np.array(numbers)}
     values_by_run = [run.values for run in figures]
     for name in values_by_run[0] if values_by_run else ():
@@ -370,9 +378,10 @@ def _tabulate(
 def _session_warnings(
     simulated: SimulationResult, fidelity: float | None
 ) -> Iterator[str]:
-    """Yield warnings about the session.
+    """Yield warnings about a simulated session.
 
-    Warnings that follow from the terms appear only if fidelity is low or unknown.
+    Warnings that follow from the terms alone are included only if fidelity is low or
+    unknown.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
@@ -395,7 +404,7 @@ def _session_warnings(
 
 
 def _count_by_site(layout: Layout, results: Sequence[Result]) -> IntArray:
-    """Return int64 (sites, k): rows of each row group in each cluster."""
+    """Return int64 (sites, k): the number of rows of each row group in each cluster."""
     slots = [group[0] for group in layout.row_groups]
     by_slot = dict(zip(layout.names, results, strict=True))
     clustered = [by_slot[slot].labels[by_slot[slot].labels >= 0] for slot in slots]
@@ -428,17 +437,18 @@ def _objective_warnings(objectives: Objectives | None) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Whole:
-    """All rows with their labels, which nobody sees in a real session.
+class PooledRows:
+    """The rows of all parties with their labels, which nobody sees in a real session.
 
-    X: float64 (n, m); NaN for a value that no party holds.
-    has_names: whether the tables name the columns; columns of matrices are ``x0 …``.
-    order: int64 (m,); indices of the columns, column group by column group.
+    X: float64 (n, m); NaN where no party holds a value.
+    has_names: whether the tables name their columns; columns of matrices are called
+        ``x0 …``.
+    order: int64 (m,); the indices of the columns, column group by column group.
     numbers: bool (m,); whether a column is a number to cluster, not an index of levels.
-    labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
-        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout if the
-        tables cannot be pooled.
-    memberships: float64 (n, n_clusters).
+    labels, pooled: int64 (n,); the labels of the session, and of the same clustering of
+        the pooled tables; -1 for rows that did not take part. If the tables cannot be
+        pooled, ``pooled`` is -1 for all rows.
+    memberships: float64 (n, n_clusters) or None.
     """
 
     X: FloatArray
@@ -451,46 +461,53 @@ class Whole:
     memberships: FloatArray | None
 
 
-def build_whole(
-    deal: Deal, simulated: SimulationResult, measured: SessionEvaluation
-) -> Whole:
-    """Return the rows of all parties with the labels of a simulated session."""
-    parts = deal.parts
+def build_pooled_rows(
+    split: PartyTables, simulated: SimulationResult, measured: SessionEvaluation
+) -> PooledRows:
+    """Return the rows of all parties with their labels in a simulated session."""
+    parts = split.parts
     order = np.concatenate(list(parts.columns))
     numbers = np.ones(len(order), dtype=bool)
-    for group, schema in zip(parts.columns, deal.fields.dictionary or (), strict=False):
+    for group, schema in zip(
+        parts.columns, split.fields.dictionary or (), strict=False
+    ):
         numbers[group] = [
             not field.is_category and field.role == "cluster" for field in schema.fields
         ]
-    return Whole(
-        X=deal.pooled_values,
-        columns=deal.columns,
-        has_names=deal.has_names,
+    return PooledRows(
+        X=split.pooled_values,
+        columns=split.columns,
+        has_names=split.has_names,
         order=order,
         numbers=numbers,
         labels=measured.labels,
         pooled=measured.pooled,
-        memberships=_memberships(deal, simulated),
+        memberships=_pooled_memberships(split, simulated),
     )
 
 
-def _memberships(deal: Deal, simulated: SimulationResult) -> FloatArray | None:
-    """Return memberships of all rows; zeros for rows that did not take part."""
+def _pooled_memberships(
+    split: PartyTables, simulated: SimulationResult
+) -> FloatArray | None:
+    """Return the memberships of all rows, with zeros for rows that did not take part.
+
+    Returns None if a party has no memberships.
+    """
     memberships: FloatArray | None = None
     for slot, outcome in simulated.outcomes.items():
         if outcome.memberships is None:
             return None
         if memberships is None:
             memberships = np.zeros(
-                (len(deal.pooled_values), outcome.memberships.shape[1])
+                (len(split.pooled_values), outcome.memberships.shape[1])
             )
-        memberships[deal.parts.held[slot]] = np.nan_to_num(outcome.memberships)
+        memberships[split.parts.held[slot]] = np.nan_to_num(outcome.memberships)
     return memberships
 
 
 def build_manifest(
     simulated_session: SimulatedSession,
-    deal: Deal,
+    split: PartyTables,
     simulated: SimulationResult,
     seed: int,
     choices: Mapping[str, Any],
@@ -502,10 +519,10 @@ def build_manifest(
         "kind": "simulation-manifest",
         **describe_session(session.terms, session.agreement_digest),
         "seed": seed,
-        "dealt_by_seed": deal.table is not None,
+        "dealt_by_seed": split.table is not None,
         "choices": dict(choices),
         "tables": {
-            slot: describe_table(data) for slot, data in deal.parts.data.items()
+            slot: describe_table(data) for slot, data in split.parts.data.items()
         },
         "result": {
             "n_clusters": simulated_session.n_clusters,

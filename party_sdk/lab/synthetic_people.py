@@ -1,8 +1,9 @@
-"""A synthetic study: people at two hospitals, with realistic errors, and the true matches.
+"""Synthetic people in two hospitals, with realistic errors and the true matches.
 
-Names have Zipf frequencies, so that some are common. The second hospital enters each
-person again: with a typing error, another spelling, a new surname or address, or an empty
-cell. Measurements form three clusters; each hospital has half of the columns.
+Names have Zipf frequencies, so that some are common. The second hospital records each
+person independently: possibly with a typing error, another spelling, a new surname or
+address, or an empty cell. Measurements form three clusters, and each hospital has half
+of the columns.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ import numpy as np
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return text.split()
 
 
 COLUMNS: Final = ("given_name", "surname", "birth_date", "sex", "postcode")
-_FEMALE: Final = _words(
+_FEMALE: Final = _split_words(
     "Anna Maria Emma Sophie Laura Julia Lena Sarah Lisa Katharina Elena Johanna Clara "
     "Zoë Renée Ida Eva Martha Helene Charlotte Nina Paula Vera Olga Rosa Irene Agnes"
 )
-_MALE: Final = _words(
+_MALE: Final = _split_words(
     "Paul Lukas Felix Jonas Max Leon David Jakob Simon Tobias Moritz Niklas Erik Oskar "
     "Anton Karl Emil Georg Martin Peter Thomas Stefan Jürgen André Hans Otto Viktor"
 )
-_BEGINNINGS: Final = _words(
+_BEGINNINGS: Final = _split_words(
     "Hoff Berg Stein Wald Roth Schwarz Neu Alt Ober Nieder Wein Kirch Brun Lang Kurz Grün "
     "Hart Winkel Acker Bach Born Busch Dorn Eich Feld Fisch Frei Gold Hag Heid Holz Kalt "
     "Kerst Klein Korn Lind Mühl Nord Rein Reh Sand Schön Sil Som Tann Tief Vogel Weid Zell"
 )
-_ENDINGS: Final = _words(
+_ENDINGS: Final = _split_words(
     "mann er meier bauer hauser hofer müller schmidt ing berger bach feld wald thal reuter "
     "huber kamp brink horst lein rich"
 )
@@ -48,16 +49,18 @@ _ERRORS: Final[Mapping[str, float]] = {
     "slip": 0.06, "spelling": 0.06, "swapped": 0.01, "surname": 0.03, "moved": 0.10,
     "birth": 0.03, "empty": 0.03,
 }  # fmt: skip
-"""The probability of each error for one person."""
+"""The probability with which each error occurs for one person."""
 
 Cells = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """One hospital's table.
+    """The table of one hospital.
 
-    people: int64 (n,); the person of each row, which is no column of the table.
+    people: int64 (n,); the person in each row, which is not a column of the table.
+    cells: the names and other cells of each row.
+    measured: float64 (n, 3); the measurements of each row.
     """
 
     people: IntArray = field(repr=False)
@@ -66,13 +69,13 @@ class Hospital:
 
 
 def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
-    """Return people with names, birth date, sex and postcode."""
+    """Draw random people with names, birth date, sex and postcode."""
     surnames = [b + e for b in _BEGINNINGS for e in _ENDINGS]
     surnames = list(rng.permutation(surnames))
-    family = _draw(surnames, n_people, rng)
+    family = _draw_words(surnames, n_people, rng)
     female = rng.random(n_people) < 0.5
     given_names = np.where(
-        female, _draw(_FEMALE, n_people, rng), _draw(_MALE, n_people, rng)
+        female, _draw_words(_FEMALE, n_people, rng), _draw_words(_MALE, n_people, rng)
     )
     earliest = np.datetime64("1935-01-01")
     birth = earliest + rng.integers(0, 80 * 365, n_people)
@@ -86,9 +89,9 @@ def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
 def make_hospitals(
     n_rows: int, common: float = 0.8, seed: int = 1
 ) -> tuple[Hospital, Hospital]:
-    """Return the tables of two hospitals, of n rows each, who share some people.
+    """Draw the tables of two hospitals, of ``n_rows`` rows each, that share people.
 
-    common: the share of each hospital's people whom the other has, too.
+    common: the share of each hospital's people who are also in the other hospital.
     """
     rng = np.random.default_rng(seed)
     n_common = round(common * n_rows)
@@ -101,20 +104,20 @@ def make_hospitals(
     centres = 4.0 * rng.normal(size=(3, 6))
     X = centres[rng.integers(0, 3, len(register))]
     X += rng.normal(size=X.shape)
-    entries = [_enter(register[person], rng) for person in other_people]
+    entries = [_record_with_errors(register[person], rng) for person in other_people]
     return (
         Hospital(people, [register[person] for person in people], X[people, :3]),
         Hospital(other_people, entries, X[other_people, 3:]),
     )
 
 
-def _draw(words: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
+def _draw_words(words: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
     weights = 1 / np.arange(3, len(words) + 3)
     drawn_words: list[str] = rng.choice(words, size, p=weights / weights.sum()).tolist()
     return drawn_words
 
 
-def _enter(person: Cells, rng: np.random.Generator) -> Cells:
+def _record_with_errors(person: Cells, rng: np.random.Generator) -> Cells:
     cells = dict(person)
     for error, share in _ERRORS.items():
         if rng.random() < share:
@@ -124,7 +127,7 @@ def _enter(person: Cells, rng: np.random.Generator) -> Cells:
 
 def _make_error(error: str, cells: Cells, rng: np.random.Generator) -> Cells:
     names = COLUMNS[:2]
-    if error == "slip":  # of the keyboard
+    if error == "slip":  # a typing error
         column = names[rng.integers(2)]
         text = cells[column]
         cut, letter = rng.integers(1, len(text)), rng.choice(list(_LETTERS))

@@ -1,4 +1,4 @@
-"""Try a table without questions: draft a dictionary, impute, and simulate a session."""
+"""Try a table without any options: draft a dictionary, impute, and simulate a session."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import read_terms
 from coterie_pages.models import RunReport
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
-from party_sdk.coordinator.option_parsing import read_runs
-from party_sdk.lab.parties import AgreedFields, deal, regular_layout
-from party_sdk.lab.simulated_session import SimulatedSession, play
+from party_sdk.coordinator.option_parsing import parse_runs
+from party_sdk.lab.parties import AgreedFields, regular_layout, split_table
+from party_sdk.lab.simulated_session import SimulatedSession, play_session
 from party_sdk.reports.run_reports import result_details
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_clusterable
@@ -32,7 +32,7 @@ _LAYOUT: Final = regular_layout((3, 1))
 _RANGES: Final = ("2..8", "2..5", "2..3")
 _PROTOCOLS: Final = ("llf", "dc")
 _MOST_ROWS: Final = 3_000
-"""Most rows from which the number of clusters is chosen; drawn from a larger table."""
+"""The maximum number of rows that are sampled to choose the number of clusters."""
 
 _MOST_POINTS: Final = 3_000
 _MIN_CLUSTER: Final = 10
@@ -41,9 +41,9 @@ _SEED: Final = 0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """The result of trying a table without any question.
+    """The result of trying a table without any options.
 
-    suggested: a sentence on the choice of the method and the number of clusters.
+    suggested: a sentence about the suggested method and number of clusters.
     """
 
     file: str
@@ -56,10 +56,10 @@ class Trial:
 
 
 def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
-    """Try a table with suggested columns, method and number of clusters.
+    """Simulate a session with suggested columns, method and number of clusters.
 
-    Raises InvalidData if the table cannot be read, or no column can be clustered.
-    Raises CoterieError: the error of the last method, if none works.
+    Raises InvalidData if the table cannot be read, or if no column can be clustered.
+    Raises CoterieError: the error of the last method, if none succeeds.
     """
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
@@ -73,15 +73,17 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     if len(sample) < len(X):
         values = _param_values(protocol, session.n_clusters)
         params, evaluation = catalogue.parse_params(protocol, values), None
-        session = play(deal(X, source.columns, fields, _LAYOUT, _SEED), params, _SEED)
+        session = play_session(
+            split_table(X, source.columns, fields, _LAYOUT, _SEED), params, _SEED
+        )
     return Trial(
         file=path.name,
         draft=draft,
         source=source,
         protocol=protocol,
         session=session,
-        suggested=_describe(protocol, suggestion, len(sample)),
-        report=_report(
+        suggested=_describe_suggestion(protocol, suggestion, len(sample)),
+        report=_build_report(
             path.stem, draft, source, session, params, evaluation, preparation
         ),
     )
@@ -94,21 +96,28 @@ def _param_values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 def _choose_method(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first method and range of clusters that work: small tables allow few."""
-    split = deal(X, source.columns, fields, _LAYOUT, _SEED)
+    """Return the first protocol and range of clusters that work, with their session.
+
+    Small tables allow only few clusters.
+    """
+    split = split_table(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:
-        values, evaluation = read_runs(_param_values(protocol, numbers), None)
+        values, evaluation = parse_runs(_param_values(protocol, numbers), None)
         params = catalogue.parse_params(protocol, values)
         try:
-            return params, evaluation, play(split, params, _SEED, evaluation=evaluation)
+            return (
+                params,
+                evaluation,
+                play_session(split, params, _SEED, evaluation=evaluation),
+            )
         except CoterieError:
             if (protocol, numbers) == choices[-1]:
                 raise
     raise AssertionError("the last choice returns or raises")
 
 
-def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:
+def _describe_suggestion(protocol: str, session: SimulatedSession, n_rows: int) -> str:
     numbers = [run.n_clusters for run in session.runs if run.n_clusters is not None]
     title = catalogue.protocol(protocol).title
     return (
@@ -117,7 +126,7 @@ def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:
     )
 
 
-def _report(
+def _build_report(
     title: str,
     draft: FirstDraft,
     source: Table,

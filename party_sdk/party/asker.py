@@ -1,4 +1,4 @@
-"""The person at a home, who accepts risks and approves contributions."""
+"""The operator of a home, who accepts risks and approves contributions."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 class Asker:
     """Asks the operator; this base class refuses everything.
 
-    A call may raise an exception if nobody can answer now.
+    Methods may raise an exception if nobody can answer at the moment.
     """
 
     @property
     def is_present(self) -> bool:
-        """Return whether somebody can be asked."""
+        """Return whether an operator can be asked."""
         return True
 
     def show_notes(self, notes: Mapping[str, Any]) -> None:
-        """Show a protocol's notes before an answer is sent."""
+        """Show the protocol's notes on an answer before it is sent."""
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Ask for consent to a whole sheet; raise RiskNotAccepted after a no."""
+        """Ask for consent to a terms sheet; raise RiskNotAccepted if it is refused."""
         raise RiskNotAccepted(f"Nobody accepted the sheet {sheet.consent}.")
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Show the members; return whether all of them read the same safety number.
+        """Show the members; return whether all of them read out the same safety number.
 
-        is_known: whether enough members are known that nobody has to be asked.
+        is_known: whether so many members are known that nobody has to be asked.
         """
         del roster, is_known
         return False
 
     def confirm_mapping(self, change: MappingChange) -> bool:
-        """Ask whether a new mapping of the table replaces the stored one."""
+        """Ask whether a new mapping of the table should replace the stored one."""
         del change
         return False
 
     def approve(self, inspection: Inspection) -> bool:
         """Ask whether a contribution may be sent.
 
-        Called if its protocol demands it (``inspection.asks``), or if consent was
-        withdrawn; after a withdrawal a yes covers the rest of the session, too.
+        This is called if the protocol demands it (``inspection.asks``), or if consent
+        was withdrawn. After a withdrawal, approval also covers the rest of the session.
         """
         del inspection
         return False

@@ -1,4 +1,4 @@
-"""Declining, leaving and stopping, with notice to the others."""
+"""Declining, leaving and stopping a session, and informing the other members."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ _HOLD_REMEDY: Final = (
 )
 
 
-def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) -> None:
-    """Tell the others why a party does not join.
+def decline_slot(
+    analyst: Analyst, code: str, reason: str, check: str | None = None
+) -> None:
+    """Inform the others that a party does not join, and why.
 
-    reason: the operator's words.
-    check: the name of the check that refused the party; sent instead of a reason.
+    reason: the operator's own words.
+    check: the name of the check that refused the party, which is sent instead of a
+        reason.
     """
     state = SlotState.REFUSED if check else SlotState.DECLINED
     analyst.decline(code, state, check or reason)
@@ -42,37 +45,40 @@ def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) 
 
 @contextmanager
 def announce_refusals(analyst: Analyst, code: str) -> Iterator[None]:
-    """Tell the others which check refuses this party, while its slot is free.
+    """Inform the others which check refuses this party, while its slot is free.
 
-    They read the check's name, but no value. The party may still join with another table.
+    They learn the name of the check, but no value. The party may still join with
+    another table.
     """
     try:
         yield
     except (InvalidData, GuardRefused, ShapeConflict) as error:
-        with suppress(CoterieError):  # the operator has to read the first error
-            decline(analyst, code, "", error.problem.slug)
+        with suppress(CoterieError):  # the operator must see the first error
+            decline_slot(analyst, code, "", error.problem.slug)
         raise
 
 
-def leave(
+def leave_session(
     stored: PartySession,
     analyst: Analyst,
     explanation: str,
     code: str | None = None,
     reason: StopReason = StopReason.LEFT,
 ) -> bool:
-    """Stop a party for good, and decline its slot if it has not joined yet.
+    """Stop a party for good; if it has not joined yet, decline its slot.
 
-    The stop is stored before the analyst is told, so nothing more is sent in any case.
+    The stop is stored before the analyst is informed, so that nothing more is sent in
+    any case.
 
-    explanation: the operator's words; sent only while the slot is free.
-    code: the current invitation's code; by default that of the accepted invitation.
-    reason: sent to the others if the party has joined.
+    explanation: the operator's own words, which are sent only while the slot is free.
+    code: the code of the current invitation; by default that of the accepted
+        invitation.
+    reason: what the others are told if the party has joined.
 
-    Returns bool: whether the others have been told.
+    Returns bool: whether the others were informed.
 
-    Raises NotReady if nothing is stored of the session, or it is over.
-    Raises CoterieError if the analyst cannot be told, or refuses.
+    Raises NotReady if nothing is stored of the session, or if it has ended. Raises
+    CoterieError if the analyst cannot be reached, or refuses.
     """
     identity = stored.load_identity()
     if stored.result is not None:
@@ -87,18 +93,18 @@ def leave(
         return announce_stop(stored, analyst)
     code = code or Invitation.parse(identity.invitation).code
     try:
-        decline(analyst, code, explanation)
-    except InvitationUsed:  # the party has joined, and the response was lost
+        decline_slot(analyst, code, explanation)
+    except InvitationUsed:  # it did join, but the response was lost
         return False
     return True
 
 
 def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
-    """Tell the others, once, that this party stopped for good.
+    """Inform the others once that this party stopped for good.
 
-    Returns bool: whether the analyst knows; True if the session is over anyway.
+    Returns bool: whether the analyst knows. This is also True if the session has ended.
 
-    Raises CoterieError if the analyst cannot be reached; the next start tries again.
+    Raises CoterieError if the analyst cannot be reached; the next run tries again.
     """
     journal, token = stored.journal, stored.load_identity().token
     if not journal.stopped or token is None:
@@ -106,7 +112,7 @@ def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
     if stored.stop_announced:
         return True
     reason = journal.stop_reason or StopReason.REFUSED
-    with suppress(SessionOver, PartyStopped):  # nobody waits for this party
+    with suppress(SessionOver, PartyStopped):  # nobody is waiting for this party
         analyst.as_party(token).stop(stored.session, reason)
     stored.save_stop_announced()
     return True
@@ -114,16 +120,18 @@ def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
 
 @contextmanager
 def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
-    """Tell the others if this party stops for good, now or in an earlier process.
+    """Inform the others if this party stops for good, now or in an earlier process.
 
-    If its guards or its table stop it, the others see it as held.
+    If its guards or its table stop it, the others see it as held: it may still
+        continue.
 
-    Raises CoterieError: the error that stopped it, even if the others cannot be told.
+    Raises CoterieError: the error that stopped the party, even if the others cannot be
+        informed.
     """
     try:
         yield
     except CoterieError as error:
-        with suppress(CoterieError):  # the operator has to read what stopped it
+        with suppress(CoterieError):  # the operator must see why it stopped
             if not announce_stop(stored, analyst) and isinstance(error, _HOLD_ERRORS):
                 _as_party(stored, analyst).stop(stored.session, StopReason.HELD)
                 error.remedy += _HOLD_REMEDY
@@ -133,7 +141,7 @@ def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
 def announce_resumed(
     stored: PartySession, analyst: Analyst, status: SessionStatus
 ) -> None:
-    """Tell the others that this party is no longer held, if they see it as held."""
+    """Inform the others that this party is no longer held, if they see it as held."""
     [slot] = (candidate for candidate in status.slots if candidate.name == stored.slot)
     if slot.stopped is StopReason.HELD:
         _as_party(stored, analyst).stop(stored.session, None)
@@ -144,17 +152,17 @@ def _as_party(stored: PartySession, analyst: Analyst) -> Analyst:
 
 
 def rejoin(stored: PartySession) -> None:
-    """Let a party that left continue, if its slot is still free."""
+    """Allow a party that left to continue, if its slot is still free."""
     if stored.exists and stored.journal.left and not stored.has_joined:
         with stored.lock():
             stored.save_journal(stored.journal.resume())
 
 
 def check_not_stopped(stored: PartySession) -> None:
-    """Refuse to continue with a session in which this party stopped for good.
+    """Raise if this party has stopped for good in the session.
 
-    Raises GuardRefused if its operator left.
-    Raises TaskRefused if the analyst broke the rules.
+    Raises GuardRefused if its operator left. Raises TaskRefused if the analyst broke
+    the rules.
     """
     if stored.journal.left:
         raise GuardRefused(stored.journal.stopped)

@@ -1,8 +1,9 @@
 """The log of everything that a party sent, with the analyst's receipts.
 
-A chain of lines (:mod:`clustering_protocols.records.hash_chain`). A contribution is
-logged in the transaction that stores it, before its first byte is sent; the receipt is
-added when it arrives. So even after a crash the log names all that may have been sent.
+It is a hash chain of lines (:mod:`clustering_protocols.records.hash_chain`). A
+contribution is logged in the transaction that stores it, before its first byte is sent,
+and its receipt is added when it arrives. Even after a crash, the log therefore names
+everything that may have been sent.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ class Ledger:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return the exact text of all lines, after checking them.
+        """Return the exact text of all lines, after verifying them.
 
         Raises AuditBroken as :meth:`read` does.
         """
         self.read()
-        return self._lines()
+        return self._load_lines()
 
-    def _lines(self) -> tuple[str, ...]:
+    def _load_lines(self) -> tuple[str, ...]:
         return tuple(
             line
             for [line] in self._store.rows(
@@ -49,12 +50,12 @@ class Ledger:
         )
 
     def read(self) -> list[dict[str, Any]]:
-        """Return all entries, the oldest first.
+        """Return all entries, from oldest to newest.
 
-        Raises AuditBroken if a line was changed, or a receipt is for other bytes than
-            those that were sent.
+        Raises AuditBroken if a line was changed, or if a receipt is for bytes that were
+        not sent.
         """
-        entries = list(hash_chain.read(self._lines()))
+        entries = list(hash_chain.read(self._load_lines()))
         digests = {
             _round_key(e): e["digest"] for e in entries if e["event"] == "sending"
         }
@@ -69,16 +70,16 @@ class Ledger:
         self._append("joining", {"digest": digest})
 
     def log_mapping(self, version: int, digest: str) -> None:
-        """Log the table's mapping that is in force from now on.
+        """Log that a mapping of the party's table is used from now on.
 
-        digest: keyed, so that nobody can guess the mapping.
+        digest: a keyed digest, so that nobody can guess the mapping.
         """
         self._append("mapping", {"version": version, "digest": digest})
 
     @property
     def mapping_digest(self) -> str:
-        """Return the digest of the mapping in force, or an empty text."""
-        entry = self._last("event = 'mapping'")
+        """Return the digest of the mapping that is in use; empty if there is none."""
+        entry = self._last_entry("event = 'mapping'")
         return str(entry["digest"]) if entry else ""
 
     def log_sending(
@@ -91,10 +92,11 @@ class Ledger:
     ) -> None:
         """Log that an answer is about to be sent.
 
-        round_key: round and attempt.
-        task, digest: SHA-256 (hex) of the task and of the answer.
-        size: bytes of the answer.
-        notes: shown to the operator with the answer, for example its privacy cost.
+        round_key: the numbers of the round and the attempt.
+        task, digest: the SHA-256 (hex) of the task and of the answer.
+        size: the number of bytes of the answer.
+        notes: what the operator was shown with the answer, for example its privacy
+            cost.
         """
         with self._store.transaction():
             if notes:
@@ -106,11 +108,12 @@ class Ledger:
         """Log the analyst's receipt for the last answer.
 
         Raises Equivocation if it differs from an earlier receipt for the same bytes, or
-            its number does not rise: the analyst has lost or changed its log.
+            if its sequence number did not increase: the analyst has then lost or
+            changed its log.
         """
         fields = receipt.model_dump(mode="json", include=_RECEIPT_FIELDS)
         where = f"round {round_key[0]}, attempt {round_key[1]}"
-        last = self._last("event = 'receipt'") or {}
+        last = self._last_entry("event = 'receipt'") or {}
         if _round_key(last) == round_key:
             if any(last[name] != value for name, value in fields.items()):
                 raise Equivocation(f"Two receipts for {where} differ.")
@@ -120,22 +123,24 @@ class Ledger:
             raise Equivocation(
                 f"The receipt for {where} has a number that was used before."
             )
-        # not durable: a lost receipt is requested again
+        # Not durable, because a lost receipt is requested again.
         self._append("receipt", fields, round_key, durable=False)
 
     def has_receipt(self, round_key: RoundKey) -> bool:
-        """Return whether the analyst acknowledged an answer."""
+        """Return whether the analyst has acknowledged the answer of a round and attempt."""
         return self._entry_at("receipt", round_key) is not None
 
     def awaits_receipt(self, round_key: RoundKey) -> bool:
-        """Return whether an answer was about to be sent and has no receipt."""
+        """Return whether an answer may have been sent, but has no receipt."""
         is_sent = self._entry_at("sending", round_key) is not None
         return is_sent and not self.has_receipt(round_key)
 
     def _entry_at(self, event: str, round_key: RoundKey) -> dict[str, Any] | None:
-        return self._last("event = ? AND round = ? AND attempt = ?", event, *round_key)
+        return self._last_entry(
+            "event = ? AND round = ? AND attempt = ?", event, *round_key
+        )
 
-    def _last(self, condition: str, *values: Any) -> dict[str, Any] | None:
+    def _last_entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
         row = self._store.row(
             f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  constants
             "ORDER BY number DESC LIMIT 1",

@@ -1,7 +1,7 @@
-"""Mail addresses for notifications of a session, at the analyst and at the party's home.
+"""Mail addresses for a session's notifications, at the analyst and in the party's home.
 
-Without a token a party cannot register addresses, so its home stores them until it joins,
-and afterwards the outcome for each.
+A party without a token cannot register addresses, so its home stores them until the
+party joins. After that, the home stores the outcome for each address.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from party_sdk.party.party_session import NotificationRequest, PartySession
 
 
 class OwnReceivers:
-    """One caller's addresses for the notifications of a session.
+    """The addresses to which the analyst sends one member's notifications of a session.
 
-    Every method raises :class:`VersionMismatch` if the analyst's release has no
+    Every method raises VersionMismatch if the analyst's release does not support
     notifications.
     """
 
@@ -31,14 +31,14 @@ class OwnReceivers:
         self._session = session
 
     def add(self, address: str) -> ReceiverAdded:
-        """Register a mail address.
+        """Register a mail address at the analyst.
 
-        Raises NotOffered if the analyst sends no mail.
+        Raises NotOffered if the analyst does not send mail.
         """
         return self._analyst.add_receiver(self._session, address)
 
     def list(self) -> Receivers:
-        """Return the addresses, and the last delivery to each."""
+        """Fetch the registered addresses, and the deliveries to each."""
         return self._analyst.receivers(self._session)
 
     def remove(self, receiver_id: str) -> None:
@@ -47,29 +47,31 @@ class OwnReceivers:
 
 
 def check_address(address: str) -> None:
-    """Raise :class:`InvalidParameters` if a text is not a mail address."""
+    """Raise InvalidParameters if a text is not a mail address."""
     if "@" not in address or "://" in address:
         raise InvalidParameters(f"{address!r} is not a mail address.")
 
 
 def missing_addresses(stored: PartySession, addresses: Iterable[str]) -> list[str]:
-    """Return the addresses that the party has not requested yet."""
+    """Return those of the addresses that have not been requested for this party yet."""
     requested = {request.address for request in stored.load_identity().told}
     return [address for address in addresses if address not in requested]
 
 
 def request_notifications(stored: PartySession, addresses: Iterable[str]) -> None:
-    """Store addresses; an address that was requested before is registered again."""
-    _save(stored, [NotificationRequest(address=address) for address in addresses])
+    """Store addresses until they are registered; earlier requests for them are replaced."""
+    _save_requests(
+        stored, [NotificationRequest(address=address) for address in addresses]
+    )
 
 
 def register_notifications(
     stored: PartySession, receivers: OwnReceivers
 ) -> Mapping[str, str]:
-    """Register the waiting addresses; return the problem for each refused address.
+    """Register the addresses that are waiting; return the problem of each refused one.
 
-    Raises Unavailable, Unauthenticated if the analyst cannot be reached, or the token has
-        expired: the other addresses keep waiting.
+    Raises Unavailable or Unauthenticated if the analyst cannot be reached, or if the
+    token has expired. The remaining addresses then keep waiting.
     """
     problems = {}
     for request in stored.load_identity().told:
@@ -79,15 +81,17 @@ def register_notifications(
             outcome = {"id": receivers.add(request.address).id}
         except (Unavailable, Unauthenticated):
             raise
-        except CoterieError as error:  # the session runs without the notification
+        except CoterieError as error:  # the session can run without it
             outcome = {"problem": str(error)}
             problems[request.address] = str(error)
-        _save(stored, [request.model_copy(update=outcome)])
+        _save_requests(stored, [request.model_copy(update=outcome)])
     return problems
 
 
-def _save(stored: PartySession, requests: Iterable[NotificationRequest]) -> None:
-    """Store requests in place of earlier ones of the same addresses."""
+def _save_requests(
+    stored: PartySession, requests: Iterable[NotificationRequest]
+) -> None:
+    """Store requests, replacing earlier ones for the same addresses."""
     identity = stored.load_identity()
     merged = {request.address: request for request in (*identity.told, *requests)}
     stored.save_identity(identity.model_copy(update={"told": tuple(merged.values())}))

@@ -1,7 +1,7 @@
-"""A party in a session: the loop from invitation to labels.
+"""A party in a session: the loop from the invitation to the labels.
 
-A killed party continues where it stopped: it stores every answer byte for byte before it
-is sent, and every request to the analyst may be repeated.
+A killed party continues where it stopped, because every answer is stored byte for byte
+before it is sent, and every request to the analyst can be repeated.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.admission.table_admission import (
     SlotFields,
     admitted_table_of,
-    select_clustered,
+    column_units_of,
+    select_clustered_data,
     slot_fields_of,
-    units_of,
 )
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.analyst import Analyst, end_error
@@ -86,7 +86,7 @@ from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
 from party_sdk.tables import IdColumns, ReadOptions
 from party_sdk.tables.mapping import TableMapping
 
-# these import the libraries of tables, which a party needs only when it reads rows
+# These import the libraries for tables, which are needed only when rows are read.
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
@@ -96,10 +96,11 @@ _OBJECT_MARK: Final = "an object"
 
 
 class Party:
-    """One party of one session.
+    """One party in one session.
 
-    Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be
-    repeated, in another process too. As a context manager it closes its connections.
+    Call :meth:`join` with an invitation, and then :meth:`run` with a table. Both can be
+    repeated, also in another process. As a context manager, the party closes its
+    connections.
     """
 
     def __init__(
@@ -134,26 +135,28 @@ class Party:
         confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
     ) -> Party:
-        """Preview the terms of an invitation, check them, and store the party.
+        """Fetch and check the terms of an invitation, and store the party.
 
-        policy: what this party accepts; by default ``policy.toml`` of the home.
-        home: folder of the stored state and the institution's identity;
-            ``$COTERIE_HOME`` or ``~/.coterie`` by default.
-        entropy: 32 bytes from which this party's random numbers and its identity follow;
-            by default they come from the operating system and from the home.
-        choices: this party's own decisions, which the protocol's README lists; `dc` has
-            a fitted ``transformer`` and a ``rebuild_limit``.
-        asker: the operator, who reads the members and approves contributions; nobody is
-            asked by default: see :class:`~party_sdk.party.asker.Asker`.
+        policy: what this party accepts; by default the ``policy.toml`` of the home.
+        home: the folder of the stored state and the institution's identity; by default
+            ``$COTERIE_HOME`` or ``~/.coterie``.
+        entropy: 32 bytes from which this party's random numbers and its identity are
+            derived; by default they come from the operating system and from the home.
+        analyst: a connection to the analyst; by default to the address in the
+            invitation.
+        choices: this party's own decisions, which the README of the protocol lists;
+            `dc` takes a fitted ``transformer`` and a ``rebuild_limit``.
+        asker: the operator, who sees the members and approves contributions; by default
+            nobody is asked. See :class:`~party_sdk.party.asker.Asker`.
         safety_number: the number that the other members see; the party stops if its own
-            differs.
-        confirmed_with: the names of the members who said what number they see; they count
-            as known.
+            number differs.
+        confirmed_with: the names of the members who read out the number; they count as
+            known.
         accept_moved: whether a later invitation to the same slot may name another
             address of the analyst, to which this party's token is then sent.
 
-        Raises RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters before
-            the analyst learns anything of the data.
+        Raises RiskNotAccepted, GuardRefused, VersionMismatch or InvalidParameters
+        before the analyst learns anything about the data.
         """
         parsed = Invitation.parse(invitation)
         home = home or default_home()
@@ -179,23 +182,23 @@ class Party:
 
     @property
     def identity(self) -> Institution:
-        """Return this party's institution."""
+        """Return the institution that this party belongs to."""
         return self._verifier.institution
 
     @property
     def safety_number(self) -> str | None:
-        """Return the number that the members compare, once all have joined."""
+        """Return the number that the members compare; None until all have joined."""
         agreement = self.stored.agreement
         return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> AdmittedTable:
-        """Take the slot by sending sizes and public keys; return the admitted rows.
+        """Take the slot by sending sizes and public keys, and return the admitted rows.
 
-        The keys follow from stored entropy, so a join whose response was lost is repeated
-        with the same keys.
+        The keys are derived from stored entropy, so that a join whose response was lost
+        can be repeated with the same keys.
         """
         identity = self.stored.load_identity()
-        if identity.token is None:  # after joining, the accepted terms stay accepted
+        if identity.token is None:  # once joined, the terms stay accepted
             self._policy.check_terms(self.terms)
         terms, rows_digest = self.terms, data_digest(data)
         admitted = admitted_table_of(terms, self.invitation.slot, data)
@@ -228,13 +231,13 @@ class Party:
         with self.stored.store.transaction():
             rows = admitted.record
             content = None if rows is None else rows.encode()
-            self.stored.save(Document.ADMITTED_ROWS, content)
+            self.stored.save_document(Document.ADMITTED_ROWS, content)
             self._save_identity(identity.model_copy(update=update))
             self.stored.ledger.log_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
-            # the slot is still free, so other data may join
+            # The slot is still free, so the party may join with other data.
             self._save_identity(identity)
             raise
         self._save_identity(self._identity.model_copy(update={"token": token}))
@@ -249,13 +252,13 @@ class Party:
         update: dict[str, Any] = {"epsilon": cost}
         if self._intersection is not None:
             history.check(self._intersection, rows, self._policy)
-            update["sums"] = False  # the alignment decides which rows are summed
+            update["sums"] = False  # the alignment determines the summed rows
         use, is_allowed = use.model_copy(update=update), self._allows_combination
         history.check(use, rows, self._policy, is_agreed=is_allowed)
 
     @property
     def _intersection(self) -> Use | None:
-        """Return what this party discloses by blinded ids; None if it sends none."""
+        """Return the use of rows by sending blinded ids; None if this party sends none."""
         return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property
@@ -272,37 +275,37 @@ class Party:
         mapping: TableMapping | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
-        """Take part until there are labels.
+        """Take part in the session until there are labels, and return the result.
 
         table: as for :func:`party_sdk.tables.open_table`, or its return value.
         id_column: the column or columns of row ids, which never leave this machine.
-        columns: the columns to cluster; all but the ids by default.
-        mapping: translates the table into the terms' dictionary, and is then stored. By
+        columns: the columns to cluster; by default all but the ids.
+        mapping: translates the table into the terms' dictionary, and is then stored; by
             default the stored mapping.
         on_progress: called with the session's status whenever it changes.
 
-        Raises CoterieError with the problem and its remedy.
+        Raises CoterieError: the problem, with its remedy.
         """
         with self.stored.lock(), self._record_end():
             with announce_stops(self.stored, self._analyst):
                 check_not_stopped(self.stored)
-            with self.tell_refusals():
-                data = self._open(table, id_column, columns, mapping)
+            with self.announce_refusals():
+                data = self._open_table(table, id_column, columns, mapping)
                 admitted = self.enrol(data)
             try:
                 with announce_stops(self.stored, self._analyst):
                     outcome = self._run_rounds(admitted, on_progress)
             except Unauthenticated:
-                # an expired token is replaced by joining again; after a revocation the
-                # analyst refuses that, because it has revoked the invitation too
+                # An expired token is replaced by joining again. After a revocation the
+                # analyst refuses that, because it revoked the invitation as well.
                 self._save_identity(self._identity.model_copy(update={"token": None}))
                 admitted = self.enrol(data)
                 with announce_stops(self.stored, self._analyst):
                     outcome = self._run_rounds(admitted, on_progress)
         return self._result_of(outcome, data)
 
-    def tell_refusals(self) -> AbstractContextManager[None]:
-        """Tell the others which check refuses the table, while the slot is free."""
+    def announce_refusals(self) -> AbstractContextManager[None]:
+        """Inform the others which check refuses the table, while the slot is free."""
         if self._identity.token is not None:
             return nullcontext()
         return announce_refusals(self._analyst, self.invitation.code)
@@ -311,7 +314,7 @@ class Party:
         self, admitted: AdmittedTable, on_progress: OnProgress | None
     ) -> Outcome:
         if (result := self.stored.result) is not None:
-            return self._conclude(result, admitted.data)
+            return self._conclude_result(result, admitted.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
         announce_resumed(self.stored, self._analyst, status := watch.fetch_status())
@@ -321,7 +324,7 @@ class Party:
         for address, reason in problems.items():
             if self._verifier.asker is not None:
                 self._verifier.asker.show_notes({f"{address} is not notified": reason})
-        party = self._engine(self._await_agreement(analyst, watch, status.state))
+        party = self._build_engine(self._await_agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
             history.record(use, history.rows_of(admitted.data), self._policy)
@@ -343,21 +346,22 @@ class Party:
             elif watch.fetch_status().state is SessionState.COMPLETED:
                 break
         result = analyst.result(self.invitation.session)
-        outcome = self._conclude(result, admitted.data)
-        if outcome.predict is not None:  # before the result, which is stored last
+        outcome = self._conclude_result(result, admitted.data)
+        if outcome.predict is not None:  # stored before the result
             self._save_moments(admitted.data)
         with self.stored.store.transaction():
-            self.stored.save(Document.RESULT, result)  # checked above
-            # without entropy no message can be decrypted; the result needs no key
+            self.stored.save_document(Document.RESULT, result)  # checked above
+            # Without entropy no message can be decrypted; reading the result needs no key.
             self._save_identity(self._identity.model_copy(update={"entropy": ""}))
         self.stored.store.erase_log()
         return outcome
 
     @contextmanager
     def _record_end(self) -> Iterator[None]:
-        """Store how the session ended if it ends within this block, and raise the reason.
+        """Record how the session ended if it ends in this block, and raise the reason.
 
-        Only the analyst says that the session ended, so the next run asks it again.
+        Only the analyst can say that a session has ended, so the next run asks it
+        again.
         """
         if self._identity.ended:
             self._save_identity(self._identity.model_copy(update={"ended": ""}))
@@ -376,9 +380,9 @@ class Party:
     def _await_agreement(
         self, analyst: Analyst, watch: SessionWatch, state: SessionState
     ) -> bytes:
-        """Wait until all have joined; return the checked agreement."""
+        """Wait until all parties have joined, and return the verified agreement."""
         if (agreement := self.stored.agreement) is not None:
-            self._verifier.verify_number(agreement)
+            self._verifier.verify_safety_number(agreement)
             return agreement
         while state is SessionState.RECRUITING:
             engine.import_party_roles(self.terms)
@@ -394,22 +398,22 @@ class Party:
             self._identity.member,
         )
         self._policy.check_roster(agreement, self.invitation.slot)
-        self._verifier.verify(agreement, self.invitation.slot, self._policy)
-        self.stored.save(Document.AGREEMENT, agreement)
+        self._verifier.verify_members(agreement, self.invitation.slot, self._policy)
+        self.stored.save_document(Document.AGREEMENT, agreement)
         return agreement
 
     def _save_identity(self, identity: Identity) -> None:
         self.stored.save_identity(identity)
         self._identity = identity
 
-    # Read from this disk, without the analyst
+    # Data on this disk, which is read without the analyst
 
     @property
     def terms(self) -> Terms:
-        """Return the terms that were previewed."""
+        """Return the terms that this party accepted."""
         return read_terms(self._identity.terms.encode())
 
-    def _open(
+    def _open_table(
         self,
         table: Any,
         id_column: IdColumns,
@@ -418,7 +422,7 @@ class Party:
         *,
         store: bool = True,
     ) -> DataSource:
-        """Open a table with the mapping in force, which is stored if it is new."""
+        """Open a table with the mapping that is in use; store the mapping if it is new."""
         if isinstance(table, DataSource):
             return table
         chosen_mapping = self.stored.mappings.choose(mapping, lambda _: False)
@@ -433,11 +437,11 @@ class Party:
     def save_mapping(
         self, mapping: TableMapping | None, data: DataSource | None = None
     ) -> None:
-        """Store a mapping of this party's table, which is in force from now on.
+        """Store a mapping of this party's table, which is used from now on.
 
-        data: the mapped table.
+        data: the table as read with the mapping.
 
-        Raises GuardRefused if the party joined with other data.
+        Raises GuardRefused if the party joined with different data.
         """
         if mapping is None:
             return
@@ -447,36 +451,35 @@ class Party:
                 self.check_table(data)
             mappings.add(mapping)
         digest = mappings.digest(mapping)
-        # a process may have been killed before it logged the mapping
+        # An earlier process may have been killed before it logged the mapping.
         if ledger.mapping_digest != digest:
             ledger.log_mapping(mappings.version, digest)
 
     def check_table(self, data: DataSource) -> None:
-        """Refuse a table other than the one with which this party joined.
-
-        Raises GuardRefused.
-        """
+        """Raise GuardRefused if a table is not the one with which this party joined."""
         check_same_rows(self._identity.data_digest, data_digest(data))
 
     @property
     def slot_fields(self) -> SlotFields:
-        """Return this slot's dictionary, preparation and match columns."""
+        """Return the dictionary, preparation and match columns of this party's slot."""
         return slot_fields_of(self.terms, self.invitation.slot)
 
-    def select_clustered(
+    def select_clustered_data(
         self, data: DataSource, labels: IntArray
     ) -> tuple[DataSource, IntArray]:
-        """Return the clustered columns of rows, and their labels, after the session.
+        """After the session, return the clustered columns of rows, with their labels.
 
-        Rows that lack a required value are left out.
+        Rows that lack a required value are dropped from both.
         """
         memory = self.stored.load_state().after
-        return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
+        return select_clustered_data(
+            self.terms, self.invitation.slot, memory, data, labels
+        )
 
     def units(self, data: DataSource) -> FloatArray:
-        """Return the divisor (m,) of each column of clustered rows."""
+        """Return the divisor (m,) by which each clustered column is scaled."""
         memory = self.stored.load_state().after
-        return units_of(self.terms, self.invitation.slot, memory, data)
+        return column_units_of(self.terms, self.invitation.slot, memory, data)
 
     def result(
         self,
@@ -488,24 +491,24 @@ class Party:
     ) -> Result:
         """Return the stored result of a completed session.
 
-        table, id_column, columns, mapping: as for :meth:`run`: the table that the party
-            joined with, for its ids. No ids are stored, so without the table the rows are
-            numbered in its order.
+        table, id_column, columns, mapping: as for :meth:`run`; the table with which the
+            party joined, which provides the ids. Ids are not stored, so without the
+            table rows are numbered in its order.
 
-        Raises NotReady if there is no result yet.
-        Raises GuardRefused if the table is a different one, or its rows were reordered.
+        Raises NotReady if there is no result yet. Raises GuardRefused if the table is a
+        different one, or if its rows were reordered.
         """
         stored_result = self.stored.result
         if stored_result is None:
             raise NotReady("This party has no result yet: run it to the end.")
         data = None
         if table is not None:
-            data = self._open(table, id_column, columns, mapping, store=False)
+            data = self._open_table(table, id_column, columns, mapping, store=False)
             self.check_table(data)
-        return self._result_of(self._conclude(stored_result, None), data)
+        return self._result_of(self._conclude_result(stored_result, None), data)
 
     def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
-        """Return an outcome with the ids of this party's rows.
+        """Return an outcome as a result, with the ids of this party's rows.
 
         The result reads new tables in the same way as this party's own.
         """
@@ -515,7 +518,7 @@ class Party:
         columns = self._identity.columns
         result = Result.of(outcome, data, columns, dictionary, preparation)
         mapping = self.stored.mappings.last()
-        return replace(result, _compare=self._compare, _mapping=mapping)
+        return replace(result, _compare=self._compare_new_rows, _mapping=mapping)
 
     def predict(
         self,
@@ -535,27 +538,29 @@ class Party:
     def _save_moments(self, data: DataSource) -> None:
         if check_terms(self.terms).describes:
             return
-        rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
+        rows, _ = self.select_clustered_data(
+            data, np.arange(data.n_rows, dtype=np.int64)
+        )
         moments = OwnMoments.model_validate(
             dict(measure_moments(rows, moments=True, ranges=True))
         )
-        self.stored.save(Document.MOMENTS, moments.encode())
+        self.stored.save_document(Document.MOMENTS, moments.encode())
 
-    def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
-        """Compare new rows with the trained ones.
+    def _compare_new_rows(self, data: DataSource, sizes: IntArray) -> Comparison:
+        """Compare new rows with the trained rows.
 
-        sizes: int64 (k,); own trained rows in each cluster.
+        sizes: int64 (k,); the number of the party's trained rows in each cluster.
 
-        Raises NotReady if no summary of the trained rows is stored.
-        Raises InvalidData if every row lacks a required value.
+        Raises NotReady if no summary of the trained rows is stored. Raises InvalidData
+        if every row lacks a required value.
         """
         from party_sdk.results.new_rows import Comparison
 
-        trained = self.stored.load(Document.MOMENTS)
+        trained = self.stored.load_document(Document.MOMENTS)
         if trained is None:
             raise NotReady("This home keeps no summary of the trained rows.")
         numbers = np.arange(data.n_rows, dtype=np.int64)
-        rows, numbers = self.select_clustered(data, numbers)
+        rows, numbers = self.select_clustered_data(data, numbers)
         return Comparison(
             terms=self.terms,
             slot=self.invitation.slot,
@@ -566,12 +571,12 @@ class Party:
             numbers=numbers,
         )
 
-    def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
-        """Return the outcome of a result, in the table's order.
+    def _conclude_result(self, result: bytes, data: DataSource | None) -> Outcome:
+        """Return the outcome of a result, in the order of the table.
 
-        data: the admitted rows; None if the table is not at hand.
+        data: the admitted rows; None if the table is not available.
         """
-        party = self._engine(self.stored.agreement or b"")
+        party = self._build_engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         outcome = party.conclude(
             last.journal,
@@ -588,16 +593,16 @@ class Party:
 
     @property
     def _admitted_rows(self) -> AdmittedRows | None:
-        """Return which rows of the table the session sees; None for all in their order."""
-        stored = self.stored.load(Document.ADMITTED_ROWS)
+        """Return which rows of the table take part; None if all do, in their order."""
+        stored = self.stored.load_document(Document.ADMITTED_ROWS)
         return None if stored is None else AdmittedRows.decode(stored)
 
     def early_outcomes(self) -> list[Outcome | None]:
-        """Return the outcome of each run before there is a result, in the table's order.
+        """Return the outcome of each run before there is a result, in table order.
 
-        None for a run that is not finished, or whose labels come with the result.
+        It is None for a run that is not finished, or whose labels come with the result.
         """
-        party = self._engine(self.stored.agreement or b"")
+        party = self._build_engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         admitted = self._admitted_rows
         return [
@@ -607,7 +612,7 @@ class Party:
             for outcome in party.early_outcomes(last.journal, last.after)
         ]
 
-    def _engine(self, agreement: bytes) -> engine.PartyEngine:
+    def _build_engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(
             agreement=agreement,
             slot=self.invitation.slot,
@@ -652,7 +657,7 @@ def accept_invitation(
         accepted_risks=tuple(sorted(terms.risks)),  # the policy accepts all of them
     )
     with stored.lock():
-        if not stored.exists:  # another process may have stored its entropy before
+        if not stored.exists:  # another process may have stored it first
             stored.save_identity(identity)
     return preview
 
@@ -660,7 +665,11 @@ def accept_invitation(
 def check_second_invitation(
     invitation: Invitation, stored: PartySession, *, accept_moved: bool
 ) -> None:
-    """Refuse an invitation that differs from the first; store an accepted new address."""
+    """Raise GuardRefused if an invitation contradicts the first one for the same slot.
+
+    If it only names a new address of the analyst, and ``accept_moved`` is set, store
+    it.
+    """
     identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
     if invitation.secret != first.secret:
@@ -689,13 +698,13 @@ def check_second_invitation(
 def take_slot(
     analyst: Analyst, parsed: Invitation, entropy: bytes, member: Member
 ) -> str:
-    """Join with a roster entry, and return the token.
+    """Join the session with a roster entry, and return the token.
 
-    The proof covers how often the slot was joined before, so a repeat after a lost answer
-    needs a new proof.
+    The proof includes the number of earlier joins, so a new proof is needed when a join
+    is repeated after its response was lost.
 
-    Raises KeyNotAuthentic if the analyst rejects a proof with the current number of joins.
-    Raises Unavailable if others keep joining the slot.
+    Raises KeyNotAuthentic if the analyst rejects a proof with the current number of
+    joins. Raises Unavailable if others keep joining the slot.
     """
     for _ in range(_JOIN_ATTEMPTS):
         joins = analyst.preview(parsed.code).joins
@@ -714,10 +723,10 @@ def take_slot(
 
 
 def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]:
-    """Return the analyst's preview of an invitation, and its terms.
+    """Fetch the analyst's preview of an invitation, and return it with the terms.
 
-    Raises AgreementMismatch if the terms are not those that the coordinator signed for
-        this session and slot.
+    Raises AgreementMismatch if these are not the terms that the coordinator signed for
+    this session and slot.
     """
     preview = analyst.preview(parsed.code)
     if digest(preview.terms.encode()) != parsed.terms:
@@ -734,22 +743,22 @@ def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]
     return preview, terms
 
 
-# Data and choices, which a party must not change when it continues
+# Data and choices that must not change when a party continues
 
 
 def data_digest(data: DataSource) -> str:
-    """Return a SHA-256 over columns, ids and rows, in their order."""
+    """Return the SHA-256 (hex) of columns, ids and rows, in their order."""
     digest = sha256(length_prefixed(*data.columns))
     digest.update(length_prefixed(*(data.ids or ())))
     for batch in data.batches():
-        # NaN has several bit patterns
+        # NaN has several bit patterns.
         rows = np.where(np.isnan(batch), np.nan, batch)
         digest.update(np.ascontiguousarray(rows).reshape(-1).data)
     return digest.hexdigest()
 
 
 def check_same_rows(joined_digest: str | None, digest: str) -> None:
-    """Refuse data other than those with which a party joined."""
+    """Raise GuardRefused if the data are not those with which a party joined."""
     if joined_digest != digest:
         raise GuardRefused(
             "This party joined with other data: rows, ids, columns or their order have "
@@ -758,7 +767,7 @@ def check_same_rows(joined_digest: str | None, digest: str) -> None:
 
 
 def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return choices in stored form: values, and a placeholder for an object."""
+    """Return choices in their stored form, in which a mark stands for each object."""
     plain = bool | int | float | str | None
     return {n: v if isinstance(v, plain) else _OBJECT_MARK for n, v in choices.items()}
 
@@ -766,14 +775,14 @@ def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
 def merge_choices(
     stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the choices of a party that continues, which must equal the earlier ones.
+    """Return the choices of a party that continues, which must equal its earlier ones.
 
-    Values may be omitted; an object (a fitted transformer) must be passed again.
+    Values may be omitted. Objects, such as a fitted transformer, must be passed again.
 
-    limits: names of choices that only decide whether an answer may be sent; they may
-        change.
+    limits: the names of choices that only determine whether an answer may be sent; they
+        may change.
 
-    Raises GuardRefused if another value is given, or an object is missing.
+    Raises GuardRefused if a value differs, or if an object is missing.
     """
     marks = {**stored, **describe_choices(choices)}
     changed = {name for name, mark in marks.items() if stored.get(name) != mark}

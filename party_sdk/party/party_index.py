@@ -1,4 +1,4 @@
-"""The sessions of a home: the state of each on this disk, and the next command."""
+"""The sessions of a home, with the state of each on this disk, and the next command."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ORDER BY session, slot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartySummary:
-    """A party of this home, for lists.
+    """A party of this home, as lists show it.
 
-    title: empty if the terms were forgotten.
-    state: in a few words.
+    title: the title of the session; empty if the terms were forgotten.
+    state: the state in a few words.
     following: the next command or other action; empty if there is nothing to do.
     """
 
@@ -47,7 +47,7 @@ class PartySummary:
 
 
 def slots_of(home: Path, session: str) -> list[str]:
-    """Return the slots of a home's parties in a session, in order."""
+    """Return the slots that this home has or had in a session, sorted."""
     rows = store_of(home).rows(
         "SELECT DISTINCT slot FROM parties WHERE session = ? ORDER BY slot", session
     )
@@ -55,7 +55,7 @@ def slots_of(home: Path, session: str) -> list[str]:
 
 
 def stored_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield a home's parties, sorted by session and slot; the analyst is not asked."""
+    """Yield the parties of a home, sorted by session and slot, from this disk alone."""
     for party in store_of(home).rows(_PARTIES):
         state, following = _describe_state(party)
         yield PartySummary(
@@ -68,7 +68,10 @@ def stored_parties(home: Path) -> Iterator[PartySummary]:
 
 
 def all_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield all parties, sorted by session and slot, with the state of an order if any."""
+    """Yield all parties of a home, sorted by session and slot.
+
+    If the supervisor has an order for a party, the state is that of the order.
+    """
     parties = {(party.session, party.slot): party for party in stored_parties(home)}
     for [stored] in store_of(home).rows("SELECT status FROM orders"):
         status = json.loads(stored)
@@ -106,7 +109,7 @@ def _describe_state(party: Row) -> tuple[str, str]:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
     if party["ended"]:
         return party["ended"], f"coterie party forget {where}"
-    # imported here, because it loads numpy, which only running parties need
+    # Imported here, because it loads numpy, which only running parties need.
     from clustering_protocols.engine import Journal
 
     journal = Journal.decode(party["journal"]) if party["journal"] else Journal()

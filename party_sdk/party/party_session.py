@@ -1,4 +1,4 @@
-"""A party's stored session: one row of the home's database, and rows that refer to it."""
+"""A party's stored session: a row of the home's database, and the rows that refer to it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ WITHDRAWN = (
     "are asked again and say yes. Until then the others wait for you, at most until the "
     "deadline of the round."
 )
-"""The consequences of a withdrawn consent."""
+"""What the operator is told after withdrawing consent."""
 
 
 class Document(StrEnum):
-    """Names of the documents of a session, each stored at most once.
+    """The names of the documents of a session, each of which is stored at most once.
 
-    The agreement and the report outlive the rest.
+    The agreement and the report are kept when the rest is forgotten.
     """
 
     AGREEMENT = "agreement"
@@ -55,7 +55,7 @@ class Document(StrEnum):
 
 
 class NotificationRequest(BaseModel):
-    """A requested mail address: registered (``id``), refused (``problem``) or waiting."""
+    """A request to notify an address: registered (``id``), refused or still waiting."""
 
     address: str = Field(repr=False)
     id: str = ""
@@ -77,13 +77,13 @@ class NotificationRequest(BaseModel):
 
 
 class Identity(BaseModel):
-    """A party's identity in a session. Holds secrets, which ``repr`` does not show.
+    """A party's identity in a session; ``repr`` does not show the secrets it holds.
 
-    entropy: empty once the result is stored, so that the session's keys are gone.
-    columns: the columns of the table with which the party joined, in order.
-    accepted_risks: risk codes of the accepted terms.
-    told: requests to notify an address (:mod:`party_sdk.party.notifications`).
-    ended: the analyst's state of a session that ended without a result; else empty.
+    entropy: empty once the result is stored, which destroys the keys of the session.
+    columns: the columns of the table with which the party joined, in their order.
+    accepted_risks: the risk codes of the accepted terms.
+    told: the requests to notify addresses (:mod:`party_sdk.party.notifications`).
+    ended: the final state of a session that ended without a result; otherwise empty.
     """
 
     invitation: str = ""
@@ -108,8 +108,10 @@ class Identity(BaseModel):
 class DurableState:
     """The state of a party, which is stored before its answer is sent.
 
-    round, attempt, task_digest: of the last answered task.
-    contribution, contribution_digest: the bytes of the last answer, and their digest.
+    round, attempt, task_digest: identify the last answered task.
+    contribution, contribution_digest: the bytes of the last answer, and their SHA-256
+        (hex).
+    journal: the journal of answered tasks.
     before, after: the memory before and after the last answer.
     """
 
@@ -124,13 +126,15 @@ class DurableState:
 
     @property
     def round_key(self) -> tuple[int, int]:
-        """Return round and attempt."""
+        """Return the numbers of the round and the attempt."""
         return self.round, self.attempt
 
-    def base(self, round_: int, attempt: int) -> Memory:
+    def memory_before(self, round_: int, attempt: int) -> Memory:
         """Return the memory from which a new round or attempt starts.
 
         A new attempt of the last round starts from the memory before that round.
+
+        Raises Equivocation if the round or attempt is not a new one.
         """
         if round_ == self.round and attempt > self.attempt:
             return self.before
@@ -143,14 +147,17 @@ class DurableState:
 
     @property
     def sent_contribution(self) -> bytes:
-        """Return the bytes of the last answer, exactly as they were first sent."""
+        """Return the bytes of the last answer, exactly as they were first sent.
+
+        Raises NotReady if the stored bytes were changed.
+        """
         if sha256(self.contribution).hexdigest() != self.contribution_digest:
             raise NotReady("The last answer was changed; ask for a new session.")
         return self.contribution
 
 
 class PartySession:
-    """One party in one session of a home.
+    """The stored session of one party of a home.
 
     forgotten: the row id of a forgotten party; by default the current party is meant.
     """
@@ -176,7 +183,7 @@ class PartySession:
         return row and int(row[0])
 
     def id_in(self, database: Connection) -> int:
-        """Return the party's row id; insert the row if there is none."""
+        """Return the party's row id, after inserting the row if there is none."""
         row_id = self.id
         if row_id is None:
             row_id = database.execute(
@@ -208,12 +215,12 @@ class PartySession:
 
     @property
     def has_joined(self) -> bool:
-        """Return whether the party has joined and got a token."""
+        """Return whether the party has joined and received a token."""
         return bool(self._get_column("identity ->> '$.token' IS NOT NULL"))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the party; raise :class:`NotReady` if another process runs it."""
+        """Lock the party for the block; raise NotReady if another process is running it."""
         with self.store.lease(f"{self.session} {self.slot}"):
             previous_id, self._id = self._id, self.id
             try:
@@ -223,15 +230,15 @@ class PartySession:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no process runs this party."""
+        """Return whether no process is running this party."""
         return self.store.holder(f"{self.session} {self.slot}") is None
 
     def load_identity(self) -> Identity:
-        """Return the party's identity; raise :class:`NotReady` if there is none."""
+        """Return the party's identity; raise NotReady if none is stored."""
         text = self._get_column("identity")
         if text is not None:
             return Identity.model_validate_json(text)
-        if self.forgotten():
+        if self.last_forgotten():
             raise NotReady(
                 f"This home has forgotten the party {self.session} {self.slot}; only its "
                 "ledger and report remain.",
@@ -251,11 +258,11 @@ class PartySession:
         )
 
     def save_identity(self, identity: Identity) -> None:
-        """Store the party's identity."""
+        """Store the party's identity in place of the earlier one."""
         self._set_column("identity", identity.model_dump_json())
 
-    def load(self, document: Document) -> bytes | None:
-        """Return a document, or None."""
+    def load_document(self, document: Document) -> bytes | None:
+        """Return a document, or None if it is not stored."""
         row = self.store.row(
             "SELECT content FROM documents WHERE party = ? AND name = ?",
             self.id,
@@ -263,8 +270,8 @@ class PartySession:
         )
         return row and bytes(row[0])
 
-    def save(self, document: Document, content: bytes | None) -> None:
-        """Store a document; None erases it."""
+    def save_document(self, document: Document, content: bytes | None) -> None:
+        """Store a document; if the content is None, erase it."""
         with self.store.transaction() as database:
             key = self.id_in(database), document
             database.execute("DELETE FROM documents WHERE party = ? AND name = ?", key)
@@ -275,28 +282,28 @@ class PartySession:
 
     @property
     def agreement(self) -> bytes | None:
-        """Return the exact bytes of the agreement, or None."""
-        return self.load(Document.AGREEMENT)
+        """Return the exact bytes of the agreement, or None until all have joined."""
+        return self.load_document(Document.AGREEMENT)
 
     @property
     def result(self) -> bytes | None:
-        """Return the result, or None."""
-        return self.load(Document.RESULT)
+        """Return the stored bytes of the result, or None if there is none yet."""
+        return self.load_document(Document.RESULT)
 
     @property
     def report(self) -> bytes | None:
-        """Return the report that was stored when the session was forgotten."""
-        return self.load(Document.REPORT)
+        """Return the report that was stored when the session was forgotten, or None."""
+        return self.load_document(Document.REPORT)
 
     @property
     def agreement_id(self) -> str:
-        """Return session and digest of the agreement, equal for all slots of the home."""
+        """Return the session and the digest of its agreement, as one text."""
         agreement = self.agreement
         digest = "" if agreement is None else sha256(agreement).hexdigest()
         return f"{self.session}/{digest}"
 
     def load_state(self) -> DurableState:
-        """Return the party's state; the initial one if nothing is stored."""
+        """Return the party's state, which is the initial state if nothing is stored."""
         row = self.store.row(
             "SELECT round, attempt, task_digest, contribution_digest, contribution, "
             "journal FROM answers WHERE party = ?",
@@ -324,9 +331,10 @@ class PartySession:
     def save_state(
         self, state: DurableState, before: DurableState | None = None
     ) -> None:
-        """Store the party's state, before anything is sent.
+        """Store the party's state, before its answer is sent.
 
-        before: the stored state, if the caller has it; unchanged memory is not written.
+        before: the state that is stored now, if the caller has it. Memory that did not
+            change is not written again.
         """
         before = before or self.load_state()
         with self.store.transaction() as database:
@@ -364,7 +372,7 @@ class PartySession:
                     )
 
     def save_journal(self, journal: Journal) -> None:
-        """Store the journal."""
+        """Store the journal of answered tasks."""
         with self.store.transaction() as database:
             database.execute(
                 "INSERT INTO answers VALUES (?, 0, 0, '', '', x'', ?) ON CONFLICT DO "
@@ -378,17 +386,17 @@ class PartySession:
         return bool(self._get_column("stop_announced"))
 
     def save_stop_announced(self) -> None:
-        """Store that the analyst knows that the party stopped for good."""
+        """Record that the analyst knows that the party stopped for good."""
         self._set_column("stop_announced", 1)
 
     @property
     def objections(self) -> tuple[bool, datetime | None]:
-        """Return whether the operator refused an answer, and when consent was withdrawn.
+        """Return whether an answer was refused, and when consent was withdrawn.
 
-        A refusal holds until the operator approves an answer. After a withdrawal every
+        A refusal holds until the operator approves an answer. After a withdrawal, every
         contribution needs approval.
 
-        Raises NotReady if the party was forgotten meanwhile.
+        Raises NotReady if the party has been forgotten in the meantime.
         """
         row = self.store.row(
             "SELECT is_held, consents_withdrawn_at FROM parties "
@@ -399,13 +407,13 @@ class PartySession:
             raise NotReady(f"{self.session} {self.slot} was forgotten meanwhile.")
         return bool(row[0]), row[1] and datetime.fromisoformat(row[1])
 
-    def hold(self, *, is_held: bool) -> None:
-        """Store that the operator refused an answer, or approved one again."""
+    def save_is_held(self, *, is_held: bool) -> None:
+        """Store whether the operator refused the last answer that needed approval."""
         self._set_column("is_held", int(is_held))
 
     @property
     def consents(self) -> Consents:
-        """Return the consent to the terms sheet."""
+        """Return the operator's consent to the terms sheet, which can be changed."""
         return Consents(self)
 
     @cached_property
@@ -419,7 +427,7 @@ class PartySession:
         return StoredMappings(self)
 
     def keyed_table_digest(self) -> str:
-        """Return a keyed digest (hex) of the joined rows, or an empty text."""
+        """Return a keyed digest (hex) of the rows of the party; empty before it joins."""
         digest = self.load_identity().data_digest
         if digest is None:
             return ""
@@ -428,7 +436,7 @@ class PartySession:
 
     @property
     def cluster_names(self) -> tuple[str, ...]:
-        """Return names by cluster, '' for a cluster without one; empty if none has one."""
+        """Return the names of clusters, with '' for an unnamed one; empty if all are."""
         stored = json.loads(self._get_column("cluster_names") or "{}")
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
@@ -436,10 +444,10 @@ class PartySession:
     def name_clusters(
         self, names: Mapping[int, str], n_clusters: int
     ) -> tuple[str, ...]:
-        """Add names, and return all; '' removes a name.
+        """Add names of clusters, and return all names; '' removes a name.
 
-        Raises InvalidParameters if a cluster does not exist, a name is not one line of 1
-            to 40 printable characters, or two clusters have the same name.
+        Raises InvalidParameters if a cluster does not exist, if a name is not a line of
+        1 to 40 printable characters, or if two clusters have the same name.
         """
         remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= removes it."
         for cluster, name in names.items():
@@ -464,13 +472,13 @@ class PartySession:
 
     @property
     def written_files(self) -> dict[str, str]:
-        """Return the digests of the files that this session wrote, by path."""
+        """Return the digest of each file that this session wrote, by its path."""
         return dict(
             self.store.rows("SELECT path, digest FROM outputs WHERE party = ?", self.id)
         )
 
     def save_written_files(self, digests: Mapping[str, str]) -> None:
-        """Store the digests of files that were or will be written for this session."""
+        """Record the digests of files that this session has written or will write."""
         with self.store.transaction() as database:
             party = self.id_in(database)
             database.executemany(
@@ -480,7 +488,7 @@ class PartySession:
 
     @property
     def member(self) -> Member | None:
-        """Return this party's roster entry, once it has enrolled."""
+        """Return this party's roster entry; None until it has enrolled."""
         if self.exists:
             return self.load_identity().member
         agreement = self.agreement
@@ -489,10 +497,12 @@ class PartySession:
         return read_agreement(agreement)[0].member(self.slot)
 
     def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
-        """Erase the stored session with its secrets.
+        """Erase the stored session, including its secrets.
 
-        The log, the agreement and the report remain, unless ``everything`` is erased:
-        see :meth:`forgotten`.
+        The log, the agreement and the report remain, unless ``everything`` is erased;
+        see :meth:`last_forgotten`.
+
+        report: the report to keep, if any.
         """
         home = self.home.resolve()
         paths = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]
@@ -505,7 +515,7 @@ class PartySession:
             else:
                 party = self.id_in(database)
                 if report is not None:
-                    self.save(Document.REPORT, report)
+                    self.save_document(Document.REPORT, report)
                 database.execute(
                     "DELETE FROM documents WHERE party = ? AND name NOT IN (?, ?)",
                     (party, Document.AGREEMENT, Document.REPORT),
@@ -522,8 +532,8 @@ class PartySession:
         for path in paths:
             path.unlink(missing_ok=True)
 
-    def forgotten(self) -> PartySession | None:
-        """Return what remains of this party after it was last forgotten, or None."""
+    def last_forgotten(self) -> PartySession | None:
+        """Return what remains of this party since it was last forgotten, or None."""
         row = self.store.row(
             "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
             self.session,
@@ -535,21 +545,21 @@ class PartySession:
 
 
 class Consent(BaseModel, frozen=True):
-    """Consent to everything that a terms sheet lists; ``sheet`` is its SHA-256."""
+    """Consent to everything that a terms sheet lists; ``sheet`` is its SHA-256 (hex)."""
 
     sheet: str
     at: AwareDatetime
 
 
 class Consents:
-    """The consent of one party, read from the database each time."""
+    """The consent of one party, which is read from the database on every access."""
 
     def __init__(self, party: PartySession) -> None:
         self._party, self._store = party, party.store
 
     @property
     def current(self) -> Consent | None:
-        """Return the consent in force, or None."""
+        """Return the current consent, or None if there is none."""
         row = self._store.row(
             "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
             self._party.id,
@@ -560,11 +570,11 @@ class Consents:
 
     @property
     def withdrawn_at(self) -> datetime | None:
-        """Return when consent was last withdrawn."""
+        """Return when consent was last withdrawn, or None."""
         return self._party.objections[1]
 
     def give(self, sheet: str = "") -> None:
-        """Store consent to a sheet, by its SHA-256; by default to that for the terms."""
+        """Store consent to the sheet with this SHA-256, by default that of the terms."""
         if not sheet:
             from coterie_pages.views.terms_sheet import consent_digest
 
@@ -577,7 +587,7 @@ class Consents:
             )
 
     def withdraw(self) -> None:
-        """Withdraw the consent, so that the next contribution needs approval."""
+        """Withdraw the consent; from now on, contributions need approval."""
         with self._store.transaction() as database:
             party = self._party.id_in(database)
             database.execute("DELETE FROM consents WHERE party = ?", (party,))

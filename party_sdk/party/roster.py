@@ -1,4 +1,4 @@
-"""The members of a session, whom an operator checks before anything is sent."""
+"""The members of a session, whom the operator verifies before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from party_sdk.party.asker import Asker
 
 @dataclass(frozen=True, kw_only=True)
 class Roster:
-    """All members, and the safety number that they compare."""
+    """All members of a session, and the safety number that they compare."""
 
     seats: tuple[Seat, ...]
     safety_number: str
@@ -28,10 +28,12 @@ class Roster:
     def of(
         cls, agreement: bytes, trusted: TrustedInstitutions, own: str | None = None
     ) -> Roster:
-        """Return the members of a checked agreement; ``own`` is the reader's slot.
+        """Return the members of an agreement that was already verified.
 
-        Raises GuardRefused if a member has the name of a trusted institution, but not its
-            key.
+        own: the reader's own slot, whose member counts as known.
+
+        Raises GuardRefused if a member has the name of a trusted institution, but not
+        its key.
         """
         content, _ = read_agreement(agreement)
         own_key = None if own is None else content.member(own).identity
@@ -53,7 +55,7 @@ class Roster:
     def keys_of(self, agreement: bytes, names: Collection[str]) -> frozenset[str]:
         """Return the public keys of the members with these names.
 
-        Raises GuardRefused if a name belongs to no member, or to several.
+        Raises GuardRefused if a name belongs to no member, or to more than one.
         """
         content, _ = read_agreement(agreement)
         seats = zip(self.seats, content.roster, strict=True)
@@ -69,7 +71,7 @@ class Roster:
         return frozenset(key for member_name, key in members if member_name in names)
 
     def check_safety_number(self, number: str) -> None:
-        """Refuse a safety number that differs, apart from spaces."""
+        """Raise KeyNotAuthentic if a safety number differs in more than its spaces."""
         if "".join(number.split()) != "".join(self.safety_number.split()):
             raise KeyNotAuthentic(
                 f"The safety number is {self.safety_number} here, and {number} elsewhere: "
@@ -79,14 +81,15 @@ class Roster:
 
 @dataclass(frozen=True)
 class PeerVerifier:
-    """A party's own identity, and its checks of the other members.
+    """Verifies the other members of a session, and provides the party's own identity.
 
-    home: folder of the identity and the trusted institutions.
-    entropy: bytes from which the identity is derived instead, for repeatable runs.
-    asker: the operator, who reads the members and may have compared the safety number.
+    home: the folder of the identity and the trusted institutions.
+    entropy: bytes from which the identity is derived instead, for reproducible runs.
+    asker: the operator, who sees the members and may have compared the safety number.
     number: the safety number that the other members see.
-    confirmed_with: the names of the members who said what number they see; they count as
-        known. A number alone shows that all see the same members, not that these exist.
+    confirmed_with: the names of the members who read out the number; they count as
+        known. The number alone shows that all see the same members, but not that these
+        members exist.
     """
 
     home: Path
@@ -97,7 +100,7 @@ class PeerVerifier:
 
     @cached_property
     def institution(self) -> Institution:
-        """Return this party's institution, which is created on first use of a home."""
+        """Return this party's institution, which is created when a home is first used."""
         if self.entropy is not None:
             return Institution.derive(self.entropy)
         return OwnIdentity(self.home).load_or_make()
@@ -108,7 +111,7 @@ class PeerVerifier:
         return TrustedInstitutions(self.home).read()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
-        """Refuse a slot for which the terms expect another institution."""
+        """Raise GuardRefused if the terms expect another institution at a slot."""
         key = self.institution.key
         expected = terms.identities.slots.get(slot, key)
         if key != expected:
@@ -117,13 +120,13 @@ class PeerVerifier:
                 f"yours is {fingerprint(key)}."
             )
 
-    def verify(self, agreement: bytes, slot: str, policy: Policy) -> None:
-        """Refuse an agreement, already checked, in which too few members are known.
+    def verify_members(self, agreement: bytes, slot: str, policy: Policy) -> None:
+        """Raise if too few members of a verified agreement are known.
 
-        A member is known by its card, or because it said what safety number it sees.
+        A member is known by its card, or because it read out its safety number.
 
-        Raises KeyNotAuthentic if the others see another safety number.
-        Raises GuardRefused if too few are known, or a known name has a different key.
+        Raises KeyNotAuthentic if the others see another safety number. Raises
+        GuardRefused if too few members are known, or if a known name has another key.
         """
         cards = TrustedInstitutions(self.home)
         roster = Roster.of(agreement, cards, slot)
@@ -147,8 +150,8 @@ class PeerVerifier:
         if refusal is not None and not is_compared:
             raise refusal
 
-    def verify_number(self, agreement: bytes) -> None:
-        """Check an agreement that was accepted before against the others' safety number."""
+    def verify_safety_number(self, agreement: bytes) -> None:
+        """Verify a stored agreement against the safety number that the others see."""
         if self.number is not None:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_safety_number(
                 self.number

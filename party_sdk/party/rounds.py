@@ -1,4 +1,4 @@
-"""Rounds of a party: it answers each task once, and stores the answer before sending it."""
+"""Rounds of a party: it answers each task once, and stores the answer before sending."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from party_sdk.party.asker import Asker
 from party_sdk.party.party_session import WITHDRAWN, DurableState, PartySession
 
 _REPORT_SECONDS: Final = 1.0
-_MIN_POLL_SECONDS: Final = 0.2  # between two requests for a task
+_MIN_POLL_SECONDS: Final = 0.2  # minimum time between two requests for a task
 
 OnProgress = Callable[[SessionStatus], None]
 
 
 @dataclass(kw_only=True)
 class Responder:
-    """Answers the tasks of one party in one session, which the caller has locked.
+    """Answers the tasks of one party in one session, whose lock the caller holds.
 
-    allows_combination: whether the operator allows what this and other sessions together
-        disclose.
+    allows_combination: whether the operator allows what this session and other sessions
+        disclose in combination.
     """
 
     stored: PartySession
@@ -71,14 +71,15 @@ class Responder:
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task (a repeated one with the same bytes), and return the next task.
+        """Answer a task, and return the next task.
 
-        Returns None if the analyst has no next task within the long poll.
+        A repeated task is answered with the same bytes. Returns None if the analyst has
+        no next task within the long poll.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            task breaks the rules, for example if it is a second one of the same round
-            and attempt; the party then stops for good.
-        Raises GuardRefused if the party's policy or its operator refuses the answer.
+            task breaks the rules, for example if it is a second task for the same round
+            and attempt; the party then stops for good. Raises GuardRefused if the
+            party's policy or its operator refuses the answer.
         """
         try:
             return self._answer(party, task, data)
@@ -87,7 +88,7 @@ class Responder:
                 journal = self._state.journal.stop_by_error(error)
                 self.stored.save_journal(journal)
                 self._state = replace(self._state, journal=journal)
-            with suppress(Equivocation):  # the operator has to read the first error
+            with suppress(Equivocation):  # the operator must see the first error
                 self._store_receipt()
             raise
 
@@ -102,8 +103,8 @@ class Responder:
             if digest != last.task_digest:
                 raise Equivocation(f"Round {round_key[0]}, attempt {round_key[1]}.")
             self._store_receipt()
-            return self._send(last.sent_contribution)
-        before = last.base(*round_key)
+            return self._send_contribution(last.sent_contribution)
+        before = last.memory_before(*round_key)
         answer = party.reply(
             last.journal, before, packet, data, acknowledged=self._acknowledged
         )
@@ -118,17 +119,17 @@ class Responder:
             after=answer.memory,
         )
         self._store_answer(state, answer, data, shows_rows=party.has_shown_rows(packet))
-        return self._send(answer.contribution)
+        return self._send_contribution(answer.contribution)
 
     def send_again(self) -> None:
-        """Send the last answer again if it has no receipt, as after a crash.
+        """Send the last answer again if it has no receipt, for example after a crash.
 
         Raises AuditBroken if the log was changed.
         """
         last, ledger = self._state, self.stored.ledger
         ledger.read()
         if ledger.awaits_receipt(last.round_key):
-            self._send(last.sent_contribution)
+            self._send_contribution(last.sent_contribution)
 
     def _store_answer(
         self,
@@ -138,7 +139,7 @@ class Responder:
         *,
         shows_rows: bool,
     ) -> None:
-        """Store a new answer, after the policy and the operator have approved it."""
+        """Store a new answer once the policy and the operator have approved it."""
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
@@ -158,7 +159,7 @@ class Responder:
         self._acknowledged = False
 
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
-        """Ask the operator about an answer that the accepted sheet does not cover.
+        """Ask the operator to approve an answer that the accepted sheet does not cover.
 
         A refusal holds until the operator is asked again and agrees.
         """
@@ -184,20 +185,20 @@ class Responder:
                 answer.contribution, answer.notes, answer.question, answer.records
             )
             if not asker.approve(inspection):
-                stored.hold(is_held=True)
+                stored.save_is_held(is_held=True)
                 raise GuardRefused("The operator did not approve this contribution.")
             if is_withdrawn:
                 stored.consents.give()
         if is_held:
-            stored.hold(is_held=False)
+            stored.save_is_held(is_held=False)
 
     def _record_use(
         self, memory: Memory, data: DataSource, *, shows_rows: bool
     ) -> tuple[Use, int] | None:
-        """Record what the session discloses about the rows, before it is sent.
+        """Record what an answer discloses about the rows, before it is sent.
 
-        Returns the use and its number of sums, or what was recorded before if nothing is
-        disclosed.
+        Returns the use and its number of sums. If the answer discloses nothing, returns
+        what was recorded before.
         """
         terms, slot = self.terms, self.stored.slot
         selection, spending = memory.get(Selection), memory.get(PrivacySpending)
@@ -224,11 +225,11 @@ class Responder:
             )
         return use, sums.n_sums
 
-    def _send(self, contribution: bytes) -> bytes | None:
-        """Send the stored answer; return the next task, if the analyst has one.
+    def _send_contribution(self, contribution: bytes) -> bytes | None:
+        """Send the stored answer, and return the next task if the analyst has one.
 
-        If there is a next task, the receipt is stored together with the next answer; after
-        a crash before that, the answer is sent again for its receipt.
+        If there is a next task, the receipt is stored together with its answer. After a
+        crash before that, the answer is sent again to obtain the receipt.
         """
         session, task = self.terms.session, None
         round_key, digest = self._state.round_key, self._state.contribution_digest
@@ -246,7 +247,7 @@ class Responder:
             is_open = (status.round, status.attempt) == round_key
             if status.state is SessionState.COLLECTING and is_open:
                 raise
-            # a quorum answered before this party, and the session continued
+            # A quorum answered before this party, and the session continued.
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise
@@ -260,7 +261,7 @@ class Responder:
 
 
 class SessionWatch:
-    """Reports the session's status whenever it changes."""
+    """Fetches the status and the tasks of a session, and reports changes of the status."""
 
     def __init__(
         self, analyst: Analyst, session: str, on_progress: OnProgress | None
@@ -272,7 +273,7 @@ class SessionWatch:
         self._reported_at = -_REPORT_SECONDS
 
     def fetch_status(self) -> SessionStatus:
-        """Fetch the session's status; report it if it changed."""
+        """Fetch the status of the session, and report it if it has changed."""
         status = self._analyst.session(self._session)
         if self._on_progress is not None and status != self._last:
             self._on_progress(status)
@@ -280,7 +281,7 @@ class SessionWatch:
         return status
 
     def report_status(self, *, busy: bool = False) -> None:
-        """Fetch and report the status; for a ``busy`` party at most once a second."""
+        """Fetch and report the status; at most once a second if the party is ``busy``."""
         now = time.monotonic()
         is_due = not busy or now >= self._reported_at + _REPORT_SECONDS
         if self._on_progress is not None and is_due:
@@ -288,10 +289,10 @@ class SessionWatch:
             self._reported_at = now
 
     def fetch_task(self) -> bytes | None:
-        """Return the open task; None if there is no task now or the session is complete.
+        """Return the open task, or None if there is none or the session is completed.
 
-        The analyst holds the request for a while; if it answers at once, this waits a
-        moment, so that the caller may ask again immediately.
+        The analyst holds the request for a while. If it answers at once, this method
+        waits briefly, so that the caller may ask again immediately.
 
         Raises SessionOver if the session ended without a result.
         """

@@ -1,6 +1,6 @@
-"""All mappings that a session has used for a party's table; the last one is in force.
+"""All mappings that were used for a party's table in a session; the last one is in use.
 
-Mappings contain cells (levels, codes), so logs and reports name only a keyed digest.
+Mappings contain cells (levels, codes), so logs and reports contain only a keyed digest.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class MappingChange:
     """The differences between a new mapping and the stored one.
 
-    digest: keyed digest of the new mapping.
-    parts: the differences, without any cell.
+    digest: a keyed digest of the new mapping.
+    parts: descriptions of the differences, which contain no cells.
     """
 
     digest: str
@@ -35,7 +35,7 @@ class MappingChange:
 
     @property
     def sentence(self) -> str:
-        """Return the differences as an operator reads them before accepting the mapping."""
+        """Return a sentence on the differences, which the operator reads first."""
         parts = "; ".join(self.parts[:10])
         more = f"; {len(self.parts) - 10} more" if len(self.parts) > 10 else ""
         return (
@@ -55,14 +55,14 @@ class StoredMappings:
 
     @property
     def version(self) -> int:
-        """Return the number of the last mapping, or 0."""
+        """Return the number of the last mapping, or 0 if there is none."""
         [version] = self._store.row(
             "SELECT max(version) FROM mappings WHERE party = ?", self._party.id
         )
         return version or 0
 
     def last(self) -> TableMapping | None:
-        """Return the mapping in force, or None.
+        """Return the mapping that is in use, or None if there is none.
 
         Raises InvalidData if this release cannot read it.
         """
@@ -76,12 +76,12 @@ class StoredMappings:
         return parse_mapping(row[0], f"mapping {row[1]}")
 
     def for_new_rows(self) -> TableMapping | None:
-        """Return the mapping in force, without the line numbers of the session's table."""
+        """Return the mapping in use, without the line numbers of the session's table."""
         last = self.last()
         return last and last.for_new_rows()
 
     def add(self, mapping: TableMapping) -> None:
-        """Store a mapping as the last one, which is then in force."""
+        """Store a mapping, which is used from now on."""
         with self._store.transaction() as database:
             party = self._party.id_in(database)
             database.execute(
@@ -90,12 +90,13 @@ class StoredMappings:
             )
 
     def choose(self, new: TableMapping | None, agree: Agree) -> TableMapping | None:
-        """Return the stored mapping, or a new one if somebody agrees to it.
+        """Return the stored mapping, or a new mapping if the operator agrees to it.
 
-        new: the operator's mapping; None for the stored one.
-        agree: called if the new one differs; returns whether it replaces the stored one.
+        new: the mapping to use; None for the stored one.
+        agree: called with the differences if there are any; returns whether to use the
+            new mapping.
 
-        Raises GuardRefused if nobody agrees.
+        Raises GuardRefused if the operator does not agree.
         """
         stored = self.last()
         if new is None or stored is None or new == stored:
@@ -111,5 +112,5 @@ class StoredMappings:
         return new
 
     def digest(self, mapping: TableMapping) -> str:
-        """Return a keyed digest (hex), so that nobody else can guess levels."""
+        """Return a keyed digest (hex) of a mapping, so that nobody can guess its levels."""
         return mapping_digest(mapping, self._party.history.key("mapping"))

@@ -1,1 +1,1 @@
-"""Results of a party: labels of its rows, pictures and files."""
+"""A party's results: the labels of its rows, with pictures and files."""

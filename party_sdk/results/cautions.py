@@ -1,8 +1,8 @@
-"""Warnings about a result: clusters that coincide, or that follow the institutions.
+"""Warnings about a result, such as clusters that follow the institutions.
 
-Where a site measures in other units, or with another scanner or laboratory, its rows end
-up in clusters of their own. Each party can see this itself, whatever the protocol: it
-knows its own rows and reads the sizes of all clusters.
+If a site measures in other units, or with another scanner or laboratory, its rows form
+clusters of their own. Each party can detect this itself with any protocol, because it
+knows its own rows and learns the sizes of all clusters.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _FOLLOWS_SITES: Final = 0.3
 def site_agreement(counts: IntArray) -> float | None:
     """Return how much of the variance of sites the clusters explain, at most 1.
 
-    counts: int64 (sites, k); rows of each site in each cluster.
+    counts: int64 (sites, k); the number of rows of each site in each cluster.
 
-    1 if a cluster tells at which site its rows are, about 0 if it tells nothing;
-    None for one site or one cluster. It is adjusted for the number of clusters, so that
-    chance gives 0 in the mean: R² of R. Light, B. Margolin, "An analysis of variance for
-    categorical data", 1971 (Goodman and Kruskal's tau), with 1 - (1 - R²)(n - 1)/(n - k).
+    The value is 1 if a row's cluster determines its site, and about 0 if it says
+    nothing about the site. It is None for a single site or cluster. It is adjusted for
+    the number of clusters, so that its mean is 0 by chance: R² of R. Light, B.
+    Margolin, "An analysis of variance for categorical data", 1971 (Goodman and
+    Kruskal's tau), with 1 - (1 - R²)(n - 1)/(n - k).
     """
     counts = counts[:, counts.sum(axis=0) > 0][counts.sum(axis=1) > 0]
     n_sites, k = counts.shape
@@ -44,15 +45,15 @@ def site_agreement(counts: IntArray) -> float | None:
     return float(1 - unexplained / total * (n - 1) / (n - k))
 
 
-def site_effects(counts: IntArray) -> Iterator[str]:
-    """Yield a sentence if clusters follow the sites, and not by chance.
+def site_effect_warnings(counts: IntArray) -> Iterator[str]:
+    """Yield a sentence if the clusters follow the sites more than by chance.
 
     counts: as for :func:`site_agreement`; a party passes two sites, its own rows and
         those of all others.
 
     Random labels would give such counts less than once in a million times: Light and
-    Margolin's (sites - 1)(n - 1) R² is χ² of d = (sites - 1)(k - 1) degrees of freedom,
-    and P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
+        Margolin's (sites - 1)(n - 1) R² is χ² with d = (sites - 1)(k - 1) degrees of
+        freedom, and P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
     """
     agreement = site_agreement(counts)
     if agreement is None or agreement < _FOLLOWS_SITES:
@@ -71,19 +72,19 @@ def site_effects(counts: IntArray) -> Iterator[str]:
 
 
 def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield sentences on clusters that follow the sites, the most important first.
+    """Yield sentences about clusters that follow the sites, the most important first.
 
-    own_sizes, sizes: own rows, and rows of all parties, in each cluster.
+    own_sizes, sizes: the number of own rows, and of all parties' rows, in each cluster.
 
-    A cluster of n rows with only own rows, or with no own row, is reported if chance
-    would give it less than once in a million times: with a share q of own rows, the
-    probabilities are q^n and (1 - q)^n.
+    A cluster of n rows with only own rows, or without any, is reported if this would
+        happen by chance less than once in a million times: with a share q of own rows,
+        the probabilities are q^n and (1 - q)^n.
     """
     total, n_own = sum(sizes), sum(own_sizes)
     if not 0 < n_own < total:
         return
     other_sizes = np.maximum(np.subtract(sizes, own_sizes), 0)
-    yield from site_effects(np.array([own_sizes, other_sizes]))
+    yield from site_effect_warnings(np.array([own_sizes, other_sizes]))
     share = n_own / total
     for cluster, (n_own_here, n_rows) in enumerate(zip(own_sizes, sizes, strict=True)):
         if n_own_here == 0 and n_rows * math.log1p(-share) < math.log(_BY_CHANCE):

@@ -1,7 +1,7 @@
-"""Export a party's table with the cluster of each row, for a spreadsheet, SPSS, Stata or R.
+"""Export a party's table with the cluster of each row, for spreadsheets, SPSS or Stata.
 
-Levels and clusters are whole numbers with value labels in .sav and .dta files, categories
-in Parquet, and words in text and sheets.
+Levels and clusters are written as integers with value labels in .sav and .dta files, as
+categories in Parquet, and as words in CSV and Excel files.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.profiles import NO_YES
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.formatting import cluster_title
-from party_sdk.results.label_files import check_size, free_name, id_columns, write_arrow
-from party_sdk.results.output_files import replacing
+from party_sdk.results.label_files import (
+    check_row_count,
+    id_columns,
+    make_unused_name,
+    write_arrow,
+)
+from party_sdk.results.output_files import atomic_replacement
 from party_sdk.tables import Table
 
 FORMATS: Final = ("csv", "xlsx", "parquet", "sav", "dta")
@@ -36,12 +41,13 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r](?![\d.]+$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExportColumn:
-    """One column of a file.
+    """One column of an exported file.
 
-    values: float64 (n,), NaN for a missing value: numbers, indices of levels, or days
-        since 1970-01-01. An array of texts for ids.
-    title: the meaning of the column.
-    levels: the name of each level by its index; empty for other columns.
+    values: float64 (n,), with NaN for missing values: numbers, indices of levels, or
+        days since 1970-01-01. For ids, an array of texts.
+    title: a description of the column.
+    levels: the name of each level, by its index; empty for columns without levels.
+    is_date: whether the values are days.
     """
 
     name: str
@@ -50,13 +56,13 @@ class ExportColumn:
     levels: Mapping[int, str]
     is_date: bool = False
 
-    def arrow(self) -> pa.Array:
-        """Return the column for text, sheets and Parquet, with levels as words."""
+    def to_arrow(self) -> pa.Array:
+        """Return the column for CSV, Excel and Parquet, with levels as words."""
         if not isinstance(self.values, np.ndarray):
             return self.values
         is_missing = np.isnan(self.values)
         if self.is_date:
-            return pa.array(self._days(), mask=is_missing)
+            return pa.array(self._dates(), mask=is_missing)
         if self.levels:
             codes = sorted(self.levels)
             indices = np.searchsorted(
@@ -72,22 +78,22 @@ class ExportColumn:
             return pa.array(integers, mask=is_missing)
         return pa.array(self.values, from_pandas=True)
 
-    def to_statistics(self) -> Any:
-        """Return the column for SPSS and Stata."""
+    def to_spss_or_stata(self) -> Any:
+        """Return the column in the form in which pyreadstat can write it."""
         import pandas as pd
 
         if not isinstance(self.values, np.ndarray):
             return self.values.to_pylist()
         is_missing = np.isnan(self.values)
         if self.is_date:
-            days = self._days().astype(object)
+            days = self._dates().astype(object)
             days[is_missing] = None
             return pd.Series(days, dtype=object)
         if self.levels and not is_missing.any():
             return self.values.astype(np.int32)
         return self.values
 
-    def _days(self) -> Any:
+    def _dates(self) -> Any:
         days = np.nan_to_num(np.asarray(self.values))
         return _EPOCH + days.astype("timedelta64[D]")
 
@@ -98,21 +104,21 @@ def export_columns(
     memberships: FloatArray | None,
     names: Sequence[str] = (),
 ) -> list[ExportColumn]:
-    """Return the columns of a party's table, followed by cluster and memberships.
+    """Return the columns of a party's table, followed by its clusters and memberships.
 
-    names: of the clusters, by number; '' for a cluster without one.
+    names: the names of the clusters, by number; '' for a cluster without a name.
 
-    Raises InvalidData if the table has another number of rows than there are labels.
+    Raises InvalidData if the numbers of rows and labels differ.
     """
-    check_size(table.n_rows, len(labels))
+    check_row_count(table.n_rows, len(labels))
     columns = [
         ExportColumn(name=name, values=values, levels={})
         for name, values in id_columns(labels, table.ids, table.naming).items()
     ]
     names_in_use = {column.name for column in columns}
 
-    def add(name: str, values: FloatArray, title: str, **more: Any) -> None:
-        free = free_name(name, names_in_use)
+    def add_column(name: str, values: FloatArray, title: str, **more: Any) -> None:
+        free = make_unused_name(name, names_in_use)
         names_in_use.add(free)
         more.setdefault("levels", {})
         columns.append(ExportColumn(name=free, values=values, title=title, **more))
@@ -127,34 +133,33 @@ def export_columns(
         title = "" if field is None else field.title
         if field is not None and field.unit:
             title = f"{title or column.name}, {field.unit}"
-        add(column.name, values, title, levels=levels, is_date=column.is_date)
+        add_column(column.name, values, title, levels=levels, is_date=column.is_date)
     clusters = range(max(len(names), 1 + int(labels.max(initial=-1))))
     titles = {cluster: cluster_title(cluster, names) for cluster in clusters}
     numbers = np.where(labels < 0, np.nan, labels)
-    add("cluster", numbers, "Cluster", levels=titles)
+    add_column("cluster", numbers, "Cluster", levels=titles)
     for cluster, degrees in enumerate([] if memberships is None else memberships.T):
         cluster_name = titles.get(cluster, f"cluster {cluster}")
-        add(f"membership_{cluster}", degrees, f"Membership of {cluster_name}")
+        add_column(f"membership_{cluster}", degrees, f"Membership of {cluster_name}")
     return columns
 
 
 def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
-    """Write a table atomically, in the format of the path's ending.
+    """Write an exported table atomically, in the format of the path's extension.
 
-    Raises InvalidParameters if the ending is not in :data:`FORMATS`, or the library for it
-        is not installed.
-    Raises StorageFull if there is no room.
+    Raises InvalidParameters if the extension is not in :data:`FORMATS`, or if the
+    library for it is not installed. Raises StorageFull if the disk is full.
     """
     ending = path.suffix.lower()
     if ending[1:] not in FORMATS:
         raise InvalidParameters(
             f"No table is written as {ending!r}: use {', '.join(FORMATS)}."
         )
-    with replacing(path) as fresh:
+    with atomic_replacement(path) as fresh:
         if ending in _STATISTICS:
-            _write_statistics(fresh, ending, columns)
+            _write_spss_or_stata(fresh, ending, columns)
         else:
-            write_arrow(_arrow_table(columns, ending), fresh, ending)
+            write_arrow(_build_arrow_table(columns, ending), fresh, ending)
 
 
 def installed_formats() -> tuple[str, ...]:
@@ -166,19 +171,19 @@ def installed_formats() -> tuple[str, ...]:
     )
 
 
-def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
-    """Return a table whose texts, except its ids, do not begin like formulas."""
+def _build_arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
+    """Build a table in which texts cannot be mistaken for formulas, except ids."""
     if ending == ".parquet":
-        return pa.table({column.name: column.arrow() for column in columns})
+        return pa.table({column.name: column.to_arrow() for column in columns})
     arrays: dict[str, pa.Array] = {}
     for column in columns:
-        array = column.arrow()
+        array = column.to_arrow()
         if isinstance(array, pa.DictionaryArray):
             texts = pa.array(
                 map(_escape_formula, array.dictionary.to_pylist()), pa.string()
             )
             array = texts.take(array.indices)
-        arrays[free_name(_escape_formula(column.name), arrays)] = array
+        arrays[make_unused_name(_escape_formula(column.name), arrays)] = array
     return pa.table(arrays)
 
 
@@ -186,7 +191,9 @@ def _escape_formula(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) -> None:
+def _write_spss_or_stata(
+    path: Path, ending: str, columns: Sequence[ExportColumn]
+) -> None:
     require_extra(
         "statistics", "Files of SPSS and Stata are written by pyreadstat", "pyreadstat"
     )
@@ -198,7 +205,7 @@ def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) 
     )
     columns_by_name = dict(zip(names, columns, strict=True))
     frame = pd.DataFrame(
-        {name: column.to_statistics() for name, column in columns_by_name.items()}
+        {name: column.to_spss_or_stata() for name, column in columns_by_name.items()}
     )
     labels: dict[str, dict[int | float, str]] = {
         name: {code: column.levels[code] for code in column.levels}
@@ -213,7 +220,7 @@ def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) 
 
 
 def _valid_names(names: Sequence[str], longest: int) -> Iterator[str]:
-    """Yield names that SPSS and Stata accept; a changed name becomes the title."""
+    """Yield a unique name for each column that SPSS and Stata accept."""
     names_in_use: set[str] = set()
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_")[: longest - 3] or "v"

@@ -1,4 +1,4 @@
-"""Files with one line per row: its id, its label, and more columns."""
+"""Files with one line per row of a table: its id, its label and further columns."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from clustering_protocols.numerics.data_source import DataSource, MatrixSource, 
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.results.output_files import replacing
+from party_sdk.results.output_files import atomic_replacement
 from party_sdk.tables import ReadOptions, Table, open_table, read_table
 from party_sdk.tables.mapping import TableMapping
 
 _PARQUET = frozenset({".parquet", ".pq"})
 _SHEET = ".xlsx"
-_MOST_ROWS = 2**20 - 1  # below the header
+_MOST_ROWS = 2**20 - 1  # a sheet also has a header
 
 
 def naming_of(data: DataSource | None) -> tuple[str, ...]:
-    """Return the names of the columns that hold a table's ids; empty for a matrix."""
+    """Return the names of the columns that hold the ids; empty for a matrix."""
     return data.naming if isinstance(data, Table) else ()
 
 
@@ -38,13 +38,13 @@ def write_labels(
     naming: Sequence[str],
     more: Mapping[str, FloatArray],
 ) -> Path:
-    """Write one line per row: its id or number, its label, and more columns.
+    """Write a line for each row: its id or number, its label and further columns.
 
-    The file is written whole or not at all; a link is replaced, not followed. NaN
-    becomes an empty cell.
+    The file is written completely or not at all, and a symbolic link is replaced rather
+    than followed. NaN becomes an empty cell.
     """
     content = encode_labels(path.suffix.lower(), labels, ids, naming, more)
-    with replacing(path) as fresh:
+    with atomic_replacement(path) as fresh:
         fresh.write_bytes(content)
     return path
 
@@ -56,10 +56,10 @@ def encode_labels(
     naming: Sequence[str],
     more: Mapping[str, FloatArray],
 ) -> bytes:
-    """Return what :func:`write_labels` writes into a file with this ending."""
+    """Return the bytes that :func:`write_labels` writes to a file with this extension."""
     columns = id_columns(labels, ids, naming)
     for name, values in {"label": labels, **more}.items():
-        columns[free_name(name, columns)] = pa.array(values, from_pandas=True)
+        columns[make_unused_name(name, columns)] = pa.array(values, from_pandas=True)
     content = BytesIO()
     write_arrow(pa.table(columns), content, ending)
     return content.getvalue()
@@ -68,7 +68,7 @@ def encode_labels(
 def id_columns(
     labels: IntArray, ids: Sequence[str] | None, naming: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the id columns, or row numbers from 0."""
+    """Return the columns with the ids, or with row numbers from 0 if there are none."""
     if ids is None:
         return {"id": pa.array(range(len(labels)))}
     if len(naming) < 2:
@@ -78,9 +78,9 @@ def id_columns(
 
 
 def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
-    """Write a table as Parquet, a sheet of Excel or CSV."""
+    """Write a table as Parquet or Excel if the extension says so, otherwise as CSV."""
     if ending in _PARQUET:
-        # imported here, like csv: most parties need neither
+        # Imported here, like csv, because most parties need neither.
         from pyarrow import parquet
 
         parquet.write_table(table, target)
@@ -93,9 +93,9 @@ def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
 
 
 def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
-    """Write a sheet in which all texts stay texts, such as an id =1+1.
+    """Write an Excel sheet in which all texts remain texts, even an id such as =1+1.
 
-    Raises InvalidParameters if it has more rows than a sheet can hold.
+    Raises InvalidParameters if the table has more rows than a sheet can hold.
     """
     if table.num_rows > _MOST_ROWS:
         raise InvalidParameters(
@@ -115,12 +115,12 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
 
 
 def require_excel() -> None:
-    """Raise InvalidParameters if the library that writes Excel's files is missing."""
+    """Raise InvalidParameters if the library that writes Excel files is not installed."""
     require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
 
 
-def check_size(n_rows: int, n_labels: int) -> None:
-    """Raise InvalidData if a table has another number of rows than there are labels."""
+def check_row_count(n_rows: int, n_labels: int) -> None:
+    """Raise InvalidData if the numbers of rows and labels differ."""
     if n_rows != n_labels:
         raise InvalidData(
             f"The table has {n_rows} rows and the result {n_labels}: use the rows that "
@@ -140,7 +140,7 @@ def check_ids(
     columns: Sequence[str],
     mapping: TableMapping | None,
 ) -> None:
-    """Raise InvalidData unless a table has these ids in this order, or has no ids."""
+    """Raise InvalidData if a table has ids, and they are not these in this order."""
     if isinstance(table, np.ndarray) or is_sparse(table):
         return
     if isinstance(table, DataSource):
@@ -156,12 +156,12 @@ def check_ids(
 
 
 def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any:
-    """Return a table of pandas, polars or pyarrow with more columns at its end.
+    """Return a table of pandas, polars or pyarrow with further columns appended.
 
-    The result has the type and, in pandas, the index of the table. A name that is taken
-    gets ``_`` appended.
+    The result has the same type as the table and, in pandas, the same index. ``_`` is
+    appended to a name that is already taken.
 
-    Raises InvalidData if it is not such a table, or has another number of rows.
+    Raises InvalidData if the table is of another type, or has another number of rows.
     """
     import narwhals as nw
 
@@ -174,15 +174,15 @@ def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any
     names = {str(name) for name in frame.columns}
     new_columns = []
     for name, values in more.items():
-        check_size(len(frame), len(values))
-        free = free_name(name, names)
+        check_row_count(len(frame), len(values))
+        free = make_unused_name(name, names)
         names.add(free)
         new_columns.append(nw.new_series(free, values, backend=frame.implementation))
     return frame.with_columns(*new_columns).to_native()
 
 
-def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
-    """Append underscores to a name until it is unused."""
+def make_unused_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
+    """Return a name with as many underscores appended as make it unused."""
     while name in names:
         name += "_"
     return name
@@ -195,11 +195,12 @@ def open_rows_to_draw(
     preparation: Preparation | None,
     mapping: TableMapping | None,
 ) -> DataSource:
-    """Return the rows of a session as numbers to draw.
+    """Open the rows of a session as numbers that can be drawn.
 
-    Prepared fields with levels are left out; a missing value becomes the column's mean.
+    If there is a preparation, fields with levels are left out, and missing values are
+    replaced by the mean of their column.
 
-    Raises InvalidData if the table cannot be read, or no field is a number.
+    Raises InvalidData if the table cannot be read, or if it has no numeric field.
     """
     is_matrix = isinstance(table, np.ndarray | DataSource)
     data = open_table(
@@ -223,14 +224,14 @@ _FORMULA: Final = r"^[=+\-@\t\r]"
 _NUMBER: Final = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
-def formula_count(path: Path) -> int:
-    """Return how many cells of a file of labels begin like a formula.
+def count_formula_like_cells(path: Path) -> int:
+    """Return how many cells of a file of labels look like formulas to a spreadsheet.
 
-    Only CSV is searched: other formats distinguish texts from formulas.
+    Only CSV files are searched, because other formats distinguish texts from formulas.
 
-    Raises OSError if there is no such file.
+    Raises OSError if the file does not exist.
     """
-    if path.suffix.lower() in {*_PARQUET, _SHEET}:  # else it is CSV
+    if path.suffix.lower() in {*_PARQUET, _SHEET}:  # all other files are CSV
         return 0
     from pyarrow import csv
 
@@ -254,9 +255,9 @@ def _count_formulas(texts: pa.Array) -> int:
     return int(compute.sum(is_formula, min_count=0).as_py())
 
 
-def formula_note(path: Path) -> str:
-    """Return the advice about formula-like cells; empty if there are none."""
-    if (n_cells := formula_count(path)) == 0:
+def formula_advice(path: Path) -> str:
+    """Return advice about cells that look like formulas; empty if there are none."""
+    if (n_cells := count_formula_like_cells(path)) == 0:
         return ""
     begin = "1 cell begins" if n_cells == 1 else f"{n_cells} cells begin"
     return (

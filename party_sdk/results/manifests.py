@@ -1,8 +1,8 @@
-"""Manifests: facts about a session with which readers of a paper can repeat it.
+"""Manifests: the facts with which readers of a paper can repeat a session.
 
-A manifest holds terms, seeds, digests and versions; for a simulation also the digest of
-each party's table. For a session between institutions it holds no row, no cell and no
-count of one party.
+A manifest holds terms, seeds, digests and versions, and for a simulation also the
+digest of each party's table. For a session between institutions, it contains no row, no
+cell, and no count of a single party.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from clustering_protocols.terms.terms import Terms
 from coterie.build import read_build
 
 LIBRARIES: Final = ("numpy", "scikit-learn", "scipy")
-"""Libraries whose releases may change the last digits of a result."""
+"""The libraries whose version may affect the last digits of a result."""
 
 
 def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
-    """Return terms, public seed, digests and versions.
+    """Return the terms, the public seed, digests and versions, as JSON values.
 
-    agreement: SHA-256 of the agreement, hex; empty before all have joined.
+    agreement: the SHA-256 of the agreement (hex); empty until all parties have joined.
     """
     text = canonical_json(terms)
     return {
@@ -40,7 +40,7 @@ def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
         "terms_sha256": digest(text),
         "agreement_sha256": agreement,
         "versions": {
-            **_versions(),
+            **_installed_versions(),
             "protocol": {terms.protocol.name: terms.protocol.version},
             "terms": terms.coterie,
         },
@@ -48,7 +48,7 @@ def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
 
 
 def describe_table(source: DataSource) -> dict[str, Any]:
-    """Return the columns, the number of rows and the digest of a table's numbers."""
+    """Return the columns, the number of rows and the digest of a table's values."""
     return {
         "columns": list(source.columns),
         "rows": source.n_rows,
@@ -57,10 +57,10 @@ def describe_table(source: DataSource) -> dict[str, Any]:
 
 
 def digest_matrix(X: FloatArray | IntArray) -> str:
-    """Return the SHA-256 of shape and numbers, row by row, as hex.
+    """Return the SHA-256 (hex) of the shape and the values of an array, row by row.
 
-    X: float64 (n, m) or int64 (n,); hashed as little-endian words of 64 bits after
-        ``n,m:``. All missing values count as equal.
+    X: float64 (n, m) or int64 (n,). Values are hashed as little-endian 64-bit words,
+        after the shape as ``n,m:``. All missing values count as equal.
     """
     kind = "<f8" if X.dtype.kind == "f" else "<i8"
     words = np.ascontiguousarray(X, dtype=kind)
@@ -72,8 +72,8 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
 
 
 @cache
-def _versions() -> Mapping[str, str | None]:
-    """Return the versions in this process, cached: git may have to find the commit."""
+def _installed_versions() -> Mapping[str, str | None]:
+    """Return the versions in this process; cached, because git may look up the commit."""
     build = read_build()
     return {
         "coterie": build.version,

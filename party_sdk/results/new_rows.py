@@ -1,6 +1,6 @@
 """New rows with their labels, compared with stored statistics of the trained rows.
 
-The statistics are a few numbers for each column, which are never sent.
+The statistics are a few numbers per column, which are never sent.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _MOST_LISTED: Final = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """New rows compared with the trained rows, those that a home's session clustered.
+    """New rows compared with the trained rows, which a session at this home clustered.
 
     trained: moments and ranges of the party's clustered rows.
-    sizes: int64 (k,); own trained rows in each cluster.
+    sizes: int64 (k,); the number of the party's trained rows in each cluster.
     table: the new rows.
-    rows, numbers: the rows that can get a label, with the clustered columns, and their
-        indices (n,) in the table.
+    rows, numbers: those new rows that can be labelled, with the clustered columns, and
+        their indices (n,) in the table.
     """
 
     terms: Terms
@@ -54,15 +54,15 @@ class Comparison:
 
     @cached_property
     def doubt(self) -> str:
-        """Return a question if units seem to differ from the session's; empty otherwise."""
+        """Return a question if the units seem to differ from the session's, or else ''."""
         plan = self.terms.plan(self.slot)
         dictionary = self.terms.dictionary_of(self.slot)
         columns = measured_columns(self.rows.columns, plan, dictionary)
-        session, new = map(Distribution.from_moments, (self.trained, self._moments))
+        session, new = map(Distribution.from_moments, (self.trained, self._new_moments))
         return build_unit_question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
-        """Return the share of columns out of range per row, and the summary."""
+        """Return the share of out-of-range columns of each row, and a summary."""
         n_rows, width = len(self.numbers), len(self.rows.columns)
         of_rows, of_columns = self._count_outside()
         columns = sorted(
@@ -79,7 +79,7 @@ class Comparison:
             n_labelled=n_rows,
             n_trained=self.trained.n_rows,
             outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
-            # the share of exchangeable rows outside the range of one column: 2 / (n + 1)
+            # Of exchangeable rows, a share of 2 / (n + 1) is outside the range of a column.
             by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
             farthest=farthest if np.isfinite(farthest) else None,
             clusters=tuple(
@@ -93,10 +93,10 @@ class Comparison:
     def _compare_columns(self, outside: FloatArray) -> Iterator[VariableDrift]:
         """Yield the drift of each clustered column.
 
-        outside: float64 (m,); share of rows outside the trained range.
+        outside: float64 (m,); the share of new rows outside the trained range.
         """
         shifts = np.full(len(outside), np.nan)
-        change, spread = self._moments.mean - self.trained.mean, self.trained.spread
+        change, spread = self._new_moments.mean - self.trained.mean, self.trained.spread
         np.divide(change, spread, out=shifts, where=spread > 0)
         for name, shift, share in zip(self.rows.columns, shifts, outside, strict=True):
             yield VariableDrift(
@@ -106,11 +106,11 @@ class Comparison:
             )
 
     @cached_property
-    def _moments(self) -> Moments:
+    def _new_moments(self) -> Moments:
         return measure_moments(self.rows, moments=True, ranges=False)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
-        """Return the share of columns (n,) and the number of rows (m,) out of range."""
+        """Return the out-of-range share of columns (n,), and number of rows (m,)."""
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
         begin = 0
@@ -142,17 +142,18 @@ class NewRows:
     """New rows with their labels, in the order of their table.
 
     labels: int64 (n_rows,); -1 for rows that lack a required value.
-    distances: float64 (n_rows,) or None; from each row to the centre of its cluster, in
-        the units in which the session compared rows; NaN for rows without a label. None
-        if the party does not know the centres.
-    centre_distances: float64 (n_rows, n_clusters) or None; from each row to every centre.
-    uncertainty: float64 (n_rows,) or None; how unsure the label is, from 0 to 1; see
+    distances: float64 (n_rows,) or None; the distance of each row to the centre of its
+        cluster, in the units in which the session compared rows; NaN for rows without a
+        label. None if the party does not know the centres.
+    centre_distances: float64 (n_rows, n_clusters) or None; the distance to every
+        centre.
+    uncertainty: float64 (n_rows,) or None; how unsure each label is, from 0 to 1; see
         :class:`~clustering_protocols.contract.Placement`.
-    memberships: float64 (n_rows, n_clusters) or None; only of a mixture.
-    outside: float64 (n_rows,) or None; the share of a row's columns outside the trained
-        range; NaN for rows without a label. None in a simulation.
-    summary: statistics without any single row; None in a simulation, which stores no
-        trained rows.
+    memberships: float64 (n_rows, n_clusters) or None; only for mixtures.
+    outside: float64 (n_rows,) or None; the share of each row's columns that are outside
+        the trained range; NaN for rows without a label. None in a simulation.
+    summary: statistics that describe no single row; None in a simulation, which does
+        not store trained rows.
     ids, naming: the ids of the rows, and the names of the columns that hold them.
     """
 
@@ -170,7 +171,7 @@ class NewRows:
     def from_placement(
         cls, placement: Placement, data: DataSource, comparison: Comparison | None
     ) -> NewRows:
-        """Return placed rows with their comparison to the trained rows."""
+        """Combine the placement of rows with their comparison to the trained rows."""
         outside = summary = None
         if comparison is not None:
             outside, summary = comparison.summarise(placement)
@@ -187,18 +188,18 @@ class NewRows:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write labels, distances and shares: CSV, Parquet or Excel by the ending."""
+        """Write labels, distances and shares, as CSV, Parquet or Excel by the extension."""
         return write_labels(
             Path(path), self.labels, self.ids, self.naming, self._columns
         )
 
     def encode(self, ending: str) -> bytes:
-        """Return what :meth:`save` writes into a file with this ending, such as .csv."""
+        """Return the bytes that :meth:`save` writes with this extension, e.g. .csv."""
         return encode_labels(ending, self.labels, self.ids, self.naming, self._columns)
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
-        """Return the known columns to write beside the labels."""
+        """Return the columns that are written beside the labels, if they are known."""
         columns = {
             "distance": self.distances,
             "uncertainty": self.uncertainty,

@@ -1,4 +1,4 @@
-"""Output files: checked before a run, and never written over somebody else's file."""
+"""Output files, which are checked before a run and never overwrite unrelated files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEING_WRITTEN = "being written"
 
 
 class WritingSession(Protocol):
-    """A record of the files written for a session."""
+    """A session that records the files that were written for it."""
 
     @property
     def written_files(self) -> Mapping[str, str]:
@@ -26,11 +26,11 @@ class WritingSession(Protocol):
 
 
 def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or that would replace an input.
+    """Raise if a file cannot be written, or would replace the input.
 
-    Raises InvalidParameters if a folder is missing or not writable, or the library for a
-        file is not installed.
-    Raises GuardRefused if a file is the table that is read.
+    Raises InvalidParameters if a folder is missing or not writable, or if the library
+    for a file is not installed. Raises GuardRefused if a file is the table that is
+    read.
     """
     for path in paths:
         if path is None:
@@ -44,7 +44,7 @@ def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) ->
                     "--force."
                 )
         if path.suffix.lower() == ".xlsx":
-            # imported here, since most commands write no such file
+            # Imported here, because most commands write no such file.
             from party_sdk.results.label_files import require_excel
 
             require_excel()
@@ -59,13 +59,13 @@ def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) ->
 def refuse_overwriting(
     paths: Iterable[Path | None], session: WritingSession | None, *, force: bool
 ) -> None:
-    """Refuse to replace existing files, except those that this session wrote."""
+    """Raise GuardRefused if a file exists, unless this session wrote it."""
     digests = {} if session is None else session.written_files
     for path in paths:
         if path is None or force or not (path.exists() or path.is_symlink()):
             continue
         digest = digests.get(str(path.resolve()))
-        if path.is_symlink() or digest not in {_digest(path), _BEING_WRITTEN}:
+        if path.is_symlink() or digest not in {_file_digest(path), _BEING_WRITTEN}:
             note = "" if session is None else ", and was not written by this session"
             raise GuardRefused(
                 f"{path.name!r} is there already{note}: name another file, or --force."
@@ -76,26 +76,30 @@ def refuse_overwriting(
 def record_outputs(
     paths: Iterable[Path | None], session: WritingSession
 ) -> Iterator[None]:
-    """Record the files that a session writes within the block.
+    """Record the files that a session writes in the block.
 
-    They are recorded before the block, too, so that a killed session may replace them.
+    They are also recorded before the block, so that a session that was killed may
+    replace them.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
     session.save_written_files(dict.fromkeys(names, _BEING_WRITTEN))
     yield
-    session.save_written_files({name: _digest(path) for name, path in names.items()})
+    session.save_written_files(
+        {name: _file_digest(path) for name, path in names.items()}
+    )
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces ``path`` atomically; links are not followed.
+def atomic_replacement(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, which replaces ``path`` atomically after the block.
 
-    Raises StorageFull if there is no room; the old file stays.
+    A symbolic link is replaced, not followed. Raises StorageFull if the disk is full;
+    the old file then remains.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:
@@ -106,14 +110,14 @@ def replacing(path: Path) -> Iterator[Path]:
         fresh.unlink(missing_ok=True)
 
 
-def write_whole(content: bytes, path: Path) -> None:
-    """Write a file atomically; a link is replaced, not followed.
+def write_atomically(content: bytes, path: Path) -> None:
+    """Write a file atomically; a symbolic link is replaced, not followed.
 
-    Raises InvalidParameters if it cannot be written there.
-    Raises StorageFull if there is no room.
+    Raises InvalidParameters if the file cannot be written. Raises StorageFull if the
+    disk is full.
     """
     try:
-        with replacing(path) as fresh:
+        with atomic_replacement(path) as fresh:
             fresh.write_bytes(content)
     except OSError:
         raise InvalidParameters(f"{path.name!r} cannot be written there.") from None

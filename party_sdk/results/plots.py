@@ -1,4 +1,4 @@
-"""A party's rows on two axes, for a report or as a separate picture."""
+"""A party's rows, drawn on two axes for a report or as a separate picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages import svg
 from coterie_pages.models import Outline, Points
-from party_sdk.results.output_files import write_whole
+from party_sdk.results.output_files import write_atomically
 
 if TYPE_CHECKING:
     from party_sdk.results.results import Result
@@ -25,15 +25,15 @@ _OUTLINE_POINTS = 49
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG, which a notebook shows by itself.
+    """A picture as SVG, which notebooks display.
 
-    svg: a complete document, with the colours of the pages.
+    svg: a complete document, in the colours of the pages.
     """
 
     svg: str = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture, and return its path.
+        """Write the picture to a file, and return its path.
 
         Raises InvalidParameters if the path does not end in .svg, or cannot be written.
         """
@@ -42,16 +42,16 @@ class Picture:
             raise InvalidParameters(
                 f"No picture is written as {path.suffix!r}: name a file that ends in .svg."
             )
-        write_whole(self.svg.encode(), path)
+        write_atomically(self.svg.encode(), path)
         return path
 
     def _repr_html_(self) -> str:
-        """Return an image element, so that the picture's styles do not affect the page."""
+        """Return an image element, which keeps the picture's styles out of the page."""
         return f'<img alt="" src="data:image/svg+xml,{quote(self.svg)}"/>'
 
 
-def draw(data: DataSource, result: Result) -> Picture:
-    """Return the rows on their two principal axes, coloured by cluster."""
+def draw_rows(data: DataSource, result: Result) -> Picture:
+    """Draw rows on their first two principal axes, coloured by cluster."""
     axes = principal_axes(
         data,
         result.labels,
@@ -65,13 +65,13 @@ def draw(data: DataSource, result: Result) -> Picture:
 
 
 class Axes(NamedTuple):
-    """Rows on two axes.
+    """The positions of rows on two axes.
 
     positions: float64 array of shape (n, 2).
     labels: int64 array of shape (n,).
     explained: the share of the variance that each axis explains.
-    outlines: float64 array of shape (k, points, 2); two standard deviations around each
-        mean of a mixture; empty for other models.
+    outlines: float64 array of shape (k, points, 2); ellipses at two standard deviations
+        around each mean of a mixture; empty for other models.
     """
 
     positions: FloatArray
@@ -80,7 +80,7 @@ class Axes(NamedTuple):
     outlines: FloatArray
 
     def to_points(self, n_rows: int) -> Points:
-        """Return the points to draw, to four digits."""
+        """Return the points to draw, rounded to four decimals, of a table of n rows."""
         return Points(
             x=tuple(self.positions[:, 0].round(4).tolist()),
             y=tuple(self.positions[:, 1].round(4).tolist()),
@@ -103,11 +103,12 @@ def principal_axes(
     means: FloatArray | None = None,
     covariances: FloatArray | None = None,
 ) -> Axes:
-    """Return rows on the axes along which they vary most.
+    """Project rows on the two axes along which they vary most.
 
-    units: float64 (m,); the divisor of each column, its standard deviation by default.
-    limit: most rows; of a larger table evenly spaced rows are drawn.
-    means, covariances: float64 (k, m), (k, m, m); of a mixture.
+    units: float64 (m,); the divisor of each column, by default its standard deviation.
+    limit: the maximum number of rows; from a larger table, evenly spaced rows are
+        drawn.
+    means, covariances: float64 (k, m) and (k, m, m); those of a mixture.
     """
     X, sample_labels = _sample_rows(data, labels, limit)
     units = X.std(axis=0) if units is None else units

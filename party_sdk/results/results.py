@@ -1,4 +1,4 @@
-"""Results of a party: labels in the order of its table, and the files with them."""
+"""A party's result: the labels of its rows, in the order of its table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
     append_columns,
     check_ids,
-    check_size,
+    check_row_count,
     is_sparse,
     naming_of,
     open_rows_to_draw,
@@ -38,24 +38,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """The result of a party, in the order of its table.
+    """The result of a party, with rows in the order of its table.
 
-    labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows in no cluster, and
-        for rows that did not take part.
-    cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
-    centroids, coordinates, memberships: float64 arrays; None unless the protocol and the
-        terms release them; coordinates are the rows in the space of the centroids.
-    covariances: float64 (n_clusters, n_columns, n_columns) or None; of a mixture,
+    labels: int64 (n_rows,); the cluster of each row, from 0; -1 for rows in no cluster,
+        and for rows that did not take part.
+    cluster_sizes: int64 (n_clusters,) or None; the rows of all parties in each cluster.
+    centroids, coordinates, memberships: float64 arrays; None unless the protocol and
+        the terms release them. ``coordinates`` are the rows in the space of the
+        centroids.
+    covariances: float64 (n_clusters, n_columns, n_columns) or None; those of a mixture,
         around the centroids; 0 for columns of levels.
     item_memberships: float64 (n_clusters, n_columns) or None; how much each column
         belongs to each cluster, if columns are clustered too.
-    naming: the columns of the table that hold the ids.
-    columns: the columns that were clustered, in the order of the session.
-    figures: of each run of the session, if the protocol computes them.
+    ids, naming: the ids of the rows, and the names of the columns that hold them.
+    columns: the clustered columns, in the order of the session.
+    figures: the quality measures of each run, if the protocol computes them.
     chosen: the index of the run that gave this result.
-    profiles: of the clusters, if released: first exact ones over the party's own
-        fields, then the rounded ones for everybody.
-    report: further information of the protocol for the operator.
+    profiles: the profiles of the clusters, if released: first the exact ones over the
+        party's own fields, then the rounded ones for all members.
+    report: further information from the protocol for the operator.
     """
 
     labels: IntArray = field(repr=False)
@@ -82,7 +83,7 @@ class Result:
 
     @property
     def is_description(self) -> bool:
-        """Return whether variables were described, and nothing was clustered."""
+        """Return whether variables were only described, and nothing was clustered."""
         return any(profile.is_description for profile in self.profiles)
 
     @classmethod
@@ -94,9 +95,9 @@ class Result:
         schema: Schema | None = None,
         preparation: Preparation | None = None,
     ) -> Result:
-        """Return an outcome with the ids of the party's rows.
+        """Build a result from an outcome and the ids of the party's rows.
 
-        schema, preparation: for reading new rows, which need no variable that is only
+        schema, preparation: how to read new rows, which need no variables that are only
             described.
         """
         described = frozenset(() if schema is None else schema.described_names)
@@ -128,20 +129,20 @@ class Result:
     ) -> NewRows:
         """Label new rows at home with the released model; nothing is sent.
 
-        table, id_column: as for :func:`open_table`. The columns of the session are
-            found by name, in any order; a matrix has no names, so its columns must be in
-            the session's order.
-        mapping: of the table to the session's dictionary; the session's own by default.
-        agree: called with a question if the rows seem to have other units than the
-            session's; returns whether to label them nevertheless.
+        table, id_column: as for :func:`open_table`. The session's columns are found by
+            name, in any order. A matrix has no names, so its columns must be in the
+            session's order.
+        mapping: translates the table into the session's dictionary; by default the
+            mapping that the session used.
+        agree: called with a question if the rows seem to be in other units than the
+            session's; returns whether to label them anyway.
 
-        Raises GuardRefused if the terms release no model, or if the rows seem to have
-            other units and nobody agrees.
-        Raises InvalidData if the table lacks a column of the session, or does not fit
-            the terms.
+        Raises GuardRefused if the terms release no model, or if the rows seem to be in
+        other units and nobody agrees. Raises InvalidData if the table lacks a column of
+        the session, or does not satisfy the terms.
         """
         place_rows = self.check_labels_new_rows()
-        data = self._open(table, id_column, mapping)
+        data = self._open_new_rows(table, id_column, mapping)
         review = None if self._compare is None else self._compare(data, self.own_sizes)
         doubt = "" if review is None else review.doubt
         if doubt and not (agree is not None and agree(doubt)):
@@ -150,14 +151,11 @@ class Result:
 
     @property
     def labels_new_rows(self) -> bool:
-        """Return whether the terms release a model that labels new rows."""
+        """Return whether the terms release a model that can label new rows."""
         return self._predict is not None
 
     def check_labels_new_rows(self) -> Callable[[DataSource], Placement]:
-        """Return the model that labels new rows.
-
-        Raises GuardRefused if the terms release none.
-        """
+        """Return the model that labels new rows; raise GuardRefused if none is released."""
         if self._predict is None:
             raise GuardRefused(
                 "The terms of this session release nothing that labels new rows. Terms "
@@ -165,7 +163,7 @@ class Result:
             )
         return self._predict
 
-    def _open(
+    def _open_new_rows(
         self, table: Any, id_column: IdColumns, mapping: TableMapping | None
     ) -> DataSource:
         is_matrix = isinstance(table, np.ndarray | DataSource) or is_sparse(table)
@@ -188,51 +186,53 @@ class Result:
 
     @property
     def own_sizes(self) -> IntArray:
-        """Return how many of the party's rows are in each cluster."""
+        """Return the number of the party's own rows in each cluster."""
         n_clusters = 0 if self.cluster_sizes is None else len(self.cluster_sizes)
         clustered = self.labels[self.labels >= 0]
         counts: IntArray = np.bincount(clustered, minlength=n_clusters).astype(np.int64)
         return counts
 
     def to_frame(self, table: Any) -> Any:
-        """Return a party's table with the labels as further columns.
+        """Return a party's table with the labels appended as columns.
 
         table: the rows of the session, in the order in which they took part.
 
         Returns table of the same type: with a column ``label``, and ``membership_0 …``
-            if there are memberships; a name that is taken gets ``_`` appended.
+            if there are memberships. ``_`` is appended to a name that is already taken.
 
-        Raises InvalidData if these are other rows: their number differs or, if they have
-            ids, the ids or their order.
+        Raises InvalidData if these are not the rows of the session: their number
+            differs or, if they have ids, the ids or their order.
         """
         self._check_ids(table)
-        return append_columns(table, {"label": self.labels, **self._memberships()})
+        return append_columns(
+            table, {"label": self.labels, **self._membership_columns()}
+        )
 
     def plot(self, table: Any) -> Picture:
-        """Draw a party's own rows by cluster; a notebook shows the picture by itself.
+        """Draw a party's own rows on two principal axes, coloured by cluster.
 
-        Rows are drawn on their two principal axes.
+        Notebooks display the picture.
 
-        table: the rows of the session, in the order in which they took part. If a
-            preparation was agreed, fields with levels are left out, and a missing value
-            becomes the mean of its field.
+        table: the rows of the session, in the order in which they took part. If there
+            is a preparation, fields with levels are left out, and missing values are
+            replaced by the mean of their field.
 
         Raises InvalidData: as :meth:`to_frame` does.
         """
-        from party_sdk.results.plots import draw
+        from party_sdk.results.plots import draw_rows
 
         read_options = (self._schema, self._preparation, self._mapping)
         data = open_rows_to_draw(table, self.columns, *read_options)
-        check_size(data.n_rows, len(self.labels))
+        check_row_count(data.n_rows, len(self.labels))
         self._check_ids(table)
-        return draw(data, self)
+        return draw_rows(data, self)
 
     def _check_ids(self, table: Any) -> None:
         if self.ids is not None and self.naming:
             check_ids(table, self.ids, self.naming, self.columns, self._mapping)
 
     def _repr_html_(self) -> str:
-        """Return sizes and figures as HTML for notebooks, without any row."""
+        """Return sizes and quality measures as HTML for notebooks, without any row."""
         from coterie_pages import formatting as text
 
         own_sizes, all_sizes = self.own_sizes.tolist(), self.cluster_sizes
@@ -269,14 +269,14 @@ class Result:
             f"{_html_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
         )
 
-    def _memberships(self) -> dict[str, FloatArray]:
+    def _membership_columns(self) -> dict[str, FloatArray]:
         columns = [] if self.memberships is None else list(self.memberships.T)
         return {f"membership_{k}": column for k, column in enumerate(columns)}
 
     def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
         """Return the n items with the largest memberships in each cluster.
 
-        Empty if the protocol does not cluster items.
+        The list is empty if the protocol does not cluster items.
         """
         if self.item_memberships is None:
             return []
@@ -286,9 +286,9 @@ class Result:
     def uncertainty(self, rows: DataSource) -> FloatArray | None:
         """Return how unsure the clusters of own rows (n,) are; see :class:`Placement`.
 
-        None if the party has neither memberships nor centres.
+        Returns None if the party has neither memberships nor centres.
 
-        rows: with the columns that were clustered.
+        rows: the party's rows, with the clustered columns.
         """
         if self.memberships is not None:
             uncertainty: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -296,11 +296,11 @@ class Result:
         return None if self._predict is None else self._predict(rows).uncertainty
 
     def save(self, path: str | Path, uncertainty: FloatArray | None = None) -> Path:
-        """Write labels and any memberships, as CSV, Parquet or Excel by the path's ending.
+        """Write labels and memberships, as CSV, Parquet or Excel by the extension.
 
-        uncertainty: float64 (n_rows,); written as a further column.
+        uncertainty: float64 (n_rows,); written as a further column if given.
         """
-        more = self._memberships()
+        more = self._membership_columns()
         if uncertainty is not None:
             more["uncertainty"] = uncertainty
         return write_labels(Path(path), self.labels, self.ids, self.naming, more)

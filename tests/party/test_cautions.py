@@ -23,10 +23,14 @@ from clustering_protocols.session_terms import (
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
-from party_sdk.coordinator.option_parsing import earlier_values
+from party_sdk.coordinator.option_parsing import earlier_params
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.simulated_session import SimulatedSession, simulate
-from party_sdk.results.cautions import site_agreement, site_effects, site_warnings
+from party_sdk.results.cautions import (
+    site_agreement,
+    site_effect_warnings,
+    site_warnings,
+)
 from party_sdk.tables import ReadOptions, examine
 
 ROWS = Layout.lattice(3)
@@ -191,7 +195,7 @@ def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
         )
         check_required_choices(named)
         request = build_request(named, layout, seed=1)
-        earlier = earlier_values(
+        earlier = earlier_params(
             read_terms(draw_up_terms("s", request, simulated=True)), "dc"
         )
         assert earlier["dimensions"] == dimensions, (
@@ -261,7 +265,7 @@ def test_site_agreement_is_zero_by_chance_one_by_sites_and_none_without() -> Non
         counts = np.zeros((3, 6), dtype=np.int64)
         np.add.at(counts, (sites, labels), 1)
         drawn.append(site_agreement(counts))
-        assert not list(site_effects(counts))
+        assert not list(site_effect_warnings(counts))
     assert abs(np.mean(drawn)) < 0.005
     assert site_agreement(np.diag([20, 30, 40])) == pytest.approx(1.0)
     nested = np.array([[10, 10, 0, 0], [0, 0, 9, 12]])

@@ -25,12 +25,12 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.result_texts import suggest_run
-from party_sdk.advice import describe_runs
+from party_sdk.advice import describe_cost_of_runs
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.exports import own_runs
 from party_sdk.application.home import Home
-from party_sdk.cli.terminal.result_lines import table_lines
-from party_sdk.coordinator.option_parsing import read_runs
+from party_sdk.cli.terminal.result_lines import run_table_lines
+from party_sdk.coordinator.option_parsing import parse_runs
 from party_sdk.tables import open_table
 
 X: Any = load_iris().data
@@ -85,22 +85,22 @@ def test_parties_get_the_labels_of_the_run_that_was_chosen(
 def test_several_numbers_are_a_list_or_a_range(
     text: Any, numbers: tuple[int, ...]
 ) -> None:
-    values, runs = read_runs({"n_clusters": text, "n_init": 3}, "later", 60)
+    values, runs = parse_runs({"n_clusters": text, "n_init": 3}, "later", 60)
     assert values == {"n_clusters": numbers[-1], "n_init": 3}
     assert runs == Evaluation(n_clusters=numbers, choose="later", within=60)
 
 
 @pytest.mark.parametrize("given", [3, "3..3", [3]])
 def test_one_number_leaves_nothing_to_choose(given: Any) -> None:
-    assert read_runs({"n_clusters": given}) == ({"n_clusters": 3}, None)
+    assert parse_runs({"n_clusters": given}) == ({"n_clusters": 3}, None)
     with pytest.raises(InvalidParameters, match="several n_clusters"):
-        read_runs({"n_clusters": given}, "later")
+        parse_runs({"n_clusters": given}, "later")
 
 
 @pytest.mark.parametrize("given", ["1..400", [2, 0], [2, "x"]])
 def test_what_are_no_numbers_of_clusters_is_refused(given: Any) -> None:
     with pytest.raises(InvalidParameters, match="n_clusters"):
-        read_runs({"n_clusters": given})
+        parse_runs({"n_clusters": given})
 
 
 def test_the_table_shows_what_some_run_has_and_marks_the_chosen() -> None:
@@ -108,12 +108,12 @@ def test_the_table_shows_what_some_run_has_and_marks_the_chosen() -> None:
         {"n_clusters": 2, "inertia": 1234.5678, "silhouette": None, "converged": True},
         {"n_clusters": 2, "inertia": 9.0, "silhouette": None, "converged": False},
     ]
-    assert list(table_lines(runs_of(*figures))) == [
+    assert list(run_table_lines(runs_of(*figures))) == [
         "clusters  inertia  converged",
         "2         1,235    yes",
         "3 *       9        no",
     ]
-    assert not list(table_lines([]))
+    assert not list(run_table_lines([]))
 
 
 def runs_of(*figures: dict[str, Any]) -> list[RunLine]:
@@ -133,8 +133,8 @@ def with_gap(k: int, gap: float) -> dict[str, Any]:
 
 def test_the_table_says_where_there_are_no_clusters() -> None:
     worse = runs_of(with_gap(2, 0.3), with_gap(3, 0.2))
-    assert list(table_lines(worse))[-1].startswith("no clusters")
-    assert "no clusters" not in "".join(table_lines(runs_of(with_gap(2, 0.9))))
+    assert list(run_table_lines(worse))[-1].startswith("no clusters")
+    assert "no clusters" not in "".join(run_table_lines(runs_of(with_gap(2, 0.9))))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_table_says_where_there_are_no_clusters() -> None:
 def test_what_several_runs_cost_is_said_before_the_session_opens(
     params: Any, layout: Layout, said: str
 ) -> None:
-    assert said in describe_runs(params, layout, Evaluation(n_clusters=KS))
+    assert said in describe_cost_of_runs(params, layout, Evaluation(n_clusters=KS))
 
 
 # Own rows under each number

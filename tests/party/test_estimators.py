@@ -486,7 +486,7 @@ def test_rows_that_took_no_part_have_none(overlapping: FederatedKMeans) -> None:
     def select(data: Any, labels: Any) -> Any:
         return keep_rows(data, kept), labels[kept]
 
-    member: Any = SimpleNamespace(select_clustered=select)
+    member: Any = SimpleNamespace(select_clustered_data=select)
     outputs = Outputs(details=True)
     unsure = outputs._uncertainty(member, result, source(TABLES[0]))
     assert unsure is not None

@@ -35,8 +35,8 @@ def fill(home: Path, n_turns: int) -> PartySession:
 
 def write_turn(party: PartySession, turn: int) -> None:
     with party.store.transaction():
-        party.save(Document.RESULT, b"%d" % turn * BIG)
-        party.save(Document.AGREEMENT, b"%d" % turn)
+        party.save_document(Document.RESULT, b"%d" % turn * BIG)
+        party.save_document(Document.AGREEMENT, b"%d" % turn)
         party.ledger.log_joining(f"{turn}")
 
 

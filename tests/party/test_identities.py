@@ -216,9 +216,9 @@ def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
     TrustedInstitutions(home).trust(institution(B).card)
     verifier = PeerVerifier(home, number=safety_number(content))
     with pytest.raises(GuardRefused, match=f"'Hospital {B}' is known here"):
-        verifier.verify(content, A, ACCEPTING)
+        verifier.verify_members(content, A, ACCEPTING)
     TrustedInstitutions(home).forget(f"Hospital {B}")
-    verifier.verify(content, A, ACCEPTING)
+    verifier.verify_members(content, A, ACCEPTING)
 
 
 @pytest.mark.threat(34)
@@ -230,10 +230,10 @@ def test_parties_with_different_rosters_stop_on_comparison(home: Path) -> None:
     for asker in (Asker(), Compared()):
         verifier = PeerVerifier(home, number=told, asker=asker)
         with pytest.raises(KeyNotAuthentic, match="different members"):
-            verifier.verify(shown_to_a, A, ACCEPTING)
+            verifier.verify_members(shown_to_a, A, ACCEPTING)
         with pytest.raises(KeyNotAuthentic):
-            verifier.verify_number(shown_to_a)
-    verifier.verify_number(shown_to_b)
+            verifier.verify_safety_number(shown_to_a)
+    verifier.verify_safety_number(shown_to_b)
 
 
 def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
@@ -372,7 +372,7 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
     for confirmed, known in ((), 0), (named[:1], 1):
         verifier = PeerVerifier(home, number=number, confirmed_with=confirmed)
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
-            verifier.verify(ALL, A, usual)
+            verifier.verify_members(ALL, A, usual)
     for told in (number, number.replace(" ", "")):
         PeerVerifier(home, number=told, confirmed_with=named).verify(ALL, A, usual)
     with pytest.raises(GuardRefused):
@@ -392,7 +392,7 @@ def test_who_read_the_number_is_one_other_member(home: Path, name: str) -> None:
     content = agreement(names={C: Institution(f"Hospital {B}", bytes(32))})
     verifier = PeerVerifier(home, number=safety_number(content), confirmed_with=[name])
     with pytest.raises(GuardRefused, match=r"are called|You know 0 of the 2"):
-        verifier.verify(content, A, Policy())
+        verifier.verify_members(content, A, Policy())
 
 
 # A second invitation, and after a party was shut out

@@ -51,10 +51,10 @@ ARRIVED = AdmittedRows(rows=np.array([2, 0]), n_rows=3)
 
 def fill(folder: PartySession) -> None:
     folder.save_identity(IDENTITY)
-    folder.save(Document.AGREEMENT, b"agreement")
-    folder.save(Document.ADMITTED_ROWS, ARRIVED.encode())
+    folder.save_document(Document.AGREEMENT, b"agreement")
+    folder.save_document(Document.ADMITTED_ROWS, ARRIVED.encode())
     folder.save_state(STANDING)
-    folder.save(Document.RESULT, b"result")
+    folder.save_document(Document.RESULT, b"result")
 
 
 def mode(path: Path) -> int:
@@ -116,7 +116,7 @@ def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
     places = [(session, slot) for session in ("s", "t") for slot in ("a", "b")]
     for session, slot in places:
         content = f"{session} {slot}".encode()
-        PartySession(tmp_path, session, slot).save(Document.RESULT, content)
+        PartySession(tmp_path, session, slot).save_document(Document.RESULT, content)
     for session, slot in places:
         stored = PartySession(tmp_path, session, slot).result
         assert stored == f"{session} {slot}".encode()
@@ -143,10 +143,10 @@ def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None
     fill(folder)
     folder.ledger.log_joining("a" * 64)
     log, agreement = folder.ledger.lines, folder.agreement
-    assert folder.forgotten() is None
+    assert folder.last_forgotten() is None
     folder.forget(b"{}")
     assert not folder.exists
-    left = folder.forgotten()
+    left = folder.last_forgotten()
     assert left is not None
     assert left.ledger.lines == log
     assert (left.agreement, left.report, left.result) == (agreement, b"{}", None)
@@ -163,7 +163,7 @@ def test_what_was_forgotten_is_in_no_file_of_the_home(
     big = bytes(range(256)) * 4096
     state = replace(STANDING, contribution=big[1:])
     folder.save_state(state)
-    folder.save(Document.RESULT, big)
+    folder.save_document(Document.RESULT, big)
     hidden = (IDENTITY.entropy, "pt_token", "own-word", big[:256], CONTRIBUTION)
     words = [each.encode() if isinstance(each, str) else each for each in hidden]
     assert all(word in raw(folder.home) for word in words)
@@ -184,7 +184,7 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
         folder.ledger.log_joining(digest)
         assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
         folder.forget()
-    left = PartySession(tmp_path, "s", "a").forgotten()
+    left = PartySession(tmp_path, "s", "a").last_forgotten()
     assert left is not None
     assert [entry["digest"] for entry in left.ledger.read()] == ["b" * 64]
 
@@ -207,7 +207,7 @@ def test_memory_follows_rounds_and_attempts(folder: PartySession) -> None:
         (3, 1, {"z": b""}),
     ]
     for round_, attempt, changes in steps:
-        before = state.base(round_, attempt)
+        before = state.memory_before(round_, attempt)
         memory = Memory(before.entries | changes)
         fresh = DurableState(
             round=round_,
@@ -236,7 +236,7 @@ def test_an_identity_shows_no_secret(shown: object) -> None:
 def test_a_later_round_or_attempt_starts_from_its_own_memory(
     round_: int, attempt: int, expected: str
 ) -> None:
-    base = STANDING.base(round_, attempt)
+    base = STANDING.memory_before(round_, attempt)
     assert base.entries == getattr(STANDING, expected).entries
 
 
@@ -245,7 +245,7 @@ def test_a_later_round_or_attempt_starts_from_its_own_memory(
 )
 def test_an_earlier_round_or_attempt_is_equivocation(round_: int, attempt: int) -> None:
     with pytest.raises(Equivocation, match="after round 3, attempt 2"):
-        STANDING.base(round_, attempt)
+        STANDING.memory_before(round_, attempt)
 
 
 HOLD = """

@@ -28,7 +28,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie import Party, Result
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.cli.party.results import summary_lines
+from party_sdk.cli.party.results import new_rows_lines
 from party_sdk.party.party_session import Document
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
@@ -235,7 +235,7 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
     assert ((found.labels == -1) == lacking).all()
     assert found.summary is not None
     assert (found.summary.n_rows, found.summary.n_labelled) == (30, 30 - lacking.sum())
-    lines = "\n".join(summary_lines(found.summary))
+    lines = "\n".join(new_rows_lines(found.summary))
     assert f"for want of a value: {lacking.sum()} rows" in lines
     for ending, read in ((".csv", pd.read_csv), (".xlsx", read_sheet)):
         path = found.save(tmp_path / f"labels{ending}")
@@ -295,7 +295,7 @@ def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
 
 def test_a_home_without_a_summary_says_so(house: House) -> None:
     kept = Kept(house, "earlier", LosslessFederated(n_clusters=3), FRAMES)
-    kept.parties["r1c1"].stored.save(Document.MOMENTS, None)
+    kept.parties["r1c1"].stored.save_document(Document.MOMENTS, None)
     with pytest.raises(NotReady, match="no summary"):
         kept.label(patients(14, 30))
     kept.home().forget(kept.name, "r1c1")

@@ -15,7 +15,11 @@ from pyarrow import csv
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.metrics import Figures
-from party_sdk.results.label_files import formula_count, formula_note, write_labels
+from party_sdk.results.label_files import (
+    count_formula_like_cells,
+    formula_advice,
+    write_labels,
+)
 from party_sdk.results.results import Result
 from party_sdk.tables import open_table
 
@@ -122,28 +126,30 @@ def written(path: Path, ids: tuple[str, ...], column: str = "id") -> Path:
 @pytest.mark.threat(177)
 def test_what_begins_like_a_formula_is_counted_and_kept(tmp_path: Path) -> None:
     path = written(tmp_path / "labels.csv", (*HOSTILE, *HARMLESS))
-    assert formula_count(path) == len(HOSTILE)
+    assert count_formula_like_cells(path) == len(HOSTILE)
     whole = csv.ParseOptions(newlines_in_values=True)
     ids = csv.read_csv(path, parse_options=whole)["id"].to_pylist()
     assert tuple(ids) == (*HOSTILE, *HARMLESS)
-    note = formula_note(path)
+    note = formula_advice(path)
     assert str(len(HOSTILE)) in note
     assert not [text for text in HOSTILE if text in note]
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert formula_note(written(tmp_path / "labels.csv", HARMLESS)) == ""
+    assert formula_advice(written(tmp_path / "labels.csv", HARMLESS)) == ""
 
 
 @pytest.mark.parametrize("ending", [".xlsx", ".parquet"])
 def test_files_that_know_texts_hold_no_formula(tmp_path: Path, ending: str) -> None:
-    assert formula_count(written(tmp_path / f"labels{ending}", HOSTILE)) == 0
+    assert count_formula_like_cells(written(tmp_path / f"labels{ending}", HOSTILE)) == 0
 
 
 def test_a_column_may_have_such_a_name(tmp_path: Path) -> None:
-    assert formula_count(written(tmp_path / "labels.csv", HARMLESS, "=id")) == 1
+    assert (
+        count_formula_like_cells(written(tmp_path / "labels.csv", HARMLESS, "=id")) == 1
+    )
 
 
 def test_a_long_file_is_read_in_parts(tmp_path: Path) -> None:
     ids = (*(f"KV-{n:08d}" for n in range(200_000)), "=1")
-    assert formula_count(written(tmp_path / "labels.csv", ids)) == 1
+    assert count_formula_like_cells(written(tmp_path / "labels.csv", ids)) == 1

@@ -152,7 +152,7 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
         assert of_people(found) == of_people(other.result())
     with two.party(A) as party:
         again = party.result()
-        kept = party.stored.load(Document.ADMITTED_ROWS) or b""
+        kept = party.stored.load_document(Document.ADMITTED_ROWS) or b""
     assert again.labels.tolist() == found.labels.tolist()
     assert again.ids is None
     assert b"arrived" in kept
@@ -168,6 +168,8 @@ def test_a_second_table_replaces_the_order_of_the_first(two: Two) -> None:
         short = open_table(table(1, range(N - 1)[::-1]), id_column="person")
         with pytest.raises(Exception, match="44 rows"):
             party.enrol(short)
-        assert party.stored.load(Document.ADMITTED_ROWS) is not None
+        assert party.stored.load_document(Document.ADMITTED_ROWS) is not None
         party.enrol(open_table(table(1, range(N)), id_column="person"))
-        assert party.stored.load(Document.ADMITTED_ROWS) is None, "that one is in order"
+        assert party.stored.load_document(Document.ADMITTED_ROWS) is None, (
+            "that one is in order"
+        )

@@ -1,1 +1,1 @@
-"""Trying things out on one machine: compare, simulate, demo, examples."""
+"""Commands that try things out on one machine: compare, example, simulate and try."""

@@ -1,4 +1,4 @@
-"""Baselines without a session: pooled rows, each party alone, federated averaging."""
+"""Baselines without a session: pooled rows, each party alone, and federated averaging."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _ROUNDS: Final = 20
 _LOCAL_STEPS: Final = 5
 
 
-def baselines(
+def compute_baselines(
     cases: Sequence[Case], results: Sequence[Document], seed: int
 ) -> list[Document]:
-    """Return JSON values of k-means without a session, by table, layout and chosen number.
+    """Return results of k-means without a session, for each table, layout and chosen k.
 
-    ``fidelity`` is the adjusted Rand index to the pooled labels (for
-    parties alone, their mean), ``objective_ratio`` the inertia divided by the pooled
-    one (None for parties alone, whose clusters differ), and ``truth`` the index to the
-    true classes if they are known.
+    Each is a dictionary of JSON values. ``fidelity`` is the adjusted Rand index between
+    its labels and the pooled labels (the mean over parties if each clusters alone).
+    ``objective_ratio`` is the inertia divided by the pooled inertia, or None for
+    parties alone, whose clusters differ. ``truth`` is the adjusted Rand index with the
+    true classes, or None if they are unknown.
     """
     by_layout = {}
     for case, result in zip(cases, results, strict=True):
@@ -45,7 +46,7 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
     parts = simulation.split(X, regular_layout(case.lattice), seed)
     best = pooled_objectives.pooled_kmeans(Z, k)
 
-    def measure(
+    def score(
         name: str, labellings: Sequence[Labelling], ratio: float | None
     ) -> Document:
         pooled_scores = [
@@ -67,7 +68,7 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
         }
 
     all_rows = np.arange(len(Z))
-    yield measure("pooled k-means", [(all_rows, best.labels)], 1.0)
+    yield score("pooled k-means", [(all_rows, best.labels)], 1.0)
     cells = [(parts.rows[s.row], parts.columns[s.column]) for s in parts.layout.slots]
     if min(len(rows) for rows, _ in cells) < k:
         return
@@ -75,27 +76,30 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
         (rows, pooled_objectives.pooled_kmeans(Z[np.ix_(rows, columns)], k).labels)
         for rows, columns in cells
     ]
-    yield measure("each party alone", alone, None)
+    yield score("each party alone", alone, None)
     if parts.layout.n_column_groups == 1:
-        V = average([Z[rows] for rows, _ in cells], k, np.random.default_rng(seed))
+        V = federated_average(
+            [Z[rows] for rows, _ in cells], k, np.random.default_rng(seed)
+        )
         labels = cdist(Z, V).argmin(axis=1)
         ratio = pooled_objectives.inertia(Z, labels) / max(best.inertia, 1e-300)
-        yield measure("federated average", [(all_rows, labels)], ratio)
+        yield score("federated average", [(all_rows, labels)], ratio)
 
 
 Labelling = tuple[IntArray, IntArray]
 """Indices of rows, and their labels."""
 
 
-def average(
+def federated_average(
     parts: Sequence[FloatArray], k: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return centroids (k, m) by federated averaging, without masks.
+    """Compute centroids (k, m) by federated averaging, without masks.
 
     B. McMahan et al., "Communication-efficient learning of deep networks from
-    decentralized data", 2017, with Lloyd's iteration as the local steps: in each of 20
-    rounds every party makes five steps from the common centroids, and the results are
-    averaged, weighted by their rows. The first centroids are k rows of the first party.
+    decentralized data", 2017, with Lloyd's algorithm as the local update: in each of 20
+    rounds every party makes five iterations from the common centroids, and the results
+    are averaged, weighted by the number of rows. The initial centroids are k random
+    rows of the first party.
     """
     V = parts[0][rng.permutation(len(parts[0]))[:k]]
     for _ in range(_ROUNDS):
@@ -114,8 +118,8 @@ def average(
     return V
 
 
-def lines(baselines: Sequence[Document]) -> Iterator[str]:
-    """Yield a heading, and a line for each baseline."""
+def baseline_lines(baselines: Sequence[Document]) -> Iterator[str]:
+    """Yield a heading, and a line for each baseline; nothing if there is none."""
     if baselines:
         yield "without a session, k-means of standardised rows with ten starts:"
     for baseline in baselines:

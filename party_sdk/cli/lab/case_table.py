@@ -1,4 +1,4 @@
-"""The results of cases as lines of a terminal: a table, and notes on it."""
+"""Format the results of cases as lines of a terminal: a table, and notes on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from coterie_pages.formatting import AUXILIARY
 from party_sdk.cli.lab.cases import Document
 from party_sdk.cli.terminal.output import align_columns
-from party_sdk.cli.terminal.result_lines import no_clusters
+from party_sdk.cli.terminal.result_lines import one_cluster_warning
 
 _LEFT_OUT_FIGURES: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converged"}
 FIGURES_NOTE: Final = (
@@ -18,10 +18,11 @@ FIGURES_NOTE: Final = (
 )
 
 
-def lines(cases: Sequence[Document]) -> Iterator[str]:
+def case_lines(cases: Sequence[Document]) -> Iterator[str]:
     """Yield a table with a line for each case and number of clusters.
 
-    The chosen run is marked, and has the figures of the whole session (fidelity, costs).
+    The selected run is marked, and its line shows the figures of the whole session
+    (fidelity, costs).
     """
     finished = [case for case in cases if "lanes" in case]
     with_truth = any("truth" in case for case in finished)
@@ -40,7 +41,9 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
     for case in finished:
         extras = _session_figures(case, with_truth=with_truth)
         head = ["case", "k", "", *figures, *extras]
-        name = f"{case['file']} {_name(case)}" if several_files else _name(case)
+        name = (
+            f"{case['file']} {_case_name(case)}" if several_files else _case_name(case)
+        )
         for number, lane in enumerate(case["lanes"]):
             k = lane["n_clusters"]
             is_chosen = k == case["chosen"]
@@ -49,11 +52,11 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
                     name if number == 0 else "",
                     "" if k is None else str(k),
                     "*" if is_chosen else "",
-                    *(_number(lane.get(figure)) for figure in figures),
+                    *(_format_number(lane.get(figure)) for figure in figures),
                     *(extras.values() if is_chosen else [""] * len(extras)),
                 ]
             )
-    if rows:  # titles break at their underscores
+    if rows:  # break titles into lines at their underscores
         words = [title.split("_") for title in head]
         height = max(map(len, words))
         columns = [
@@ -63,16 +66,18 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
         yield from align_columns([*titles, *rows], are_numbers=True)
     for case in cases:
         if "error" in case:
-            yield f"{case['file']} {_name(case)}: {case['error']}"
+            yield f"{case['file']} {_case_name(case)}: {case['error']}"
 
 
 def _session_figures(case: Document, *, with_truth: bool) -> dict[str, str]:
-    truth = {"ARI": _number(case.get("truth", {}).get("ARI"))} if with_truth else {}
+    truth = (
+        {"ARI": _format_number(case.get("truth", {}).get("ARI"))} if with_truth else {}
+    )
     return {
-        "fidelity": _number(case["fidelity"]),
-        "pooled_agreement": _number(case["pooled_agreement"]),
-        "objective_ratio": _number(case["objective_ratio"]),
-        "ratio_same_rules": _number(case["objective_ratio_same_rules"]),
+        "fidelity": _format_number(case["fidelity"]),
+        "pooled_agreement": _format_number(case["pooled_agreement"]),
+        "objective_ratio": _format_number(case["objective_ratio"]),
+        "ratio_same_rules": _format_number(case["objective_ratio_same_rules"]),
         **truth,
         "rounds": str(case["rounds"]),
         "bytes_sent": f"{case['sent_bytes']:,}",
@@ -81,20 +86,22 @@ def _session_figures(case: Document, *, with_truth: bool) -> dict[str, str]:
     }
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value)
     return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
 
 
-def _name(case: Document) -> str:
+def _case_name(case: Document) -> str:
     return f"{case['protocol']} {case['layout']}"
 
 
-def notes(cases: Sequence[Document], left_out: Sequence[Document]) -> Iterator[str]:
+def case_notes(
+    cases: Sequence[Document], left_out: Sequence[Document]
+) -> Iterator[str]:
     """Yield notes on the table, one per line.
 
-    left_out: cases that were left out, with their reasons.
+    left_out: the cases that cannot run, with the reasons.
     """
     finished = [case for case in cases if "lanes" in case]
     rules = dict.fromkeys(case["chosen_by"] for case in finished if case["chosen_by"])
@@ -104,26 +111,26 @@ def notes(cases: Sequence[Document], left_out: Sequence[Document]) -> Iterator[s
         yield f"* selected: the best by {' or '.join(rules)}"
     for case in finished:
         if case["no_clusters"]:
-            yield no_clusters(f"in {_name(case)} ")
+            yield one_cluster_warning(f"in {_case_name(case)} ")
     for case in finished:
         for sentence in case["warnings"]:
-            yield f"warning: {_name(case)}: {sentence}"
+            yield f"warning: {_case_name(case)}: {sentence}"
     risks = [
-        (f"{code}: {case['risks'][code]}", _name(case))
+        (f"{code}: {case['risks'][code]}", _case_name(case))
         for case in cases
         for code in case["risks_of_several_runs"]
     ]
-    for sentence, names in _group(risks).items():
+    for sentence, names in _names_by_key(risks).items():
         yield f"several runs in one session bring a risk ({', '.join(names)}): {sentence}"
     reasons = [
         ((omission["protocol"], omission["reason"]), omission["layout"])
         for omission in left_out
     ]
-    for (protocol, reason), layouts in _group(reasons).items():
+    for (protocol, reason), layouts in _names_by_key(reasons).items():
         yield f"left out: {protocol} {', '.join(layouts)}: {reason}"
 
 
-def _group(pairs: Sequence[tuple[Any, str]]) -> dict[Any, list[str]]:
+def _names_by_key(pairs: Sequence[tuple[Any, str]]) -> dict[Any, list[str]]:
     groups: dict[Any, list[str]] = {}
     for key, name in pairs:
         names = groups.setdefault(key, [])

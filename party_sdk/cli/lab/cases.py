@@ -1,4 +1,4 @@
-"""Cases of a comparison: a protocol, a table and a layout, with its result."""
+"""Cases of a comparison: each is a protocol, a table and a layout, with its result."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import read_terms
 from party_sdk.coordinator.option_parsing import (
     Rule,
+    parse_runs,
+    parse_values,
     read_preparation,
-    read_runs,
-    read_values,
 )
 from party_sdk.lab.parties import (
     AgreedFields,
     Lattice,
-    deal,
     fields_of_groups,
     regular_layout,
+    split_table,
 )
-from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play
+from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play_session
 from party_sdk.tables import (
     ReadOptions,
     Table,
@@ -50,20 +50,20 @@ from party_sdk.tables import (
 from party_sdk.tables.drafts import draft_options
 
 _MIN_COLUMNS: Final = 2
-"""Fewest columns of a party in a default layout: some methods refuse a single one."""
+"""The fewest columns per party in a default layout: some methods need two."""
 
 _MAX_NAMES: Final = 10
 Document = dict[str, Any]
-"""JSON values; docs/choosing.md describes those of a case."""
+"""A dictionary of JSON values; docs/choosing.md describes those of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """One session to simulate.
+    """A session to simulate.
 
-    file: the name of its table.
-    risks: the codes of the session's risks, with a sentence each.
-    run_risks: codes of the risks that several runs add.
+    file: the name of the table.
+    risks: the codes of the session's risks, and the sentence that explains each.
+    run_risks: the codes of the risks that several runs in one session add.
     """
 
     file: str
@@ -77,35 +77,35 @@ class Case:
 
     @property
     def layout(self) -> str:
-        """Return the layout as it is written, such as 3x1."""
+        """Return the layout as users write it, such as 3x1."""
         return format_lattice(self.lattice)
 
     @property
     def name(self) -> str:
-        """Return table, protocol and layout."""
+        """Return the table, the protocol and the layout, separated by spaces."""
         return f"{self.file} {self.protocol} {self.layout}"
 
     @property
-    def numbers(self) -> list[int | None]:
-        """Return the number of clusters of each run."""
+    def cluster_counts(self) -> list[int | None]:
+        """Return the number of clusters of each run; None if a run determines it itself."""
         runs = session_terms.params_per_run(self.params, self.evaluation)
         return [getattr(run, "n_clusters", None) for run in runs]
 
-    def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
-        """Play the session over the table, split by the seed.
+    def simulate(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
+        """Simulate the session on the table, split among the parties by the seed.
 
         manifest: as for :func:`~party_sdk.lab.simulated_session.simulate`.
         """
         table, layout = self.table, regular_layout(self.lattice)
-        split = deal(table.X, table.columns, table.agreed_fields, layout, seed)
-        return play(
+        split = split_table(table.X, table.columns, table.agreed_fields, layout, seed)
+        return play_session(
             split, self.params, seed, evaluation=self.evaluation, manifest=manifest
         )
 
     def run(self, seed: int) -> Document:
-        """Return the result of the case, or its error, as JSON values."""
+        """Simulate the session, and return its result or its error as JSON values."""
         try:
-            outcome = self.describe(self.play(seed))
+            outcome = self.describe_session(self.simulate(seed))
         except CoterieError as error:
             outcome = {"error": error.detail}
         return {
@@ -118,8 +118,8 @@ class Case:
             "risks_of_several_runs": list(self.run_risks),
         }
 
-    def describe(self, session: SimulatedSession) -> Document:
-        """Return the result of a session as JSON values."""
+    def describe_session(self, session: SimulatedSession) -> Document:
+        """Return the result of a simulated session as JSON values."""
         costs, evaluation, classes = session.costs, self.evaluation, self.table.classes
         slowest = max(c.seconds for role, c in costs.items() if role != ANALYST)
         labels = {"truth": session.whole.labels, "pooled_truth": session.whole.pooled}
@@ -128,7 +128,7 @@ class Case:
             "chosen": session.runs[session.chosen].n_clusters,
             "chosen_by": evaluation
             and evaluation.deciding_figure(session.results[0].figures),
-            # whether the gap statistic finds only one cluster
+            # True if the gap statistic finds only one cluster
             "no_clusters": favours_one_cluster(
                 [r.figures for r in session.runs if r.figures]
             ),
@@ -161,12 +161,16 @@ def _describe_run(run: SimulatedRun) -> Document:
 
 
 def format_lattice(lattice: Lattice) -> str:
-    """Return a layout as it is written, such as 3x1."""
+    """Return a layout as users write it, such as 3x1."""
     return f"{lattice[0]}x{lattice[1]}"
 
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
-    """Return 3x1, and 1x3 (or 1x2) and 2x2 if each party gets two columns or more."""
+    """Return the layouts to try by default: 3x1, 1x3 and 2x2.
+
+    If the parties would get fewer than two columns each, 1x2 replaces 1x3, or only 3x1
+    is returned.
+    """
     fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 
@@ -174,7 +178,7 @@ def usual_lattices(n_columns: int) -> list[Lattice]:
 # Planning
 
 
-def plan(
+def plan_cases(
     tables: Mapping[str, TrialTable],
     protocols: Sequence[str],
     lattices: Sequence[Lattice],
@@ -184,14 +188,14 @@ def plan(
     choose: str | None,
     seed: int,
 ) -> tuple[list[Case], list[Document]]:
-    """Return the cases that can run, and those left out, each with its reason.
+    """Return the cases that can run, and those that are left out, each with a reason.
 
-    protocols: names; by default all that have methods to advise.
-    lattices: by default :func:`usual_lattices`.
-    n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
-    params: NAME=VALUE for all protocols, PROTOCOL.NAME=VALUE for one.
+    protocols: names; by default all protocols that have methods to recommend.
+    lattices: by default, the result of :func:`usual_lattices`.
+    n_clusters: as :func:`~party_sdk.coordinator.option_parsing.parse_runs` takes it.
+    params: NAME=VALUE for all protocols, or PROTOCOL.NAME=VALUE for a single one.
 
-    Raises InvalidParameters if a protocol is unknown, or nothing fits.
+    Raises InvalidParameters if a protocol is unknown, or if no case can run.
     """
     values = _values_by_protocol(protocols, n_clusters, params)
     cases: list[Case] = []
@@ -200,7 +204,7 @@ def plan(
         for protocol, protocol_values in values.items():
             for lattice in lattices or usual_lattices(len(table.columns)):
                 try:
-                    case = case_of(
+                    case = build_case(
                         file,
                         table,
                         protocol,
@@ -233,7 +237,7 @@ def _values_by_protocol(
     names = protocols or [name for name, entry in catalogued.items() if entry.methods]
     texts: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
-        catalogue.protocol(name)  # raises for an unknown name
+        catalogue.protocol(name)  # raises if the name is unknown
     for text in params:
         prefix, dot, parameter = text.partition(".")
         if not dot or "=" in prefix or prefix not in catalogued:
@@ -245,11 +249,11 @@ def _values_by_protocol(
             raise InvalidParameters(f"{text!r}: {prefix!r} is not compared.")
     cluster_values = {"n_clusters": n_clusters}
     return {
-        name: {**cluster_values, **read_values(tuple(t))} for name, t in texts.items()
+        name: {**cluster_values, **parse_values(tuple(t))} for name, t in texts.items()
     }
 
 
-def case_of(
+def build_case(
     file: str,
     table: TrialTable,
     protocol: str,
@@ -259,9 +263,11 @@ def case_of(
     choose: str | None,
     seed: int,
 ) -> Case:
-    """Return a case, or raise InvalidParameters with the reason why it does not fit.
+    """Build a case.
 
-    values: parameters; they override the protocol's defaults for simulations.
+    values: parameters, which override the protocol's defaults for simulations.
+
+    Raises InvalidParameters, with the reason, if the protocol does not fit the table.
     """
     protocol_entry = catalogue.protocol(protocol)
     counts = protocol_entry.methods and all(
@@ -269,7 +275,7 @@ def case_of(
     )
     if counts and np.nanmin(table.X) < 0:
         raise InvalidParameters("It needs counts; the table has numbers below 0.")
-    all_values, evaluation = read_runs(
+    all_values, evaluation = parse_runs(
         {**protocol_entry.in_simulations, **values}, choose
     )
     layout = regular_layout(lattice)
@@ -299,7 +305,7 @@ def case_of(
     )
 
 
-# The table on which methods are tried
+# Reading the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -307,8 +313,8 @@ class TrialTable:
     """A table on which methods are tried.
 
     source: the whole table.
-    X: float64 (n, m); the rows to try, which are all or a sample.
-    classes: int64 (n,); the true classes of these rows, if they are known.
+    X: float64 (n, m); the rows to cluster, which are all rows or a sample.
+    classes: int64 (n,); the true classes of these rows, or None if they are unknown.
     """
 
     options: ReadOptions
@@ -323,7 +329,7 @@ class TrialTable:
 
     @property
     def agreed_fields(self) -> AgreedFields:
-        """Return the dictionary and the preparation of the whole table, if any."""
+        """Return the dictionary and the preparation of the table; each may be None."""
         schema, preparation = self.options.schema, self.options.preparation
         return AgreedFields(
             dictionary=None if schema is None else [schema.used],
@@ -340,7 +346,7 @@ def add_dictionary(
 ) -> ReadOptions:
     """Add a dictionary and a preparation to the options for reading a table.
 
-    A dictionary is drafted if none is named and some columns are not numbers.
+    If no dictionary is named and some columns are not numeric, a dictionary is drafted.
 
     Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
@@ -367,7 +373,7 @@ def add_dictionary(
     return replace(options, preparation=prepared[0] if prepared else None)
 
 
-def read(
+def read_trial_table(
     data: Path,
     options: ReadOptions,
     truth: str | None,
@@ -375,7 +381,7 @@ def read(
     row_limit: int | None = None,
     seed: int = 0,
 ) -> TrialTable:
-    """Read a table; with more rows than the limit, draw a sample by the seed."""
+    """Read a table. If it has more rows than the limit, draw a random sample of them."""
     classes: IntArray | None = None
     if truth is not None:
         encoded = np.unique(read_column(data, truth, options), return_inverse=True)

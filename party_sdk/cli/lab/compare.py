@@ -1,4 +1,4 @@
-"""`coterie compare`: methods, compared on tables of your own."""
+"""`coterie compare`: compare methods on your own tables."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ from party_sdk.cli.lab.simulate import Truth
 from party_sdk.cli.options import SEED, Choose, Missing, Preparations, ReadingOptions
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
-from party_sdk.coordinator.option_parsing import read_runs, read_values
+from party_sdk.coordinator.option_parsing import parse_runs, parse_values
 
 if TYPE_CHECKING:
     from party_sdk.cli.lab.cases import Case
@@ -23,7 +23,7 @@ _WITHOUT_RESULT = 4
 _LATTICE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 
 
-def _read_lattices(
+def _parse_lattices(
     ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[int, int]]:
     lattices = []
@@ -57,7 +57,7 @@ def compare(
             "--layout",
             multiple=True,
             metavar="ROWSxCOLUMNS",
-            callback=_read_lattices,
+            callback=_parse_lattices,
         ),
     ] = (),
     n_clusters: Annotated[
@@ -88,21 +88,21 @@ def compare(
 ) -> Output:
     """Try methods, splits and numbers of clusters on FILES.
 
-    Nothing is sent from this machine. Each case is one session with all roles in this
-    process, as 'coterie simulate' plays it: a protocol, a layout, all numbers of
-    clusters. Cases that do not fit are listed with the reason. Fidelity compares the chosen
-    run with the same clustering on the pooled table: 1 means that nothing was lost.
-    Then come the results of k-means without a session: on pooled rows, for each party
-    alone, and by averaging the centroids of the parties.
+    Nothing is sent from this machine. Each case is one session, a protocol and a layout
+    with all numbers of clusters, and is simulated in this process as by 'coterie
+    simulate'. Cases that do not fit are listed with the reason. Fidelity compares the
+    selected run with the same clustering of the pooled table: 1 means that nothing was
+    lost. The results of k-means without a session follow: on the pooled rows, for each
+    party alone, and with the centroids of the parties averaged.
     """
     from party_sdk.cli.lab import baselines
-    from party_sdk.cli.lab.case_table import lines, notes
-    from party_sdk.cli.lab.cases import add_dictionary, plan, read
+    from party_sdk.cli.lab.case_table import case_lines, case_notes
+    from party_sdk.cli.lab.cases import add_dictionary, plan_cases, read_trial_table
 
     options, tables = reading.read_options(), {}
     for file in files:
         described = add_dictionary(file, options, preparations, missing, truth)
-        table = read(file, described, truth, row_limit=row_limit, seed=seed)
+        table = read_trial_table(file, described, truth, row_limit=row_limit, seed=seed)
         tables[str(file)] = table
         if not as_json:
             n_rows, whole = len(table.X), table.source.n_rows
@@ -112,20 +112,20 @@ def compare(
             say(f"{file}: {rows}; {len(table.columns)} columns", err=True)
             for warning in table.source.report.warnings:
                 say(f"warning: {warning}", err=True)
-    numbers = read_values((f"n_clusters={n_clusters}",))
-    single, several = read_runs(numbers, choose)
+    numbers = parse_values((f"n_clusters={n_clusters}",))
+    single, several = parse_runs(numbers, choose)
     if several is None and type(single["n_clusters"]) is not int:
         raise InvalidParameters(
             f"{n_clusters!r} is no number, no range such as 2..8 and no list.",
             field="n_clusters",
         )
     k = numbers["n_clusters"]
-    cases, omissions = plan(
+    cases, omissions = plan_cases(
         tables, protocols, lattices, k, params, choose=choose, seed=seed
     )
     with _show_progress(cases, as_json=as_json) as running:
         results = [case.run(seed) for case in running]
-    references = baselines.baselines(cases, results, seed)
+    references = baselines.compute_baselines(cases, results, seed)
     document = {
         "tables": {
             name: {
@@ -141,10 +141,10 @@ def compare(
         "baselines": references,
     }
     lines_shown = [
-        *lines(results),
+        *case_lines(results),
         "",
-        *notes(results, omissions),
-        *baselines.lines(references),
+        *case_notes(results, omissions),
+        *baselines.baseline_lines(references),
     ]
     failed = all("error" in case for case in results)
     return Output(document, lines_shown, _WITHOUT_RESULT if failed else 0)
@@ -152,11 +152,11 @@ def compare(
 
 @contextmanager
 def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["Case"]]:
-    """Yield the cases, with a progress bar in a terminal or else a line for each."""
+    """Yield the cases while reporting progress: on a terminal as a bar, else in lines."""
     if as_json:
         yield cases
         return
-    counts = sorted({k for case in cases for k in case.numbers if k is not None})
+    counts = sorted({k for case in cases for k in case.cluster_counts if k is not None})
     numbers = ", ".join(map(str, counts)) or "any number of"
     if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
         numbers = f"{counts[0]} to {counts[-1]}"
@@ -171,10 +171,10 @@ def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["
         ) as bar:
             yield bar
     else:
-        yield _announce(cases)
+        yield _announce_cases(cases)
 
 
-def _announce(cases: list["Case"]) -> Iterator["Case"]:
+def _announce_cases(cases: list["Case"]) -> Iterator["Case"]:
     for number, case in enumerate(cases, start=1):
         say(f"{number}/{len(cases)}  {case.name}", err=True)
         yield case

@@ -1,4 +1,4 @@
-"""`coterie example`: small tables to try things on, split between two parties."""
+"""`coterie example`: write small tables to try things on, split between two parties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 N_PEOPLE = 500
-COMMON = 0.9  # high: despite missed links, more rows are linked than parties expect
+COMMON = 0.9  # so high that enough rows are linked, although some links are missed
 
 
 @click.command()
@@ -23,12 +23,12 @@ def example(folder: Path) -> None:
     """Write small example tables into FOLDER.
 
     The data are 178 samples of wine with 13 measurements, which come with scikit-learn.
-    The whole table, with the true class, is in table.csv. The same table is split by rows
-    into rows/north.csv and rows/south.csv. It is split by columns into
+    The whole table, with the true classes, is written to table.csv. Split by rows, it
+    is written to rows/north.csv and rows/south.csv; split by columns, to
     columns/clinic.csv and columns/laboratory.csv.
 
-    The folder people has two tables of invented people without a common id;
-    people/truth.csv lists which rows are the same people.
+    The folder people contains two tables of invented people without a common id, and
+    truth.csv, which lists the rows that belong to the same person.
     """
     import numpy as np
     import pyarrow as pa
@@ -45,11 +45,19 @@ def example(folder: Path) -> None:
     table = pa.table(columns)
     all_rows = np.arange(len(X))
     half, clinic_columns = len(X) // 2, names[:7]
-    _write(folder / "table.csv", table.append_column("class", pa.array(classes)))
-    _write(folder / "rows" / "north.csv", _select(table, all_rows[:half], names))
-    _write(folder / "rows" / "south.csv", _select(table, all_rows[half:], names))
-    _write(folder / "columns" / "clinic.csv", _select(table, all_rows, clinic_columns))
-    _write(folder / "columns" / "laboratory.csv", _select(table, all_rows, names[7:]))
+    _write_csv(folder / "table.csv", table.append_column("class", pa.array(classes)))
+    _write_csv(
+        folder / "rows" / "north.csv", _select_rows(table, all_rows[:half], names)
+    )
+    _write_csv(
+        folder / "rows" / "south.csv", _select_rows(table, all_rows[half:], names)
+    )
+    _write_csv(
+        folder / "columns" / "clinic.csv", _select_rows(table, all_rows, clinic_columns)
+    )
+    _write_csv(
+        folder / "columns" / "laboratory.csv", _select_rows(table, all_rows, names[7:])
+    )
     _write_people(folder / "people")
 
 
@@ -70,21 +78,21 @@ def _write_people(folder: Path) -> None:
         values = {
             n: v.round(3) for n, v in zip(names, hospital.measured.T, strict=True)
         }
-        _write(path, pa.table({**cells, **values}))
+        _write_csv(path, pa.table({**cells, **values}))
     _, north_rows, south_rows = np.intersect1d(
         north.people, south.people, return_indices=True
     )
-    _write(
+    _write_csv(
         folder / "truth.csv",
         pa.table({"north": north_rows + 1, "south": south_rows + 1}),
     )
 
 
-def _select(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
+def _select_rows(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
     return table.take(rows).select(["sample", *names])
 
 
-def _write(path: Path, table: pa.Table) -> None:
+def _write_csv(path: Path, table: pa.Table) -> None:
     from pyarrow import csv
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`coterie simulate`: all roles in one process, to choose a method."""
+"""`coterie simulate`: try a method by playing all roles of a session in one process."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from party_sdk.cli.options import (
 )
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
-from party_sdk.cli.terminal.result_lines import profile_lines, table_lines
-from party_sdk.coordinator.option_parsing import read_values
-from party_sdk.results.output_files import write_whole
+from party_sdk.cli.terminal.result_lines import profile_lines, run_table_lines
+from party_sdk.coordinator.option_parsing import parse_values
+from party_sdk.results.output_files import write_atomically
 
 if TYPE_CHECKING:
     from party_sdk.cli.lab.cases import Case
@@ -64,41 +64,42 @@ def simulate(
     ] = None,
     force: Force = False,
 ) -> Output:
-    """Play all roles of a PROTOCOL over one table, to try a method.
+    """Play all roles of a PROTOCOL on one table, to try a method.
 
-    Rows and columns are shuffled by the seed and divided among row groups × column
-    groups. The default is three row groups, or three column groups if the protocol takes
-    no row groups. Fidelity is the adjusted Rand index between the labels and those of
-    the same clustering on the pooled table: 1 means that nothing was lost. The objective
-    ratio is relative to the pooled method with ten starts: 1 is as good. With several
-    numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
-    shown, and the selected run. 'coterie compare' tries several methods and splits.
+    The seed determines how rows and columns are shuffled and divided among row groups ×
+    column groups. The default is three row groups, or three column groups if the
+    protocol takes no row groups. Fidelity is the adjusted Rand index between the labels
+    and those of the same clustering of the pooled table: 1 means that nothing was lost.
+    The objective ratio compares the objective with that of the best of ten pooled
+    starts: 1 is as good. With several numbers of clusters (--param n_clusters=2..8),
+    the quality measures of all runs are shown, and the selected run is marked. 'coterie
+    compare' tries several methods and splits.
     """
     import numpy as np
 
-    from party_sdk.cli.lab.cases import add_dictionary, case_of, read
+    from party_sdk.cli.lab.cases import add_dictionary, build_case, read_trial_table
     from party_sdk.lab.parties import default_lattice
     from party_sdk.results.label_files import write_labels
 
     check_new_files([labels, manifest], data, force=force)
     options = add_dictionary(data, reading.read_options(), preparations, missing, truth)
-    table, values = read(data, options, truth), read_values(params)
+    table, values = read_trial_table(data, options, truth), parse_values(params)
     lattice = default_lattice(protocol, row_groups, column_groups)
-    case = case_of(
+    case = build_case(
         data.name, table, protocol, values, lattice, choose=choose, seed=seed
     )
-    session, source = case.play(seed, manifest=manifest is not None), table.source
+    session, source = case.simulate(seed, manifest=manifest is not None), table.source
     own_labels = session.whole.labels
     if labels is not None:
         write_labels(labels, own_labels, source.ids, source.naming, {})
     if manifest is not None:
-        write_whole(json.dumps(session.manifest, indent=1).encode(), manifest)
+        write_atomically(json.dumps(session.manifest, indent=1).encode(), manifest)
     profiles = session.results[0].profiles
     description = next(
         (profile for profile in profiles if profile.is_description), None
     )
     report = {
-        **case.describe(session),
+        **case.describe_session(session),
         "description": description and description.model_dump(mode="json"),
         "cluster_sizes": np.bincount(own_labels[own_labels >= 0]).tolist(),
         "noise_rows": int(np.count_nonzero(own_labels < 0)),
@@ -108,30 +109,30 @@ def simulate(
         },
         "warnings": [*source.report.warnings, *session.warnings],
     }
-    return Output(report, _lines(case, session, report))
+    return Output(report, _simulation_lines(case, session, report))
 
 
-def _lines(
+def _simulation_lines(
     case: "Case", session: "SimulatedSession", report: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield the figures of all runs, and the costs of the session."""
+    """Yield the quality measures of all runs, and the costs of the session."""
     for warning in report["warnings"]:
         say(f"warning: {warning}", err=True)
     if report["description"] is not None:
         yield from profile_lines(session.results[0].profiles[:1])
         yield ""
     elif case.evaluation is not None:
-        from party_sdk.cli.lab.case_table import lines, notes
+        from party_sdk.cli.lab.case_table import case_lines, case_notes
 
         result = {"protocol": case.protocol, "layout": case.layout, **report}
         result |= {"risks": case.risks, "risks_of_several_runs": case.run_risks}
-        yield from lines([result])
-        yield from notes([{**result, "warnings": session.warnings}], [])
+        yield from case_lines([result])
+        yield from case_notes([{**result, "warnings": session.warnings}], [])
         yield ""
     elif figures := [run.figures for run in session.runs if run.figures]:
         from clustering_protocols.wire.answers import RunLine
 
-        yield from table_lines(
+        yield from run_table_lines(
             [
                 RunLine(
                     n_clusters=figure.n_clusters, figures=figure.values, chosen=False

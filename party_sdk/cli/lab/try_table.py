@@ -1,4 +1,4 @@
-"""`coterie try`: a table in, labels and a report out, without a question."""
+"""`coterie try`: cluster a table and write labels and a report, without any options."""
 
 import shlex
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from party_sdk.cli.options import FOLDER, OUT, Force, check_new_files
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
-from party_sdk.results.output_files import refuse_overwriting, write_whole
+from party_sdk.results.output_files import refuse_overwriting, write_atomically
 
 if TYPE_CHECKING:
     from party_sdk.lab.trial import Trial
@@ -26,11 +26,11 @@ def try_table(
     ] = Path(),
     force: Force = False,
 ) -> None:
-    """Cluster FILE as if three institutions held its rows; wine without a FILE.
+    """Cluster FILE as if three institutions held its rows; without FILE, use wine data.
 
-    Nothing is sent. FILE is a text, Excel, Parquet, SPSS, SAS or Stata file. The dictionary
-    is drafted, empty cells are filled, and the method and the number of clusters are
-    suggested. The last line shows how to open a real session.
+    Nothing is sent. FILE is a text, Excel, Parquet, SPSS, SAS or Stata file. The
+    command drafts a dictionary, fills empty cells, and suggests a method and a number
+    of clusters. The last line of its output shows how to open a real session.
     """
     from coterie_pages import pages
     from party_sdk.lab.trial import try_table as play
@@ -44,9 +44,9 @@ def try_table(
     trial = play(table)
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})
-    write_whole(pages.page(trial.report).encode(), report)
-    write_whole(trial.draft.schema.model_dump_json(indent=2).encode(), dictionary)
-    _print(trial)
+    write_atomically(pages.page(trial.report).encode(), report)
+    write_atomically(trial.draft.schema.model_dump_json(indent=2).encode(), dictionary)
+    _print_trial(trial)
     say(f"{labels}, {report}, {dictionary}")
     words = ["coterie", "session", "create", table.stem, "--protocol", trial.protocol]
     words += ["--clusters", f"{session.n_clusters}"]
@@ -55,7 +55,7 @@ def try_table(
     say(f"The same as a session: {shlex.join(words)}")
 
 
-def _print(trial: "Trial") -> None:
+def _print_trial(trial: "Trial") -> None:
     draft, session = trial.draft, trial.session
     columns = draft.schema.clustered_part.names
     id_columns = draft.options.id_columns
@@ -75,7 +75,7 @@ def _print(trial: "Trial") -> None:
 
 
 def _write_wine(folder: Path, *, force: bool) -> Path:
-    """Write the wine measurements of scikit-learn as a table, and return its path."""
+    """Write scikit-learn's wine measurements as a table, and return its path."""
     from sklearn.datasets import load_wine
 
     bunch, path = load_wine(), folder / "wine.csv"
@@ -87,5 +87,5 @@ def _write_wine(folder: Path, *, force: bool) -> Path:
         for number, row in enumerate(bunch.data, start=1)
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole("\n".join([*rows, ""]).encode(), path)
+    write_atomically("\n".join([*rows, ""]).encode(), path)
     return path

@@ -1,1 +1,1 @@
-"""`coterie party …`: commands of a party's operator."""
+"""`coterie party …`: the commands of a party's operator."""

@@ -1,4 +1,4 @@
-"""`coterie party …`: joining, checking a table, and running to the labels."""
+"""`coterie party …`: join a session, check a table, and run until there are labels."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,12 +23,12 @@ from party_sdk.cli.options import (
     Notify,
     TableOptions,
     invitation_text,
-    policy_of,
+    policy_with_guards,
 )
 from party_sdk.cli.parameters import command, option
 from party_sdk.cli.party.home import audit, forget, leave, status
 from party_sdk.cli.party.results import predict, report
-from party_sdk.cli.table import check_output
+from party_sdk.cli.table import check_report_output
 from party_sdk.cli.terminal.output import (
     Output,
     report_lines,
@@ -41,7 +41,7 @@ from party_sdk.cli.terminal.result_lines import (
     outcome_lines,
     profile_lines,
     profiles_as_json,
-    table_lines,
+    run_table_lines,
     write_assessment,
     write_page,
 )
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def party() -> None:
-    """Join with an invitation and run until you have labels (for a party)."""
+    """Join a session with an invitation, and run until you have labels (for a party)."""
 
 
 for _command in (report, status, audit, leave, forget, predict):
@@ -83,12 +83,13 @@ def terms(
     force: Force = False,
     home: HomeOptions,
 ) -> Output:
-    """Read the terms in words: one page to accept or sign.
+    """Read the terms in words: one page that you accept or sign.
 
-    The page says who invites and what for, what is sent, who reads what, and every risk.
-    Its last line is the SHA-256 that 'coterie party run --accept' takes. --out and
-    --json also give the form of everything that will be sent, and what would remove each
-    risk. The command only asks the analyst for the terms of the invitation.
+    The page says who invites you and why, what is sent, who can read it, and every
+    risk. Its last line is the SHA-256 that 'coterie party run --accept' takes. --out
+    and --json also describe the form of everything that will be sent, and how each risk
+    could be removed. The command only requests the terms of the invitation from the
+    analyst.
     """
     from coterie_pages import terminal_text
 
@@ -105,7 +106,7 @@ def terms(
 
 @dataclass(frozen=True)
 class JoiningOptions(HomeOptions):
-    """The home of a joining party, and choices its operator makes in advance."""
+    """The home of a party that joins, and decisions its operator makes in advance."""
 
     entropy: Entropy = None
     moved: Annotated[
@@ -182,9 +183,9 @@ def run(
     from party_sdk.application.outputs import Outputs
 
     outputs = Outputs(labels=labels, details=details, force=force)
-    rows = table.spec(outputs.paths, force=force)
+    rows = table.build_spec(outputs.paths, force=force)
     answers = {name: value for name, value in vars(home).items() if name != "home"}
-    own_home, policy = home.open(**answers), policy_of(home.folder, guards)
+    own_home, policy = home.open(**answers), policy_with_guards(home.folder, guards)
     invitation = session
     if slot is not None:
         invitation = own_home.stored(session, slot).load_identity().invitation
@@ -192,7 +193,7 @@ def run(
     offer = None
     if not own_home.stored(parsed.session, parsed.slot).exists:
         offer = own_home.offer(invitation, policy)
-        if rows is not None:  # check the table before anything is asked
+        if rows is not None:  # check the table before asking for consent
             from party_sdk.admission.table_admission import slot_fields_of
 
             quiet_rows = replace(rows, on_open=None)
@@ -210,7 +211,7 @@ def run(
 def _joined_lines(
     member: "Party", policy: "Policy", addresses: Sequence[str], words: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the identity that accepted the terms; print what comes next."""
+    """Yield the identity that accepted the terms, and print what to do next."""
     from clustering_protocols.secrecy.identities import fingerprint
     from clustering_protocols.session_terms import check_terms
 
@@ -229,7 +230,7 @@ def _joined_lines(
             "shown before yours are sent, blinded"
         )
     terms, slot, typed = member.terms, member.invitation.slot, invitation_text()
-    # print the name of an invitation's file, but not an invitation, which is a secret
+    # The file name of an invitation may be printed; the invitation itself is a secret.
     is_file = typed.startswith("@") or typed.endswith(".invitation")
     run = ["coterie", "party", "run", *([typed] if is_file else [terms.session, slot])]
     more = quota_options(match_keys_at(terms, slot), quota)
@@ -251,18 +252,18 @@ def check(
     choices: Choices,
     home: HomeOptions,
 ) -> Output:
-    """Check your table against terms, without joining.
+    """Check your table against the terms of a session, without joining.
 
-    It only asks the analyst for the terms of the invitation. Ends with 5 if there are
-    problems, each with its line.
+    The command only requests the terms of the invitation from the analyst. Each problem
+    is printed with its line, and the exit code is 5 if there are any.
     """
-    rows, own_home = table.require(), home.open()
+    rows, own_home = table.require_spec(), home.open()
     offer = own_home.offer(invitation)
     terms, slot = offer.terms, offer.invitation.slot
     rows = own_home.map_rows(own_home.stored(terms.session, slot), rows)
     if not rehearse:
         report = rows.check_table(terms, slot)
-        return check_output(report, fails=bool(report.problems))
+        return check_report_output(report, fails=bool(report.problems))
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
     from party_sdk.admission.table_admission import slot_fields_of
     from party_sdk.home.policy_files import read_policy
@@ -276,7 +277,7 @@ def check(
 
 
 def rehearsal_lines(rehearsal: "Rehearsal", terms: "Terms") -> Iterator[str]:
-    """Yield all contributions of a rehearsal, in the words of the terms sheet."""
+    """Yield all contributions of a rehearsal, described in the words of the terms sheet."""
     from party_sdk.cli.terminal.asker import inspection_lines
 
     for contribution in rehearsal.left:
@@ -304,13 +305,13 @@ def _take_part(
 
     try:
         result = home.run(
-            member, rows, outputs, on_warning=_warn, on_progress=show_progress
+            member, rows, outputs, on_warning=_print_warning, on_progress=show_progress
         )
     except KeyboardInterrupt:
         say("Stopped. The same command continues where it was.", err=True)
         raise click.exceptions.Exit(_INTERRUPTED_CODE) from None
     unlinked = home.find_unlinked(member, rows, result)
-    document = _document(member, result, outputs)
+    document = _result_document(member, result, outputs)
     if unlinked:
         document["unlinked"] = [row._asdict() for row in unlinked]
     return Output(
@@ -340,23 +341,25 @@ def _result_lines(
         if n_unassigned := details["without"]:
             yield f"label -1: {rows_without_cluster(n_unassigned)}"
     for sentence in details["odd"]:
-        _warn(sentence)
+        _print_warning(sentence)
     yield from report_lines(
         {k: v for k, v in result.report.items() if k != "n_coinciding"}
     )
-    yield from table_lines(details["runs"])
+    yield from run_table_lines(details["runs"])
     yield from profile_lines(result.profiles)
     yield from outcome_lines(outcomes_in(terms, result.profiles))
     for cluster, items in enumerate(result.top_items(result.columns)):
         yield f"cluster {cluster}: {', '.join(items)}"
 
 
-def _warn(sentence: str) -> None:
+def _print_warning(sentence: str) -> None:
     say(f"warning: {sentence}", err=True)
 
 
-def _document(member: "Party", result: "Result", outputs: "Outputs") -> dict[str, Any]:
-    """Return the result without the labels, which stay in their file."""
+def _result_document(
+    member: "Party", result: "Result", outputs: "Outputs"
+) -> dict[str, Any]:
+    """Return the result as JSON values, without the labels, which stay in their file."""
     from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.run_reports import runs_of
 

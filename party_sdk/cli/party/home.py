@@ -1,4 +1,4 @@
-"""`coterie party status, audit, leave, forget`: the sessions of this home."""
+"""`coterie party status, audit, leave, forget`: manage the sessions of this home."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -50,10 +50,10 @@ def status(
     remove: Remove = None,
     home: HomeOptions,
 ) -> Output:
-    """List the sessions of this home; show SESSION, with its members and what you accepted.
+    """List the sessions of this home, or show SESSION: members and what you accepted.
 
-    All of it is read from this disk, including parties of the desk (coterie ui); only
-    --mail and --remove ask the analyst. The safety number is for you to compare with the
+    Everything is read from this disk, including parties of the desk (coterie ui); only
+    --mail and --remove contact the analyst. Compare the safety number with that of the
     other members.
     """
     if session is None:
@@ -110,11 +110,11 @@ def _show_session(home: "Home", stored: "PartySession") -> Output:
 def audit(
     session: SessionName, slot: Slot, *, home: HomeOptions, entropy: Entropy = None
 ) -> Output:
-    """Print and check what this party sent.
+    """Print and check the log of what this party sent.
 
-    Each line is an upload or the analyst's receipt for one; the command fails if a line
-    was changed. With --json it is signed by your institution: a file that somebody else
-    can check (coterie verify).
+    Each line is an upload, or the analyst's receipt for one. The command fails if a
+    line was changed. With --json the log is signed by your institution, so that
+    somebody else can check the file (coterie verify).
     """
     own_home = home.open(entropy=entropy)
     stored = own_home.find(session, slot)
@@ -139,12 +139,13 @@ def leave(
     ] = StopReason.LEFT.value,
     home: HomeOptions,
 ) -> None:
-    """Do not take part, or stop for good: nothing more is sent.
+    """Decline to take part, or stop for good: nothing more is sent.
 
-    Before you have run with your data, give your invitation: the coordinator reads that
-    you decline, and why, and you may still join later. Afterwards give SESSION and SLOT,
-    or the invitation: all read that you stopped, and the reason in one word. The session
-    ends, or continues without you if its terms allow that.
+    Before you have run with your data, pass your invitation: the coordinator reads that
+        you decline, and your reason, and you may still join later. Afterwards pass
+        SESSION and SLOT, or the invitation: all members read that you stopped, and the
+        reason in one word. The session ends, or continues without you if its terms
+        allow that.
     """
     own_home = home.open()
     if "#" in session:
@@ -185,9 +186,9 @@ def forget(
     ] = False,
     yes: Annotated[bool, option("Confirm the action without prompting.")] = False,
 ) -> None:
-    """Delete the stored data of a session, secrets included.
+    """Delete the stored data of a session, including its secrets.
 
-    The ledger and your report stay (party audit, party report).
+    The ledger and your report remain (party audit, party report).
     """
     from party_sdk.supervisor.orders import PartyOrder
 
@@ -196,6 +197,6 @@ def forget(
     own_home = home.open()
     stored = own_home.stored(session, slot)
     if not stored.exists and PartyOrder(own_home.path, session, slot).exists:
-        stored.forget(everything=True)  # an order that never joined: nothing was sent
+        stored.forget(everything=True)  # the order never joined, so nothing was sent
         return
     own_home.forget(session, slot, everything=erase_all)

@@ -1,4 +1,4 @@
-"""`coterie party report` and `party predict`: the result of a session, at home."""
+"""`coterie party report` and `party predict`: use the result of a session at home."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ from party_sdk.cli.terminal.output import Output, align_columns
 from party_sdk.cli.terminal.result_lines import (
     label_lines,
     profile_lines,
-    report_summary,
+    report_summary_lines,
     write_page,
 )
 from party_sdk.results.output_files import (
     check_outputs,
     record_outputs,
     refuse_overwriting,
-    write_whole,
+    write_atomically,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MAX_VARIABLES: Final = 12
 
 
-def _read_names(
+def _parse_cluster_names(
     _: click.Context, __: click.Parameter, texts: Sequence[str]
 ) -> dict[int, str]:
     names = {}
@@ -90,7 +90,7 @@ def report(
             multiple=True,
             default=(),
             metavar="NUMBER=NAME",
-            callback=_read_names,
+            callback=_parse_cluster_names,
         ),
     ],
     names: Annotated[
@@ -104,17 +104,18 @@ def report(
     new_mapping: NewMapping = False,
     home: HomeOptions,
 ) -> Output:
-    """Report your run of a session, from data on this disk. Nothing is sent.
+    """Report your part in a session, from data on this disk. Nothing is sent.
 
-    SESSION is its id, or your invitation; SLOT is needed if you have several. With
-    --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
-    Methods whose analyst labels the rows (dc, omnifc, pqmds) have no --runs.
+    SESSION is its id, or your invitation; SLOT is needed if this home has several slots
+    in the session. With --data the report also draws your rows on two axes. After
+    'party forget' the report is kept. Methods in which the analyst labels the rows (dc,
+    omnifc, pqmds) do not support --runs.
     """
-    rows, own_home = table.spec(force=force), home.open(new_mapping=new_mapping)
+    rows, own_home = table.build_spec(force=force), home.open(new_mapping=new_mapping)
     stored = own_home.find_named(session, slot)
     if runs:
         return _show_runs(own_home, stored, rows)
-    if rows is None and any(_is_table(path) for path in out):
+    if rows is None and any(_is_table_file(path) for path in out):
         raise click.UsageError("A table with clusters needs your own table: --data.")
     refuse_overwriting(out, stored, force=force)
     check_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
@@ -125,15 +126,15 @@ def report(
         file_names = {} if names is None or is_written else read_names(names)
         all_names = name_clusters(own_home, stored, {**file_names, **new_names})
         if names is not None and is_written:
-            write_whole(json.dumps(dict(enumerate(all_names))).encode(), names)
+            write_atomically(json.dumps(dict(enumerate(all_names))).encode(), names)
     for path in out:
         with record_outputs([path], stored):
-            _write(path, own_home, stored, rows)
+            _write_output(path, own_home, stored, rows)
     run_report = own_home.report(stored, rows)
     result_state = (
         f"{run_report.ended}, without a result" if run_report.ended else "no result yet"
     )
-    summary = report_summary(
+    summary = report_summary_lines(
         run_report, "complete" if run_report.complete else result_state
     )
     log = f"{len(run_report.left)} lines in the log of what was sent"
@@ -141,16 +142,16 @@ def report(
     return Output(run_report, chain(summary, [log], file_lines))
 
 
-def _is_table(path: Path) -> bool:
+def _is_table_file(path: Path) -> bool:
     return path.suffix.lower() not in {".html", ".htm", ".json"}
 
 
-def _write(
+def _write_output(
     path: Path, home: "Home", stored: "PartySession", rows: "TableSpec | None"
 ) -> None:
     if path.suffix.lower() == ".json":
-        write_whole(json.dumps(home.manifest(stored), indent=1).encode(), path)
-    elif rows is not None and _is_table(path):
+        write_atomically(json.dumps(home.manifest(stored), indent=1).encode(), path)
+    elif rows is not None and _is_table_file(path):
         from party_sdk.application.exports import export_table
         from party_sdk.results.exports import write_export
 
@@ -159,7 +160,7 @@ def _write(
         write_page(home.report(stored, rows), path)
 
 
-# The party's rows under each number of clusters, before the choice
+# A party's rows under each number of clusters, before one is chosen
 
 
 def _show_runs(
@@ -200,25 +201,25 @@ def predict(
     """Label new rows on this machine, if the terms release a model.
 
     Each row gets its label, the distance to the centre of its cluster, how unsure the
-    label is, and the share of its columns outside the trained range. Prints how far the
-    rows lie from the session's. Nothing is sent. If the rows seem to be in other units,
-    you are asked first.
+    label is, and the share of its columns outside the range of the trained rows. The
+    command prints how much the new rows differ from those of the session. Nothing is
+    sent. If the rows seem to be in other units, you are asked first.
     """
     from party_sdk.cli.terminal.asker import confirm_units
 
-    rows = table.require([labels], force=force)
+    rows = table.require_spec([labels], force=force)
     own_home = home.open(new_mapping=new_mapping)
     refuse_overwriting([labels], None, force=force)
     new_rows = own_home.label(session, slot, rows, choices=choices, agree=confirm_units)
     path, summary = new_rows.save(labels), new_rows.summary
     figures = {} if summary is None else summary.model_dump(mode="json")
-    lines = () if summary is None else summary_lines(summary)
+    lines = () if summary is None else new_rows_lines(summary)
     document = {"labels": str(path), **figures}
     return Output(document, chain(label_lines(path, len(new_rows.labels)), lines))
 
 
-def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
-    """Yield the summary of new rows."""
+def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
+    """Yield a summary of new rows: how many got labels, and how much they differ."""
     from coterie_pages.formatting import drift_cells, percent
 
     if n_left := summary.n_rows - summary.n_labelled:

@@ -1,1 +1,1 @@
-"""`coterie session …`: commands of a coordinator."""
+"""`coterie session …`: the commands of a coordinator."""

@@ -1,4 +1,4 @@
-"""`coterie session …`: watching, changing and ending sessions."""
+"""`coterie session …`: watch, change and end sessions."""
 
 import sys
 from collections.abc import Iterator
@@ -49,13 +49,13 @@ from party_sdk.cli.terminal.result_lines import (
     outcome_lines,
     profile_lines,
     profiles_as_json,
-    report_summary,
-    table_lines,
+    report_summary_lines,
+    run_table_lines,
     write_page,
 )
 from party_sdk.coordinator.letters import write_letters
 from party_sdk.home.files import read_secret_variable
-from party_sdk.results.output_files import refuse_overwriting, write_whole
+from party_sdk.results.output_files import refuse_overwriting, write_atomically
 
 if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
@@ -114,7 +114,7 @@ def invite(
     letters: Invitations = None,
     as_json: bool,
 ) -> Output:
-    """Write new invitations; earlier ones of the same slots become invalid."""
+    """Write new invitations; earlier invitations for the same slots become invalid."""
     opened = coordinator.session(session)
     invitations = opened.invite(slots or None)
     folder, letters = letters, letters or Path()
@@ -135,10 +135,11 @@ def show(
     mail: Mail = None,
     remove: Remove = None,
 ) -> Output:
-    """Show the state of a session, and the parties that it waits for.
+    """Show the state of a session, and the parties it is waiting for.
 
-    The analyst notifies --mail of slow parties, of a choice that waits and of the end, if
-    its administrator has set that up; with --mail the notified addresses are printed.
+    With --mail, the analyst notifies an address of slow parties, of a pending choice
+    and of the end, if its administrator has set up mail; the notified addresses are
+    printed.
     """
     from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.session_reports import summary_document
@@ -172,7 +173,7 @@ def show(
         profile_lines(profiles),
         outcome_lines(outcomes),
         () if roster is None else roster_lines(roster),
-        () if summary is None else summary_lines(summary),
+        () if summary is None else result_summary_lines(summary),
         receiver_lines(notified),
     )
     return Output(document, lines)
@@ -192,10 +193,10 @@ def choose(
     ],
     yes: Annotated[bool, option("Do not ask whether you are sure.")] = False,
 ) -> Output:
-    """Choose the run whose labels parties get.
+    """Choose the run whose labels the parties get.
 
-    Only for a session that was created with --choose later. The choice is final: at a
-    terminal you are asked to confirm it.
+    This is only possible if the session was created with --choose later. The choice is
+    final, so you are asked to confirm it at a terminal.
     """
     if not yes and sys.stdin.isatty():
         for line in status_lines(coordinator.session(session).status()):
@@ -223,9 +224,9 @@ def audit(
 ) -> Output:
     """Print and check a session's audit.
 
-    It tells who sent or received which digest when; the command fails if a line was
-    changed. With --json it is signed by the analyst: a file that somebody else can check
-    (coterie verify).
+    The audit records who sent or received which digest, and when. The command fails if
+    a line was changed. With --json the audit is signed by the analyst, so that somebody
+    else can check the file (coterie verify).
     """
     from clustering_protocols.terms.signed_logs import SignedLog, compare_logs
 
@@ -248,7 +249,7 @@ def extend(
         ),
     ],
 ) -> Output:
-    """Give more time to parties that have not answered."""
+    """Extend the deadline of the parties that have not answered yet."""
     status = coordinator.session(session).extend(86_400 * days)
     return Output(status, [progress_line(status)])
 
@@ -260,13 +261,13 @@ def cancel(
     *,
     reason: Annotated[str, option("The reason, in one line.")] = "",
 ) -> Output:
-    """End a session; parties read the reason."""
+    """End a session. The parties can read the reason."""
     status = coordinator.session(session).cancel(reason)
     return Output(status, [progress_line(status)])
 
 
-def summary_lines(summary: "Record") -> Iterator[str]:
-    """Yield the coordinator's part of the result: numbers and short lists."""
+def result_summary_lines(summary: "Record") -> Iterator[str]:
+    """Yield the coordinator's part of the result: scalars and one-dimensional arrays."""
     yield from report_lines(summary.values, separator=" ")
     for name, array in summary.arrays.items():
         if array.ndim == 1:
@@ -274,7 +275,7 @@ def summary_lines(summary: "Record") -> Iterator[str]:
 
 
 def status_lines(status: "SessionStatus") -> Iterator[str]:
-    """Yield the state of a session, the parties that it waits for, and its runs."""
+    """Yield the state of a session, the state of each slot, and the runs."""
     yield f"{status.title or status.id}: {status.protocol}"
     yield progress_line(status)
     for slot in status.slots:
@@ -289,7 +290,7 @@ def status_lines(status: "SessionStatus") -> Iterator[str]:
         waits = slot.awaited and slot.stopped is None
         wait = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
         yield f"  {slot.name}: {seat}{wait}"
-    yield from table_lines(status.runs)
+    yield from run_table_lines(status.runs)
     if status.state is SessionState.CHOOSING:
         from coterie_pages.result_texts import suggest_run
 
@@ -328,7 +329,7 @@ def list_sessions(
 ) -> Output:
     """List the sessions of this key, most recently changed first.
 
-    With the key of an administrator, list those of all owners.
+    With an administrator's key, the sessions of all owners are listed.
     """
     sessions = coordinator.sessions(limit, state=state or "", owner=owner, since=since)
     if not sessions:
@@ -337,7 +338,7 @@ def list_sessions(
             "No session fits." if is_filtered else "There are no sessions of this key."
         )
         say(message, err=True)
-    rows = [[*_HEADER, *_TIMES], *map(_cells, sessions)] if sessions else []
+    rows = [[*_HEADER, *_TIMES], *map(_session_cells, sessions)] if sessions else []
     document = [line.model_dump(mode="json") for line in sessions]
     return Output(document, align_columns(rows) if rows else ())
 
@@ -358,7 +359,7 @@ def delete(
 ) -> None:
     """Delete a session, except for its audit.
 
-    An open session is cancelled first. The id cannot be used again.
+    A session that is still open is cancelled first. Its id cannot be used again.
     """
     if (session is None) == (ended_before is None):
         raise click.UsageError("Give the id of a session, or --ended-before.")
@@ -385,7 +386,7 @@ def delete(
         say(f"Deleted {len(ids)} sessions.", err=True)
 
 
-def _cells(line: "SessionLine") -> list[str]:
+def _session_cells(line: "SessionLine") -> list[str]:
     waiting_for = ", ".join(line.awaited[:_MAX_NAMES])
     if (more := len(line.awaited) - _MAX_NAMES) > 0:
         waiting_for += f" and {more} more"
@@ -424,11 +425,11 @@ def report(
     ] = (),
     force: Force = False,
 ) -> Output:
-    """Report the result of a session, as a page for your files.
+    """Write a report on the result of a session, as a page for your files.
 
-    It has terms, members, figures, sizes and the audit, all checked. Terms, members and
-    result are included only on the machine that opened the session: no other can check
-    them.
+    The report contains the terms, members, figures, sizes and the audit, all verified.
+    Terms, members and result are included only on the machine that opened the session,
+    because no other machine can verify them.
     """
     from party_sdk.reports.session_reports import archive, audited_report
 
@@ -440,7 +441,7 @@ def report(
         if path.suffix.lower() == ".zip":
             from coterie_pages.pages import page
 
-            write_whole(
+            write_atomically(
                 archive(opened, status, session_report, page(session_report), log), path
             )
         else:
@@ -450,5 +451,5 @@ def report(
     file_lines = [f"{path} is written" for path in out]
     return Output(
         session_report,
-        chain(report_summary(session_report, state), [audit_line], file_lines),
+        chain(report_summary_lines(session_report, state), [audit_line], file_lines),
     )

@@ -1,4 +1,4 @@
-"""`coterie session create`: opening a session, and inviting its parties."""
+"""`coterie session create`: open a session, and invite its parties."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,24 +23,24 @@ from party_sdk.cli.parameters import (
     CaptionOptions,
     argument,
     command,
-    of_caption,
     option,
+    option_for_caption,
 )
 from party_sdk.cli.terminal.output import Output, say
-from party_sdk.coordinator.letters import check_letters, write_letters
+from party_sdk.coordinator.letters import check_letter_folder, write_letters
 from party_sdk.coordinator.option_parsing import (
-    earlier_choice,
+    add_id_patterns,
+    add_match_keys,
+    earlier_params,
+    earlier_run_choice,
     earlier_sections,
-    earlier_values,
     merge_values,
+    parse_layout,
+    parse_runs,
+    parse_values,
     read_dictionary,
-    read_expected,
-    read_layout,
+    read_expected_keys,
     read_preparation,
-    read_runs,
-    read_values,
-    with_id_patterns,
-    with_match_keys,
 )
 from party_sdk.home.policy import describe_quota
 
@@ -155,7 +155,7 @@ def create(
     rows: Rows = None,
     preparations: Preparations = (),
     missing: Missing = None,
-    harmonise: Annotated[str | None, of_caption(HARMONISE)] = None,
+    harmonise: Annotated[str | None, option_for_caption(HARMONISE)] = None,
     sections: Annotated[
         Mapping[str, Any], CaptionOptions(("words", "limits", "runs", "results"))
     ],
@@ -170,8 +170,8 @@ def create(
 ) -> Output:
     """Open a session, and write an invitation for each party.
 
-    Send each to its party through a channel that the analyst cannot read. With --from, an
-    earlier session is repeated with new invitations.
+    Send each party its invitation through a channel that the analyst cannot read. With
+    --from, an earlier session is repeated with new invitations.
     """
     from clustering_protocols import catalogue
     from clustering_protocols.terms.request_fields import read_sections
@@ -186,27 +186,27 @@ def create(
     elif earlier_terms is None:
         raise click.UsageError("Missing argument 'TITLE'.")
     dictionary: Sequence[Schema] | None = read_dictionary(schema)
-    layout = read_layout(parties, same_people=same_people)
+    layout = parse_layout(parties, same_people=same_people)
     if earlier_terms is not None and not parties:
         layout = earlier_terms.layout
     if not as_json:
         letters = letters or Path()
-        check_letters(letters, layout)
-    expected_keys = read_expected(expected, coordinator.trusted_institutions)
-    choice, values = fields.pop("evaluation", {}), read_values(params)
+        check_letter_folder(letters, layout)
+    expected_keys = read_expected_keys(expected, coordinator.trusted_institutions)
+    choice, values = fields.pop("evaluation", {}), parse_values(params)
     if clusters is not None:
         values["n_clusters"] = int(clusters) if clusters.isdecimal() else clusters
     protocol = protocol or (
         "dc" if earlier_terms is None else earlier_terms.protocol.name
     )
     if earlier_terms is not None:
-        values = merge_values(earlier_values(earlier_terms, protocol), values)
-        choice = {**earlier_choice(earlier_terms, protocol, values), **choice}
+        values = merge_values(earlier_params(earlier_terms, protocol), values)
+        choice = {**earlier_run_choice(earlier_terms, protocol, values), **choice}
         dictionary = dictionary or earlier_terms.dictionary
         keys = earlier_terms.identities.slots
         expected_keys = {s: keys[s] for s in layout.names if s in keys} | expected_keys
-    values = with_match_keys(with_id_patterns(values, id_patterns), match_keys)
-    values, runs = read_runs(values, **choice)
+    values = add_match_keys(add_id_patterns(values, id_patterns), match_keys)
+    values, runs = parse_runs(values, **choice)
     protocol_params = catalogue.parse_params(protocol, values)
     width = sum(len(schema.fields) for schema in dictionary or ())
     for line in _cost_lines(protocol_params, layout, runs, rows, width):
@@ -248,7 +248,7 @@ def _cost_lines(
     rows: int | None,
     columns: int,
 ) -> "Iterator[str]":
-    """Yield warnings about a session's size; refuse sizes that the session would refuse."""
+    """Yield warnings about a session's size; raise if the session would refuse its size."""
     from party_sdk import advice
 
     if rows is not None:
@@ -258,7 +258,7 @@ def _cost_lines(
         for sentence in advice.size_warnings(params, layout, rows, columns, runs):
             yield f"warning: {sentence}"
     if runs is not None:
-        yield advice.describe_runs(params, layout, runs)
+        yield advice.describe_cost_of_runs(params, layout, runs)
 
 
 def _opened_lines(
@@ -286,9 +286,9 @@ def _opened_lines(
 def _register_addresses(
     created: "CoordinatedSession", addresses: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Register a coordinator's addresses; return the outcome of each.
+    """Register a coordinator's addresses for mail, and return the outcome of each.
 
-    The session is open already, so a refused address is only reported.
+    The session is already open, so an address that is refused is only reported.
     """
     outcomes = []
     for address in addresses:

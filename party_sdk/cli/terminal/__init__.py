@@ -1,1 +1,1 @@
-"""Output and questions of commands: lines, tables, pages, progress."""
+"""Output and questions of commands: lines, tables, pages and progress."""

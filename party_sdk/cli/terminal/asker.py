@@ -1,4 +1,4 @@
-"""Questions to the operator at a terminal."""
+"""Ask the operator questions at a terminal."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 
 class TerminalAsker(Asker):
-    """Asks at a terminal."""
+    """Asks the operator at a terminal, and refuses if standard input is not a terminal."""
 
     @property
     def is_present(self) -> bool:
-        """Return whether this is a terminal."""
+        """Return whether standard input is a terminal."""
         return sys.stdin.isatty()
 
     def show_notes(self, notes: Mapping[str, Any]) -> None:
-        """Show a protocol's notes before an answer is sent."""
+        """Show the protocol's notes on an answer before it is sent."""
         show_notes(notes)
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Show a sheet and ask; without a terminal, print the command that accepts it."""
+        """Show a sheet and ask for consent.
+
+        Without a terminal, print the command that accepts the sheet, and raise.
+        """
         from coterie_pages.terminal_text import page_lines
 
         for line in page_lines(sheet):
@@ -54,7 +57,7 @@ class TerminalAsker(Asker):
             raise RiskNotAccepted("You did not accept the sheet.")
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Show the members; ask, at a terminal, if too few are known."""
+        """Show the members. At a terminal, ask for confirmation if too few are known."""
         for line in roster_lines(roster):
             say(line, err=True)
         if is_known or not self.is_present:
@@ -63,14 +66,14 @@ class TerminalAsker(Asker):
         return click.confirm(question, err=True)
 
     def confirm_mapping(self, change: MappingChange) -> bool:
-        """Show the differences; ask, at a terminal, whether to use the new mapping."""
+        """Show how the mapping changed. At a terminal, ask whether to use the new one."""
         say(change.sentence, err=True)
         if not self.is_present:
             return False
         return click.confirm("Read the table by the new mapping?", err=True)
 
     def approve(self, inspection: Inspection) -> bool:
-        """Show a contribution, or its protocol's question, and ask."""
+        """Show a contribution, or its protocol's question, and ask whether to send it."""
         if inspection.asks:
             say(inspection.asks, err=True)
             return click.confirm("Send this?", err=True)
@@ -86,7 +89,7 @@ class TerminalAsker(Asker):
 
 
 def confirm_units(doubt: str) -> bool:
-    """Ask whether to label new rows that seem to have other units."""
+    """Ask whether to label new rows that seem to be in different units."""
     if not sys.stdin.isatty():
         return False
     say(doubt, err=True)
@@ -94,7 +97,7 @@ def confirm_units(doubt: str) -> bool:
 
 
 def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:
-    """Yield the parts of a contribution, in the words of the terms sheet."""
+    """Yield the parts of a contribution, described in the words of the terms sheet."""
     from coterie_pages.views.terms_sheet import steps_of
 
     steps = steps_of(terms)
@@ -102,7 +105,7 @@ def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:
     sealed = [message for step in steps for message in step.sealed]
     messages = {message.kind: message for message in (*answers, *sealed)}
     yield f"stage {inspection.stage}, round {inspection.round}, attempt {inspection.attempt}:"
-    yield f"  to the analyst, {inspection.n_bytes:,} bytes: {_sentence(inspection.kind, messages)}"
+    yield f"  to the analyst, {inspection.n_bytes:,} bytes: {_describe_message(inspection.kind, messages)}"
     for name, value in inspection.values.items():
         yield f"    {name}: {json.dumps(value)}"
     for array in inspection.arrays:
@@ -116,14 +119,14 @@ def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:
     for envelope in inspection.envelopes:
         yield (
             f"  sealed for {envelope.receiver}, {envelope.n_bytes:,} bytes that the "
-            f"analyst cannot open: {_sentence(envelope.kind, messages)}"
+            f"analyst cannot open: {_describe_message(envelope.kind, messages)}"
         )
         message = messages.get(envelope.kind)
         for item in () if message is None else message.items:
             yield f"    {item.name}: {item.form}"
 
 
-def _sentence(kind: str, messages: dict[str, Message]) -> str:
+def _describe_message(kind: str, messages: dict[str, Message]) -> str:
     message = messages.get(kind)
     if message is None:
         return kind

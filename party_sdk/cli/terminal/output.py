@@ -1,4 +1,4 @@
-"""Output of commands: lines for people, JSON for programs, errors with remedies."""
+"""Output of commands: lines for people, JSON for programs, and errors with remedies."""
 
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ _UNUSABLE_INPUT = frozenset(
 
 
 class Output(NamedTuple):
-    """The output of a command: a document with --json, lines without.
+    """The output of a command: a document for --json, and lines otherwise.
 
-    document: a JSON value, a model, or a function that returns one.
-    code: the exit code, or a function that returns it after the output.
+    document: a JSON value, a pydantic model, or a function that returns one of these.
+    lines: the lines to print without --json.
+    code: the exit code, or a function that is called for it after the output.
     """
 
     document: Any
@@ -76,7 +77,9 @@ def print_output(output: Output, *, as_json: bool) -> None:
     """Print the output of a command, and exit with its code."""
     if as_json:
         document = output.document() if callable(output.document) else output.document
-        if hasattr(document, "model_dump_json"):  # a model, without importing pydantic
+        if hasattr(
+            document, "model_dump_json"
+        ):  # a pydantic model; pydantic is not imported here
             document = document.model_dump_json()
         say(document if isinstance(document, str) else json.dumps(document))
     else:
@@ -92,10 +95,10 @@ _line = StatusLine()
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, with control characters escaped.
+    """Print one line, in which control characters are escaped.
 
-    Titles and details come from other people, who could otherwise hide a risk's sentence by
-    colours, cursor movements or the direction of text.
+    Titles and details come from other people, who could otherwise use colours, cursor
+    movements or the direction of text to hide the sentence of a risk.
     """
     _line.clear()
     click.echo(_escape_controls(text), err=err)
@@ -106,7 +109,7 @@ def _escape_controls(text: str) -> str:
 
 
 def exit_code(problem: Problem) -> int:
-    """Return the command's exit code for a problem."""
+    """Return the exit code with which a command reports a problem."""
     if problem in _REFUSED_AT_HOME:
         return 3
     if problem in _SESSION_ENDED:
@@ -117,20 +120,25 @@ def exit_code(problem: Problem) -> int:
 
 
 class ExplainedGroup(click.Group):
-    """The group of all commands: it loads them from entry points and explains errors.
+    """The group of all commands, which it loads from entry points; it explains errors.
 
-    Listing the commands imports the modules of all commands, so these modules only declare
-    commands, and import the rest when a command runs: no command waits for the imports
-    of another, and a party needs nothing of the service.
+    To list the commands, click imports the modules of all commands. These modules
+    therefore only declare their commands, and import everything else when a command
+    runs: no command has to wait for the imports of another, and a party does not need
+    the service installed.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all installed commands."""
+        """Return the names of all installed commands, sorted."""
         del ctx
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None; if its extra is missing, a command that says so."""
+        """Return the command of this name, or None if there is none.
+
+        If the command needs an extra that is not installed, a command that says so is
+        returned.
+        """
         del ctx
         for entry_point in entry_points(group=_GROUP, name=cmd_name):
             try:
@@ -141,12 +149,12 @@ class ExplainedGroup(click.Group):
         return None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; turn a problem into text (or JSON) and an exit code."""
+        """Run a command, and report errors as text (or JSON) and an exit code."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             command = "" if error.ctx is None else error.ctx.command_path
-            _say_as_json(
+            _print_problem_as_json(
                 type="about:blank",
                 title="Wrong usage",
                 detail=error.format_message(),
@@ -162,12 +170,12 @@ class ExplainedGroup(click.Group):
                 library = (error.name or "").partition(".")[0]
                 if library not in _TABLE_LIBRARIES:
                     raise
-                failure = InvalidParameters(  # missing where only an analyst is installed
+                failure = InvalidParameters(  # not installed with the analyst alone
                     f"This command reads tables by {library}. Install it: pip install "
                     "coterie."
                 )
             problem, code = failure.problem, exit_code(failure.problem)
-            _say_as_json(
+            _print_problem_as_json(
                 type=problem.urn,
                 title=problem.title,
                 detail=failure.detail,
@@ -181,14 +189,14 @@ class ExplainedGroup(click.Group):
             ctx.exit(code)
 
 
-def _say_as_json(**problem: object) -> None:
-    """Print a problem as JSON if the command was asked for it, even if it cannot run."""
+def _print_problem_as_json(**problem: object) -> None:
+    """Print a problem as JSON if --json is among the arguments, even if none was parsed."""
     if "--json" in sys.argv:
         say(json.dumps(problem))
 
 
 def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Command:
-    """Return a hidden command that always raises the error of its missing extra."""
+    """Return a hidden command that always raises the error about its missing extra."""
 
     def refuse(**_: object) -> None:
         raise refusal
@@ -204,19 +212,19 @@ def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Comm
 
 
 def show_progress(status: SessionStatus) -> None:
-    """Print the state of a session on standard error; a terminal rewrites one line."""
+    """Print a session's state to standard error; on a terminal, update a single line."""
     _line.show(_escape_controls(progress_line(status)), stays=status.is_over)
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:
-    """Print a protocol's notes to the operator, on standard error."""
+    """Print a protocol's notes for the operator to standard error."""
     for name, value in notes.items():
         text = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {name}: {text}", err=True)
 
 
 def roster_lines(roster: Roster) -> Iterator[str]:
-    """Yield the members, and the safety number that they compare."""
+    """Yield a line for each member, and the safety number that they compare."""
     for seat in roster.seats:
         name = seat.name or "gives no name"
         remark = "" if seat.known else " (you do not know this key)"
@@ -232,7 +240,7 @@ def roster_document(roster: Roster) -> dict[str, Any]:
 
 
 def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[str]:
-    """Yield a protocol's report of a result, one value per line."""
+    """Yield the values that a protocol reports with a result, one per line."""
     for name, value in values.items():
         if name != "n_coinciding":
             yield f"{name}{separator}{value}"
@@ -244,7 +252,7 @@ def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[s
 
 
 def progress_line(status: SessionStatus) -> str:
-    """Return the state of a session in one line."""
+    """Return the state of a session as one line."""
     if status.is_over:
         if status.reason is None:
             return str(status.state)
@@ -256,7 +264,7 @@ def progress_line(status: SessionStatus) -> str:
 
 
 def _describe_progress(status: SessionStatus) -> str:
-    """Return the progress of a running session, and for whom it waits."""
+    """Return how far a running session is, and for whom it is waiting."""
     from clustering_protocols.wire.answers import describe_pace
 
     awaited = ", ".join(status.awaited_slots) or "the analyst"
@@ -293,7 +301,7 @@ def _updates_text(status: SessionStatus) -> str:
 
 
 def audit_line(entry: Mapping[str, Any]) -> str:
-    """Return an entry of an audit or a ledger in one line."""
+    """Return an entry of an audit or a ledger as one line."""
     round_text = (
         f"round {entry['round']}.{entry['attempt']}" if entry.get("round") else ""
     )
@@ -303,7 +311,7 @@ def audit_line(entry: Mapping[str, Any]) -> str:
 
 
 def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the entries of a checked log; print that its chain holds."""
+    """Yield the entries of a log that was checked, and print that its chain is intact."""
     yield from map(audit_line, entries)
     say(f"The chain of {len(entries)} lines holds.", err=True)
 
@@ -311,9 +319,9 @@ def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def align_columns(
     rows: Sequence[Sequence[str]], *, are_numbers: bool = False
 ) -> Iterator[str]:
-    """Yield rows of cells as lines with aligned columns.
+    """Yield rows of cells as lines in which the columns are aligned.
 
-    are_numbers: whether all columns but the first are right-aligned.
+    are_numbers: whether to right-align all columns but the first.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -327,29 +335,29 @@ def align_columns(
 
 
 def show_outage(outage: str) -> None:
-    """Print the analyst's problem, or that it answers again."""
+    """Print the analyst's outage, or that it answers again if ``outage`` is empty."""
     if outage:
-        say(f"The analyst {outage}; trying again since {_now()}.", err=True)
+        say(f"The analyst {outage}; trying again since {_current_time()}.", err=True)
     else:
-        say(f"The analyst answers again, at {_now()}.", err=True)
+        say(f"The analyst answers again, at {_current_time()}.", err=True)
 
 
 def show_silence(host: str) -> None:
-    """Print that no answer has come yet."""
+    """Print that the analyst has not answered yet."""
     say(
-        f"No answer from the analyst at {host} yet; still waiting at {_now()}.",
+        f"No answer from the analyst at {host} yet; still waiting at {_current_time()}.",
         err=True,
     )
 
 
-def _now() -> str:
+def _current_time() -> str:
     return time.strftime("%H:%M:%S")
 
 
 def change_receivers(
     receivers: OwnReceivers, mail: str | None, removed_id: str | None
 ) -> Output:
-    """Add or remove an address; return all addresses."""
+    """Remove or add an address for notifications, and return all addresses."""
     if removed_id:
         receivers.remove(removed_id)
     if mail:
@@ -359,7 +367,7 @@ def change_receivers(
 
 
 def receiver_lines(current: Receivers) -> Iterator[str]:
-    """Yield the addresses, and the deliveries to each."""
+    """Yield the addresses for notifications, and the deliveries to each."""
     from clustering_protocols.wire.answers import SENTENCES
 
     for receiver in current.receivers:

@@ -1,4 +1,4 @@
-"""Progress of commands: a line that is rewritten."""
+"""The progress of a command, as a line that is updated in place."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class StatusLine:
-    """The last line of a terminal, on standard error.
+    """The last line of a terminal, which is updated in place on standard error.
 
-    Other output has to call :meth:`clear` first.
+    Call :meth:`clear` before printing anything else.
     """
 
     def __init__(self) -> None:
         self._is_open = False
 
     def show(self, text: str, *, stays: bool = False) -> None:
-        """Replace the line.
+        """Replace the line with a text; without a terminal, print it as a new line.
 
-        text: without control characters.
-        stays: whether the line is final, and stays on the screen.
+        text: must not contain control characters.
+        stays: whether the line is final and remains on the screen.
         """
         if stays or not sys.stderr.isatty():
             self.clear()
@@ -36,7 +36,7 @@ class StatusLine:
         self._is_open = True
 
     def clear(self) -> None:
-        """Clear the line for other output."""
+        """Erase the line, so that other output can be printed."""
         if self._is_open:
             click.echo(_CLEAR, err=True, nl=False)
         self._is_open = False

@@ -1,4 +1,4 @@
-"""A result as lines of a terminal: runs, profiles, described variables."""
+"""Format a result as lines of a terminal: runs, profiles and described variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from party_sdk.cli.terminal.output import align_columns, report_lines, say
-from party_sdk.results.output_files import write_whole
+from party_sdk.results.output_files import write_atomically
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.outcomes import OutcomeTable
@@ -21,20 +21,20 @@ _MAX_FIELDS: Final = 12
 # Runs
 
 
-def no_clusters(where: str = "") -> str:
-    """Return the warning that the gap statistic finds only one cluster."""
+def one_cluster_warning(where: str = "") -> str:
+    """Return a warning that the gap statistic favours a single cluster."""
     return (
         f"no clusters: {where}the gap statistic says that all rows are one cluster; what "
         "was found are parts of it"
     )
 
 
-def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
-    """Yield a header and a line for each run, with a mark at the chosen one.
+def run_table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
+    """Yield a header and a line for each run; the selected run is marked.
 
-    Figures that every run lacks are left out.
+    Figures that no run has are left out.
     """
-    # imported here, since it needs arrays
+    # Imported here, because it needs arrays.
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.quality.runs import favours_one_cluster
     from coterie_pages.formatting import number, shown_figures
@@ -52,17 +52,17 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     if "gap" in names and favours_one_cluster(
         [Figures.model_validate(run.figures) for run in runs]
     ):
-        yield no_clusters()
+        yield one_cluster_warning()
 
 
 # Profiles
 
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a table for each column group; fields that differ most come first."""
+    """Yield a table for each profile; the fields that differ most come first."""
     if not profiles:
         return
-    # imported here, since it needs arrays and pictures
+    # Imported here, because it needs arrays and pictures.
     from coterie_pages.result_texts import PairedProfile
 
     for profile in profiles:
@@ -90,7 +90,7 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
 
 
 def _survival_lines(profile: Profile) -> Iterator[str]:
-    """Yield the log-rank test and the means of each time to an event."""
+    """Yield the log-rank test and the mean times of each time-to-event variable."""
     if not profile.survival:
         return
     from coterie_pages.formatting import log_rank_text, survival_rows
@@ -104,8 +104,8 @@ def _survival_lines(profile: Profile) -> Iterator[str]:
 
 
 def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
-    """Yield intervals and tests of described variables, a table for each profile."""
-    # imported here, since most sessions describe nothing
+    """Yield the intervals and tests of described variables, in one table per profile."""
+    # Imported here, because most sessions describe nothing.
     from coterie_pages.formatting import format_test, outcome_cell
 
     for table in tables:
@@ -126,7 +126,7 @@ def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
 def profiles_as_json(
     profiles: Sequence[Profile], tables: Sequence[OutcomeTable]
 ) -> dict[str, Any]:
-    """Return profiles and tables of described variables as JSON values."""
+    """Return profiles and the tables of described variables as JSON values."""
     return {
         "profiles": [profile.model_dump(mode="json") for profile in profiles],
         "outcomes": [table.model_dump(mode="json") for table in tables],
@@ -137,32 +137,34 @@ def profiles_as_json(
 
 
 def label_lines(path: Path, n_rows: int) -> Iterator[str]:
-    """Yield the number of labels in a file; warn of ids that spreadsheets change."""
-    from party_sdk.results.label_files import formula_note
+    """Yield the number of labels; print a note if a spreadsheet could alter the ids."""
+    from party_sdk.results.label_files import formula_advice
 
     yield f"{n_rows} labels in {path}"
-    if note := formula_note(path):
+    if note := formula_advice(path):
         say(f"note: {note}", err=True)
 
 
 def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> None:
-    """Write a page as one file."""
+    """Write a sheet or a report as a self-contained HTML page."""
     from coterie_pages.pages import page
 
-    write_whole(page(model).encode(), path)
+    write_atomically(page(model).encode(), path)
     say(f"a page in {path}", err=True)
 
 
 def write_assessment(sheet: TermsSheet, path: Path) -> None:
-    """Write a data protection impact assessment of terms, to be completed."""
+    """Write a draft of the data protection impact assessment of terms."""
     from coterie_pages.pages import assessment
 
-    write_whole(assessment(sheet).encode(), path)
+    write_atomically(assessment(sheet).encode(), path)
     say(f"an assessment to fill in, in {path}", err=True)
 
 
-def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[str]:
-    """Yield a summary of a report."""
+def report_summary_lines(
+    report: RunReport | SessionReport, state: str
+) -> Iterator[str]:
+    """Yield a short summary of a report: terms, members, sizes, values and runs."""
     yield f"{report.title}: {report.protocol}, {state}"
     if report.sheet is not None:
         yield f"terms {report.sheet.digest}"
@@ -175,7 +177,7 @@ def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[st
     if report.sizes:
         yield f"rows of all parties per cluster: {', '.join(map(str, report.sizes))}"
     yield from report_lines(report.told)
-    yield from table_lines(report.runs)
+    yield from run_table_lines(report.runs)
     if report.measured:
         worst, best = report.measured
         yield f"agreement with pooled clustering on public data: {worst:.2f} to {best:.2f}"

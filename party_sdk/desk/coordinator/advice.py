@@ -20,7 +20,7 @@ from party_sdk.advice import (
     Question,
     Situation,
     advise,
-    cells,
+    comparison_row,
     format_params,
 )
 from party_sdk.desk.coordinator.context import ABOVE, parse_number
@@ -95,7 +95,7 @@ def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
         **{f"param.{name}": text for name, text in format_params(fit.params)},
     }
     return {
-        "cells": cells(fit.protocol, fit.method, situation.partitioning),
+        "cells": comparison_row(fit.protocol, fit.method, situation.partitioning),
         "warnings": fit.warnings,
         "href": f"{root}{ABOVE}/new?{urlencode(prefilled)}",
     }

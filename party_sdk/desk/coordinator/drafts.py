@@ -29,13 +29,13 @@ from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.desk_models import SlotLine
 from coterie_pages.form_fields import parameters_of
 from party_sdk.coordinator.option_parsing import (
-    earlier_values,
-    layout_of,
-    read_expected,
+    add_match_keys,
+    earlier_params,
+    layout_of_slots,
+    parse_runs,
+    parse_values,
+    read_expected_keys,
     read_preparation,
-    read_runs,
-    read_values,
-    with_match_keys,
 )
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.dictionary_drafts import TableDraft
@@ -221,7 +221,7 @@ class Draft:
             self.wrong.setdefault("title", "Say in a line what the session is.")
         with self.errors_at("slots"):
             slots = [_slot(number, p) for number, p in enumerate(self.slots(), 1)]
-            parts["layout"] = layout_of(slots)
+            parts["layout"] = layout_of_slots(slots)
         with self.errors_at("slots"):
             sections["expected"] = self._read_expected(trusted)
         covariates = section_values.pop("preparation", {}).get("covariates", "")
@@ -262,8 +262,8 @@ class Draft:
             f"{name.removeprefix(PARAM)}={text}"
             for name, text in self.parameters.items()
         ]
-        values = with_match_keys(read_values(tuple(texts)), self.match_keys)
-        run_values, runs = read_runs(values, **choice)
+        values = add_match_keys(parse_values(tuple(texts)), self.match_keys)
+        run_values, runs = parse_runs(values, **choice)
         params = catalogue.parse_params(self.protocol, run_values)
         session_terms.check_required_choices(params)
         return params, runs
@@ -278,7 +278,7 @@ class Draft:
                 )
             if slot.expected:
                 texts.append(f"{slot.name}={slot.expected}")
-        return self._earlier_keys(trusted) | read_expected(tuple(texts), trusted)
+        return self._earlier_keys(trusted) | read_expected_keys(tuple(texts), trusted)
 
     def _earlier_keys(self, trusted: TrustedInstitutions) -> dict[str, str]:
         if self.repeated is None:
@@ -352,7 +352,7 @@ def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
     names: the names of trusted institutions, by key.
     """
     fields = {"from": [terms.session], "protocol": [terms.protocol.name]}
-    values = earlier_values(terms, terms.protocol.name)
+    values = earlier_params(terms, terms.protocol.name)
     match_keys = values.get("alignment", {}).pop("match_keys", ())
     fields[MATCH_KEYS] = ["\n".join(match_keys)]
     for name, value in _flatten(PARAM, values):

@@ -17,9 +17,9 @@ from clustering_protocols.wire.states import SlotState
 from coterie_pages.desk_models import SlotLine
 from coterie_pages.models import Banner, FormField, Screen
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.advice import describe_runs
+from party_sdk.advice import describe_cost_of_runs
 from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms
-from party_sdk.coordinator.letters import letter, write_letters
+from party_sdk.coordinator.letters import compose_letter, write_letters
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
     ABOVE,
@@ -158,7 +158,7 @@ def _review(
         hidden=hidden_fields,
         cost=""
         if runs is None
-        else describe_runs(draft_request.params, draft_request.layout, runs),
+        else describe_cost_of_runs(draft_request.params, draft_request.layout, runs),
         left_out=draft_request.left_out,
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,
@@ -188,7 +188,7 @@ def invitations_page(
                 "slot": slot,
                 "title": terms.layout.slot(slot).title,
                 "invitation": invitation,
-                "letter": letter(terms, slot),
+                "letter": compose_letter(terms, slot),
             }
             for slot, invitation in invitations.items()
         ],

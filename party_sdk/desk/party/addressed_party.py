@@ -104,7 +104,7 @@ class AddressedParty:
     def has_result(self) -> bool:
         """Return whether a result, or the remains of a forgotten session, is stored."""
         stored = self.stored
-        return stored.forgotten() is not None or (
+        return stored.last_forgotten() is not None or (
             stored.exists and stored.result is not None
         )
 

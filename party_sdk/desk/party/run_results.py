@@ -33,7 +33,7 @@ from party_sdk.desk.responses import (
     render_page,
 )
 from party_sdk.results.exports import installed_formats, write_export
-from party_sdk.results.label_files import formula_note
+from party_sdk.results.label_files import formula_advice
 from party_sdk.results.new_rows import NewRows
 from party_sdk.tables import column_names
 from party_sdk.tables.linkage import write_unlinked
@@ -55,7 +55,7 @@ def report_page(
         "desk/outcome.html.j2",
         report,
         labels=has_labels,
-        note=formula_note(party.labels) if has_labels else "",
+        note=formula_advice(party.labels) if has_labels else "",
         undrawn=undrawn,
         labels_new_rows=has_result
         and party.home.labels_new_rows(party.session, party.slot),
@@ -125,7 +125,7 @@ def get_unlinked(request: Request) -> Response:
 def _report(party: AddressedParty) -> tuple[RunReport, str]:
     stored, home, table = party.stored, party.home, party.table
     if not stored.exists:
-        past = stored.forgotten() or stored
+        past = stored.last_forgotten() or stored
         if past.report is None:
             raise NotReady("This run has no figures any more.")
         return home.report(past), _FORGOTTEN

@@ -19,7 +19,7 @@ from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli.session.commands import create
-from party_sdk.coordinator.option_parsing import read_layout, read_values
+from party_sdk.coordinator.option_parsing import parse_layout, parse_values
 
 PARTITIONINGS = ("horizontal", "vertical", "mixed")
 SITUATIONS = [
@@ -128,13 +128,13 @@ def test_the_command_is_understood(situation: Situation) -> None:
         program, *words = shlex.split(fit.command)
         assert [program, *words[:2]] == ["coterie", "session", "create"]
         given = create.make_context("create", words[2:], resilient_parsing=False).params
-        values = read_values(given["params"])
+        values = parse_values(given["params"])
         if given["clusters"]:
             values["n_clusters"] = int(given["clusters"])
         params = catalogue.parse_params(given["protocol"], values)
         assert given["protocol"] == fit.protocol
         assert params == catalogue.parse_params(fit.protocol, fit.params)
-        layout = read_layout(given["parties"], same_people=given["same_people"])
+        layout = parse_layout(given["parties"], same_people=given["same_people"])
         assert layout == fit.layout
 
 

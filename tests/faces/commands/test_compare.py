@@ -13,7 +13,7 @@ from support.terminal import Terminal
 from clustering_protocols import catalogue
 from clustering_protocols.protocols.dc import PROTOCOL as DC
 from clustering_protocols.records.arrays import FloatArray
-from party_sdk.cli.lab.baselines import average
+from party_sdk.cli.lab.baselines import federated_average
 
 IRIS = load_iris()
 
@@ -68,7 +68,7 @@ def test_what_there_is_without_a_session_stands_beside_it(
 
 def test_the_average_of_one_party_is_its_own_k_means() -> None:
     X, start = IRIS.data, np.random.default_rng(4).permutation(150)[:3]
-    V = average([X], 3, np.random.default_rng(4))
+    V = federated_average([X], 3, np.random.default_rng(4))
     own = KMeans(3, init=X[start], n_init=1, tol=0).fit(X)
     np.testing.assert_allclose(V, own.cluster_centers_)
 

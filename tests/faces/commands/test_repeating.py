@@ -25,7 +25,7 @@ from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli.session.create import create
-from party_sdk.coordinator.letters import letter, write_letters
+from party_sdk.coordinator.letters import compose_letter, write_letters
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
@@ -154,7 +154,7 @@ def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
         Layout.lattice(2),
         session_id="s",
     )
-    text = letter(session.terms, A)
+    text = compose_letter(session.terms, A)
     for said in (
         "# wards",
         "Purpose: beds",
@@ -185,7 +185,7 @@ def test_what_people_wrote_is_text_in_a_letter(house: House, text: str) -> None:
         Layout.lattice(2),
         session_id="s",
     )
-    lines = letter(session.terms, A).splitlines()
+    lines = compose_letter(session.terms, A).splitlines()
     said = [line for line in lines if line.startswith(("# ", "- "))]
     assert len(said) >= 5
     for line in said:

@@ -14,7 +14,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.schema import Schema
-from party_sdk.coordinator.option_parsing import with_match_keys
+from party_sdk.coordinator.option_parsing import add_match_keys
 from party_sdk.tables import Table, open_table
 from party_sdk.tables.linkage import describe_unlinked, unlinked_rows
 from party_sdk.tables.mapping import TableMapping
@@ -108,14 +108,14 @@ def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
 def test_keys_are_given_one_by_one_or_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys.txt"
     path.write_text("name + birth\n\n  birth \n")
-    said = with_match_keys({"n_clusters": 2}, [f"@{path}", "name"])
+    said = add_match_keys({"n_clusters": 2}, [f"@{path}", "name"])
     assert said["alignment"] == {
         "method": "ecdh",
         "match_keys": ["name + birth", "birth", "name"],
     }
-    assert with_match_keys({"n_clusters": 2}, []) == {"n_clusters": 2}
+    assert add_match_keys({"n_clusters": 2}, []) == {"n_clusters": 2}
     with pytest.raises(InvalidParameters, match="no file of keys"):
-        with_match_keys({}, ["@absent"])
+        add_match_keys({}, ["@absent"])
 
 
 def test_a_command_for_a_table_that_names_nobody_says_so(
