@@ -1,7 +1,6 @@
 """Recommend clustering methods, and predict the size and warnings of a planned session.
 
-The facts come from the protocols: their ``methods``, ``check_params``, ``sizing``,
-    ``risks_of``.
+All facts are the protocols' own: ``methods``, ``check_params``, ``sizing``, ``risks_of``.
 """
 
 from __future__ import annotations
@@ -104,8 +103,7 @@ class Situation:
     """The answers to the questions about a planned session.
 
     distances: whether the analyst may be able to compute distances between rows. If
-        not, neither the analyst alone nor the analyst with one party may learn more
-        than sums.
+        not, it may not learn more than sums, neither alone nor with one party.
     rows: the approximate number of rows of all parties together; None if unknown.
     """
 
@@ -352,10 +350,7 @@ def check_sizes(
 
 
 def column_group_widths(layout: Layout, columns: int) -> list[int]:
-    """Return the number of columns of each column group.
-
-    The default number of columns is rounded up in every group.
-    """
+    """Return the number of columns of each group; the default is rounded up for each."""
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
@@ -437,6 +432,5 @@ def describe_cost_of_runs(params: Params, layout: Layout, runs: Evaluation) -> s
 
 
 def _split_evenly(total: int, groups: int) -> list[int]:
-    """Split a number into ``groups`` parts that differ by at most one."""
     size, n_larger = divmod(total, groups)
     return [size + (group < n_larger) for group in range(groups)]

@@ -49,8 +49,7 @@ _LEAST_COMPLETE: Final = 0.5
 class SlotFields(NamedTuple):
     """The dictionary, preparation and match columns that the terms set for a slot.
 
-    match_columns: the columns that hold the match keys; empty if rows are linked by
-        ids.
+    match_columns: the columns of the match keys; empty if rows are linked by ids.
     """
 
     dictionary: Schema | None = None
@@ -104,8 +103,7 @@ def check_required_fields(fields: SlotFields, data: DataSource) -> None:
 def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTable:
     """Return a party's table in the form in which the session uses it.
 
-    Raises InvalidData if the table cannot take part. If ids are repeated, the message
-    says on which lines.
+    Raises InvalidData, with the lines of repeated ids, if the table cannot take part.
     """
     from party_sdk.tables import Table
 
@@ -122,7 +120,7 @@ def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTabl
         raise InvalidData(duplicates) from None
 
 
-def select_clustered_data(
+def select_clustered(
     terms: Terms, slot: str, memory: Memory, data: DataSource, labels: IntArray
 ) -> tuple[DataSource, IntArray]:
     """Return the prepared, clustered columns of a table, with the labels of its rows.
@@ -144,8 +142,7 @@ def column_units_of(
 ) -> FloatArray:
     """Return the divisor (m,) by which each clustered column of a slot is scaled.
 
-    Divisors come from the pooled moments if the session computed them, and otherwise
-    from the party's own rows.
+    It comes from the pooled moments if the session had them, else from the own rows.
 
     data: the clustered columns of the slot's rows.
     """
@@ -206,9 +203,8 @@ def match_key_warnings(keys: Sequence[KeyValues]) -> list[str]:
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     """Return warnings about a table's rows and ids before it joins a session.
 
-    They concern cells that look like codes for missing values, ids that do not match
-    the session's patterns or that mean a missing id, and match keys that are mostly
-    empty.
+    They concern cells that look like codes for missing values, unusual or missing ids,
+    and match keys that are mostly empty.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
     sentences = (

@@ -53,7 +53,7 @@ class Outputs:
         if not self.details:
             return None
         all_numbers = np.arange(len(result.labels))
-        rows, numbers = member.select_clustered_data(data, all_numbers)
+        rows, numbers = member.select_clustered(data, all_numbers)
         uncertainty = result.uncertainty(rows)
         if uncertainty is None or len(uncertainty) == len(all_numbers):
             return uncertainty

@@ -127,10 +127,8 @@ def _fit_lines(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]"
 
     rows: list[tuple[str, ...]] = [COLUMNS]
     for number, fit in enumerate(fits, start=1):
-        name, *row_cells = comparison_row(
-            fit.protocol, fit.method, situation.partitioning
-        )
-        rows.append((f"{number}. {name}", *row_cells))
+        name, *texts = comparison_row(fit.protocol, fit.method, situation.partitioning)
+        rows.append((f"{number}. {name}", *texts))
     yield from align_columns(rows)
     yield _wrap_line(f"\n{situation.legend}")
     for fit in fits:

@@ -29,17 +29,14 @@ def new(
 ) -> Output:
     """Create the identity of your institution, called NAME.
 
-    The private key stays in the home folder, and only its owner can read it. If an
-    identity without a name was created when it was first needed, it keeps its key and
-    gets this name.
+    The private key stays in the home folder, and only its owner can read it. An
+    identity that was created on first use has no name, and gets this one.
     """
     from party_sdk.home.identities import OwnIdentity
 
     institution = OwnIdentity(home.folder).make(name, replace=replace)
     keys = {institution.name or "(no name)": institution.key}
-    return Output(
-        {"name": institution.name, "key": institution.key}, _fingerprint_lines(keys)
-    )
+    return Output({"name": institution.name, "key": institution.key}, _key_lines(keys))
 
 
 @command(identity)
@@ -73,8 +70,7 @@ def trust(
 ) -> Output:
     """Trust the institution whose card is in FILE.
 
-    From then on, commands refuse anyone who uses the institution's name with another
-    key.
+    From then on, commands refuse anyone who uses its name with a different key.
     """
     from clustering_protocols.secrecy.identities import Card
     from party_sdk.home.identities import TrustedInstitutions
@@ -87,10 +83,10 @@ def trust(
     if file is not None:
         trusted.trust(Card.read(file.read_bytes()))
     keys = dict(trusted.read())
-    return Output(keys, _fingerprint_lines(keys))
+    return Output(keys, _key_lines(keys))
 
 
-def _fingerprint_lines(keys: Mapping[str, str]) -> Iterator[str]:
+def _key_lines(keys: Mapping[str, str]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
     yield from (f"{name}  {fingerprint(key)}" for name, key in keys.items())

@@ -180,7 +180,6 @@ Rows: TypeAlias = Annotated[
 
 
 def _values_option(text: str, flag: str) -> ParameterSpec:
-    """Return an option that takes NAME=VALUE and can be repeated."""
     return option(
         text,
         flag,
@@ -406,7 +405,6 @@ def _id_column_chooser() -> Callable[[Sequence[str], str | None], str | None]:
 
 
 def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
-    """Print a table's number of rows, its id and clustered columns, and its warnings."""
     from party_sdk.tables import Table
 
     naming = f"named by {(table.long_form or '').partition(',')[0]!r}"

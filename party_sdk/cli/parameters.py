@@ -57,8 +57,7 @@ def option(text: str, flag: str = "", **attributes: Any) -> ParameterSpec:
 
     text: the help text.
     flag: the flag on the command line; by default it is made from the parameter's name.
-    attributes: passed to :class:`click.Option`, except ``low`` and ``high``, the bounds
-        of a number.
+    attributes: those of :class:`click.Option`, and the bounds ``low`` and ``high``.
     """
     return ParameterSpec(click.Option, flag, {"help": text, **attributes})
 
@@ -83,8 +82,7 @@ def command(
 ) -> Callable[[Callable[..., Output | None]], click.Command]:
     """Turn a function into a command; if it returns an :class:`Output`, add ``--json``.
 
-    common: the names of the options that --help lists. If set, --help-all lists all
-        options.
+    common: names of the options that --help shows; --help-all shows the others too.
     """
 
     def make_command(function: Callable[..., Output | None]) -> click.Command:
@@ -123,7 +121,6 @@ def command(
 
 
 def _declare_parameters(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
-    """Yield the click parameters that one parameter of a function declares."""
     hint = parameter.annotation
     if is_dataclass(hint):
         for field in fields(hint):
@@ -165,7 +162,6 @@ def _build_parameter(name: str, hint: Any, default: Any) -> click.Parameter:
 
 
 def _describe_type(kind: Any) -> dict[str, Any]:
-    """Return click's attributes for a type; ``X | None`` is treated as ``X``."""
     if get_origin(kind) is types.UnionType:
         kind = next(member for member in get_args(kind) if member is not types.NoneType)
     if get_origin(kind) is tuple:

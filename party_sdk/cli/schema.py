@@ -63,10 +63,9 @@ def infer(
 ) -> None:
     """Draft a dictionary of FILE: names, types and decimals, for you to complete.
 
-    Numbers, dates and yes/no columns are proposed for clustering, so name the outcomes
-    among them with --describe. The levels of a text column are written only if you
-    confirm them or pass --levels, because they come from your rows, and anyone who has
-    the dictionary can read them.
+    Numbers, dates and yes/no columns are proposed for clustering, so name the outcomes:
+        --describe. Levels of text columns are written only if you confirm them or pass
+        --levels: they come from your rows, and readers of the dictionary can see them.
     """
     from party_sdk.tables.drafts import infer as draft_dictionary
 

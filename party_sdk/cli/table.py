@@ -103,9 +103,7 @@ def table(
         of_ids = filter(None, (data.describe_same_ids(), missing_ids_note(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
     is_unfit = data is not None and bool(data.obstacles) and options.schema is None
-    return check_report_output(
-        report, fails=bool(report.problems) or is_unfit or id_patterns
-    )
+    return report_output(report, fails=bool(report.problems) or is_unfit or id_patterns)
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
@@ -124,11 +122,10 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
     return Output({"patterns": patterns, **counts}, lines)
 
 
-def check_report_output(report: "CheckReport", *, fails: bool) -> Output:
+def report_output(report: "CheckReport", *, fails: bool) -> Output:
     """Return the output of a check: how a table is read, and its problems.
 
-    The JSON document contains no cells, because a program may log it. The exit code is
-    5 if ``fails`` is set.
+    A program may log the document, so it has no cells. The exit code is 5 if it fails.
     """
     return Output(
         lambda: report.model_dump_json(exclude=CELLS),
@@ -167,7 +164,6 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
 def _read_dictionary(
     options: "ReadOptions", terms: Path | None, slot: str | None
 ) -> "Schema":
-    """Return the dictionary that the table must fit, from a terms file or ``--schema``."""
     if terms is None and options.schema is not None:
         return options.schema
     if terms is None or options.schema is not None:
@@ -187,7 +183,6 @@ def _propose_mapping(
     *,
     force: bool,
 ) -> Output:
-    """Draft a mapping, write it if a file is named, and return its description."""
     from party_sdk.tables.drafts import propose
     from party_sdk.tables.mapping import write_mapping
 

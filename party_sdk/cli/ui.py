@@ -54,8 +54,7 @@ def ui(
 
     Only this machine can reach the desk. The command prints a link that opens it once,
     and opens a browser. Sessions continue without the browser until this command is
-    stopped; 'coterie party' can continue the same sessions. Run this command again for
-    another link.
+    stopped; 'coterie party' can continue them. Run this command again for another link.
     """
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")

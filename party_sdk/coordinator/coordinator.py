@@ -47,7 +47,6 @@ class DrawnTerms:
 class Coordinator:
     """Opens and lists the sessions of a coordinator on one analyst.
 
-    url: the address of the analyst.
     key: a coordinator's key (``coterie key create``).
     home: the folder of the sessions' secrets and the institution's identity; by default
         ``$COTERIE_HOME`` or ``~/.coterie``.
@@ -85,8 +84,7 @@ class Coordinator:
         """Draw up the terms of a session, sign them, and open the session.
 
         about: a title, or a title with purpose, legal basis and contact.
-        params: the parameters of any protocol, e.g.
-            ``DataCollaboration(n_clusters=3)``.
+        params: those of a protocol, e.g. ``DataCollaboration(n_clusters=3)``.
         layout: the parties; ``Layout.lattice(2, 2)`` returns a regular layout.
         **options: further arguments of :meth:`draw_up`.
 
@@ -115,8 +113,7 @@ class Coordinator:
         seed: the seed of the analyst's random starts; random by default.
         expected: for each slot, the public key of the only institution that may take
             it. Other slots are open to anyone with their invitation.
-        new_analyst: whether the analyst at this address may have a different key than
-            before.
+        new_analyst: whether the key of the analyst at this address may have changed.
         **sections: other sections of the terms, e.g. ``deadlines`` and ``release``: see
             :class:`~clustering_protocols.terms.terms.SessionRequest`. None means the
             default.

@@ -72,8 +72,7 @@ def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) ->
 def compose_letter(terms: Terms, slot: str) -> str:
     """Compose the letter to the party of a slot, as Markdown without secrets.
 
-    Texts from the terms are escaped, so that they cannot add a link, picture or
-    heading.
+    Texts from the terms are escaped, so they cannot add a link, picture or heading.
     """
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows
@@ -110,5 +109,4 @@ def compose_letter(terms: Terms, slot: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape a text for Markdown, and join its lines."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

@@ -77,10 +77,7 @@ def layout_of_slots(slots: Iterable[Mapping[str, Any]]) -> Layout:
 def read_expected_keys(
     texts: tuple[str, ...], trusted: TrustedInstitutions
 ) -> dict[str, str]:
-    """Return the public key for each slot of SLOT=CARD texts.
-
-    CARD is the name of a trusted institution, or the path of a card.
-    """
+    """Return the key for each slot of SLOT=CARD texts; CARD is a trusted name or a file."""
     from clustering_protocols.secrecy.identities import Card
 
     keys = {}
@@ -248,10 +245,9 @@ def preparations_by_rule(
 
     Clustered categories are turned into indicators under any rule.
 
-    rule: {'drop', 'mean', 'median'} or None. 'drop': rows with a missing value do not
-        take part. 'mean', 'median': the value that replaces missing numbers; missing
-        categories are replaced by the most frequent level. None: tables with missing
-        values are refused.
+    rule: {'drop', 'mean', 'median'} or None. drop: rows with missing values do not take
+        part. mean, median: the value that replaces missing numbers; missing categories
+        become the most frequent level. None: tables with missing values are refused.
 
     Raises InvalidParameters if the rule is unknown.
     """
@@ -302,8 +298,7 @@ def parse_runs(
 ) -> tuple[dict[str, Any], Evaluation | None]:
     """Return parameters with a single ``n_clusters``, and any runs if it had several.
 
-    ``n_clusters`` may be a list, a range, or a text such as ``2..8`` or ``2, 3, 5``.
-    The parameters get the largest of several numbers.
+    Several numbers are a list, a range, or a text such as ``2..8`` or ``2, 3, 5``.
 
     Raises InvalidParameters if the numbers are invalid, or if ``choose`` or ``within``
     is used with only one number.
@@ -346,8 +341,7 @@ def _parse_cluster_numbers(value: Any) -> list[Any] | None:
 def earlier_params(terms: Terms, protocol: str) -> dict[str, Any]:
     """Return the parameters of an earlier session, with all its numbers of clusters.
 
-    protocol: the protocol of the new session; parameters that it does not have are
-        dropped.
+    protocol: the protocol of the new session; parameters it does not have are dropped.
     """
     from clustering_protocols import catalogue, session_terms
     from clustering_protocols.contract.parameters import required_choices
@@ -367,10 +361,9 @@ def earlier_params(terms: Terms, protocol: str) -> dict[str, Any]:
 def earlier_run_choice(
     terms: Terms, protocol: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how an earlier session chose among its runs; empty if it had only one.
+    """Return how an earlier session chose among its runs; empty without several runs.
 
-    values: the parameters of the new session; the result is also empty if they have
-        only one number of clusters.
+    values: the parameters of the new session.
     """
     numbers = _parse_cluster_numbers(values.get("n_clusters"))
     if terms.evaluation is None or numbers is None or len(numbers) < 2:

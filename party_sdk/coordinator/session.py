@@ -47,9 +47,8 @@ class CoordinatedSession:
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
         """Create a new invitation for each slot, by default for all free slots.
 
-        Send the invitations through a channel that the analyst cannot read: each
-            contains the session secret, which proves that the invitation is genuine,
-            and your signature on the terms.
+        Send them through a channel that the analyst cannot read: each contains the
+        session secret, which proves it genuine, and your signature on the terms.
         """
         stored = self._load_stored()
         return {
@@ -75,12 +74,7 @@ class CoordinatedSession:
     def wait(
         self, on_progress: Callable[[SessionStatus], None] | None = None
     ) -> SessionStatus:
-        """Wait until the session is completed, and return its status.
-
-        on_progress: called with the status whenever it changes.
-
-        Raises CoterieError: the reason why the session ended without a result.
-        """
+        """Wait until the session is completed; raise the reason if it ended otherwise."""
         last: SessionStatus | None = None
         while True:
             status = self.status()
@@ -104,8 +98,7 @@ class CoordinatedSession:
     def extend(self, seconds: float) -> SessionStatus:
         """Extend the deadline of the parties that have not answered.
 
-        Raises NotReady while the analyst is computing, and SessionOver once the session
-        has ended.
+        Raises NotReady while the analyst is computing, and SessionOver after the end.
         """
         deadline = self.status().deadline + timedelta(seconds=seconds)
         return self._analyst.extend(self.id, deadline)
@@ -173,18 +166,12 @@ class CoordinatedSession:
 
     @property
     def terms_text(self) -> bytes:
-        """Return the exact text of the signed terms.
-
-        Raises NotReady if another machine opened the session.
-        """
+        """Return the exact text of the terms; raise NotReady on another machine."""
         return self._load_stored().terms.encode()
 
     @property
     def url(self) -> str:
-        """Return the analyst's address.
-
-        Raises NotReady if another machine opened the session.
-        """
+        """Return the analyst's address; raise NotReady on another machine."""
         return self._load_stored().url
 
     def cancel(self, reason: str = "") -> SessionStatus:
@@ -192,10 +179,7 @@ class CoordinatedSession:
         return self._analyst.cancel(self.id, reason)
 
     def delete(self) -> None:
-        """Delete the session at the analyst, except for its audit.
-
-        A session that is still running is cancelled first.
-        """
+        """Delete the session at the analyst, except for its audit; cancel it if open."""
         self._analyst.delete(self.id)
 
     @property

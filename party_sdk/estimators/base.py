@@ -40,8 +40,7 @@ _LARGEST_SEED = 2**53 - 1  # as in terms: exact as a double in any language
 def can_label_new_rows(estimator: Any) -> bool:
     """Return whether an estimator can label new rows; before fitting, whether it might.
 
-    Raises GuardRefused, which says what is needed, if a fitted estimator cannot.
-    scikit-learn shows it as the cause of the AttributeError.
+    Raises GuardRefused if a fitted one cannot; scikit-learn shows it as the cause.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
@@ -156,8 +155,7 @@ class FederatedClusterer(_ScikitClusterer):
         Parameters
         ----------
         X : table, or list of tables
-            New rows with all columns of the session, in any order. The columns of a
-            matrix must be in the session's order.
+            New rows, with their columns in any order; a matrix in the session's order.
 
         Returns
         -------
@@ -200,7 +198,7 @@ class FederatedClusterer(_ScikitClusterer):
         own_values = {
             "n_clusters": self._plain_n_clusters(),
             **methods[0].params,
-            **self._protocol_options(definition.params),
+            **self._options(definition.params),
         }
         values = {
             **definition.in_simulations,
@@ -233,13 +231,12 @@ class FederatedClusterer(_ScikitClusterer):
             return int(seed)
         return int(check_random_state(seed).randint(_SEEDS))
 
-    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         del model
         values = {"n_init": self.n_init, "max_iter": self.max_iter}
         return {name: value for name, value in values.items() if value is not None}
 
     def _plain_n_clusters(self) -> Any:
-        """Return ``n_clusters`` as Python numbers instead of numpy's."""
         value: Any = self.n_clusters
         is_plain = isinstance(value, range | str) or np.ndim(value) == 0
         if is_plain and not isinstance(value, np.generic):
@@ -333,8 +330,7 @@ class CentreBasedClusterer(FederatedClusterer):
         Returns
         -------
         float64 array of shape (n_rows, n_clusters), or a list of them
-            The distances, in the units in which the session compared rows, which are
-            usually standard deviations.
+            The units are those of the session, usually standard deviations.
 
         Raises
         ------

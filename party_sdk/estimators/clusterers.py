@@ -40,8 +40,7 @@ class FederatedKMeans(CentreBasedClusterer):
         The parties, and what each of them holds; see
         :func:`~party_sdk.lab.simulated_session.simulate`.
     n_init, max_iter : int, optional
-        The number of starts, and the maximum number of iterations; by default those
-        of the protocol.
+        The numbers of starts and of iterations; by default those of the protocol.
     params : mapping, optional
         Other parameters of the protocol, such as ``{"scaling": "none"}``. By default
         features are divided by their pooled standard deviations.
@@ -78,7 +77,6 @@ class FederatedKMeans(CentreBasedClusterer):
         The inertia of the selected run, to six digits, in the units in which rows were
         compared; None if the protocol does not compute it.
     n_iter_ : int or None
-        The number of iterations of the selected run, if the protocol reports it.
     fidelity_ : float or None
         The adjusted Rand index between these labels and those of the same clustering of
         the pooled tables from the same start; 1 means that nothing was lost.
@@ -179,12 +177,9 @@ class FederatedFuzzyCMeans(CentreBasedClusterer):
 
     fuzzifier: float | Literal["auto"] = "auto"
 
-    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
-        return {
-            **super()._protocol_options(model),
-            **dict.fromkeys(names, self.fuzzifier),
-        }
+        return {**super()._options(model), **dict.fromkeys(names, self.fuzzifier)}
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
@@ -214,11 +209,9 @@ class FederatedGaussianMixture(FederatedClusterer):
     memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
         The probability of each component for each row, in the form of ``labels_``.
     weights_ : float64 array of shape (n_clusters,)
-        The weights of the components.
     means_ : float64 array of shape (n_clusters, n_columns)
-        The means of the components, in the units of the clustered columns.
+        In the units of the clustered columns, like ``covariances_``.
     covariances_ : float64 array of shape (n_clusters, n_columns, n_columns)
-        The covariances of the components, in the same units.
     aic_, bic_, icl_ : float
         The information criteria of the selected run, to six digits.
     """
@@ -228,12 +221,9 @@ class FederatedGaussianMixture(FederatedClusterer):
     protocol: str | None = "mixture"
     covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
-    def _protocol_options(self, model: type[Params]) -> dict[str, Any]:
+    def _options(self, model: type[Params]) -> dict[str, Any]:
         names = {"covariance_type"} & model.model_fields.keys()
-        return {
-            **super()._protocol_options(model),
-            **dict.fromkeys(names, self.covariance_type),
-        }
+        return {**super()._options(model), **dict.fromkeys(names, self.covariance_type)}
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)

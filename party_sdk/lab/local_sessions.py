@@ -147,7 +147,6 @@ def _delay_interrupt() -> Iterator[None]:
 
 
 def _collect_results(futures: Mapping[str, Future[Result]]) -> list[Result]:
-    """Return all results, or raise the error that made the first party stop."""
     errors = {slot: future.exception() for slot, future in futures.items()}
     stopped = [(slot, error) for slot, error in errors.items() if error is not None]
     followers = (Cancelled, SessionOver)
@@ -173,26 +172,24 @@ def local_session(
 ) -> Iterator[LocalSession]:
     """Open a session whose analyst and parties all run on this machine.
 
-    The analyst is a separate process, and each party communicates with it over HTTP
-        from its own home: the code is the same as between institutions. At the end of
-        the context, even after an error, the analyst is stopped and the folders are
-        removed.
+    The analyst is a separate process, and each party talks HTTP to it from its own
+    home, with the same code as between institutions. At the end of the context, even
+    after an error, the analyst is stopped and the folders are removed.
 
     params: the parameters of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-    layout: Layout or (int, int); the parties. A pair is the numbers of row groups and
-        column groups.
+    layout: Layout or (int, int); the parties; a pair counts row and column groups.
     about: as for :meth:`Coordinator.create_session`.
     dictionary, preparation: as for :func:`~party_sdk.lab.simulated_session.simulate`.
     policy: the policy of every party. By default each party accepts all risks of the
         session; read them in :attr:`LocalSession.risks`.
     choices: the decisions that every party makes; see :meth:`Party.join`.
     seed: determines all random draws, as in a simulation; random by default. Pass one
-        only in trials, because anyone who knows it can derive every secret.
+        only in trials: anyone who knows it can derive every secret.
     **sections: further sections of the terms, as for
         :meth:`Coordinator.create_session`.
 
-    Raises InvalidParameters if the service is not installed, or if the parameters and
-    the layout are incompatible.
+    Raises InvalidParameters if the service is not installed, or the layout does not
+    fit.
     """
     layout = as_layout(layout)
     fields = as_sequence(dictionary)

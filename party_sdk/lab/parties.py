@@ -66,8 +66,7 @@ def default_lattice(protocol: str, rows: int | None, columns: int | None) -> Lat
 def layout_for_tables(spec: LayoutSpec, n_tables: int) -> Layout:
     """Return the layout for a given number of tables.
 
-    Raises InvalidParameters if ``spec`` is not a layout, or has another number of
-    parties.
+    Raises InvalidParameters if ``spec`` is invalid, or has another number of parties.
     """
     if isinstance(spec, str):
         if spec not in {"rows", "columns"}:
@@ -170,8 +169,7 @@ class PartyTables:
     """The tables of all parties, and their values as one matrix.
 
     columns: the names of all columns.
-    has_names: whether the tables name their columns; columns of matrices are called
-        ``x0 …``.
+    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
     table: float64 (n, m); the table that was split; None if each party has its own.
     ids: the ids of the table's rows; None if it has none.
     naming: the names of the columns that hold the ids.
@@ -225,8 +223,7 @@ def open_party_tables(
     normalise_id: returns an id in the form in which parties of a row group compare it.
 
     Raises InvalidData if a table cannot be read; the message begins with its number.
-    Raises InvalidParameters if the tables, the layout and the dictionaries are
-    inconsistent.
+    Raises InvalidParameters if tables, layout and dictionaries are inconsistent.
     """
     dictionary = fields.dictionary
     open_source = partial(_open_source, id_column=id_column, allow=allow)
@@ -401,12 +398,9 @@ def split_table(
 def fields_of_groups(
     shape: Sequence[int], columns: Sequence[str], agreed: AgreedFields, layout: Layout
 ) -> AgreedFields:
-    """Split the dictionary and the preparation of a table between the column groups.
+    """Split dictionary and preparation by column group, in the order of the fields.
 
-    Each group gets consecutive fields.
-
-    Raises InvalidParameters if there are more groups than rows or columns, or if a
-    group would have no field to cluster.
+    Raises InvalidParameters if a group would have no row, column or field to cluster.
     """
     groups = (layout.n_row_groups, layout.n_column_groups)
     for size, n_groups, axis in zip(shape, groups, ("row", "column"), strict=True):

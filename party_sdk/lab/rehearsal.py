@@ -1,10 +1,10 @@
 """Rehearse a session at home to show what a party would send; nothing is sent.
 
 All roles run in this process: the analyst, the party with its table, and the other
-    parties with made-up tables. A made-up table holds the party's own columns, each
-    shuffled, or for other columns random values that fit the terms' dictionary. Figures
-    and labels are therefore meaningless, but names, shapes, types and sizes are those
-    of a real session with parties of this size.
+parties with made-up tables. A made-up table holds the party's own columns, each
+shuffled, or for other columns random values that fit the terms' dictionary. Figures and
+labels are therefore meaningless, but names, shapes, types and sizes are those of a real
+session with parties of this size.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a session of these terms in this process, and return what would be sent.
 
-    Raises CoterieError: the error that the party or the protocol would raise in a real
-        session.
+    Raises CoterieError: what the party or the protocol would raise in a real session.
     """
     played = _RecordedSession(terms, slot, data, choices or {})
     played.run_to_end()
@@ -57,8 +56,7 @@ def rehearse(
         seconds=played.costs[slot].seconds,
         # Consecutive contributions of the same kind and form are merged.
         left=tuple(
-            _merge_rounds(list(group))
-            for _, group in groupby(answers, _form_of_contribution)
+            _merge_rounds(list(group)) for _, group in groupby(answers, _group_key)
         ),
         notes={
             name: value for outcome in answers for name, value in outcome.notes.items()
@@ -114,15 +112,10 @@ def _make_up_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataS
             else:
                 names = schema.names
                 cells = np.column_stack(
-                    [
-                        _make_up_values(field, len(values), rng)
-                        for field in schema.fields
-                    ]
+                    [_draw_values(field, len(values), rng) for field in schema.fields]
                 )
         ids = data.ids
-        if (
-            ids is not None and slot.row != own_slot.row
-        ):  # the row group holds other people
+        if ids is not None and slot.row != own_slot.row:  # other people
             people = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
             n_parts = len(params.match_columns)
             ids = [join_parts([name] * n_parts) if n_parts else name for name in people]
@@ -130,8 +123,7 @@ def _make_up_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataS
     return tables
 
 
-def _make_up_values(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    """Return random values that are within the bounds of a field, and of its type."""
+def _draw_values(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
     low, high = field.extremes
     if not np.isfinite(low) or not np.isfinite(high):
         middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0
@@ -155,7 +147,7 @@ def _merge_rounds(group: Sequence[Inspection]) -> RehearsedRound:
     )
 
 
-def _form_of_contribution(answer: Inspection) -> Any:
+def _group_key(answer: Inspection) -> Any:
     arrays = [(array.name, array.shape, array.dtype) for array in answer.arrays]
     envelopes = [(envelope.receiver, envelope.kind) for envelope in answer.envelopes]
     return answer.stage, answer.kind, arrays, envelopes, sorted(answer.values)

@@ -78,21 +78,19 @@ class SimulatedSession:
     chosen: the index of the selected run.
     fidelity: the adjusted Rand index between the labels and those of the same
         clustering of the pooled tables; 1 means that nothing was lost. None if a cell
-        of the layout is empty, so that the tables cannot be pooled; a single table that
-        was split can always be pooled.
+        of the layout is empty, so that the tables cannot be pooled; a single table
+        always can be.
     objectives: the objective of the session and of the pooled method with ten starts;
         None if the method minimises nothing, or if the tables cannot be pooled.
     site_agreement: how closely the clusters follow the row groups, from about 0 (not at
         all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
-    rounds: the number of rounds.
     costs: the seconds and the sent bytes of the analyst and of each party.
-    whole: the rows of all parties with their labels.
-    warnings: possible problems of the result, of which :func:`simulate` also warned
-        with ``UserWarning``.
+    warnings: possible problems of the result; each was a ``UserWarning`` of
+        :func:`simulate`.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
         labels, and the result, so that readers of a paper can repeat the session. None
-        unless it was requested from :func:`simulate`.
+        unless requested from :func:`simulate`.
     """
 
     layout: Layout
@@ -147,43 +145,38 @@ def simulate(
     """Run all roles of a session in this process.
 
     params: the parameters of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-        Protections of rows that reduce quality are disabled unless they are set,
-        because nobody needs them here: for example, parties of `dc` send all
-        dimensions.
+        Protections of rows that reduce quality are off unless they are set, because
+        nobody needs them here: parties of `dc` send all dimensions.
     tables: one table for each party, in the order of the slots, or a single table that
-        is split after the seed has shuffled its rows and columns. A table is anything
-        that :func:`~party_sdk.tables.open_table` accepts: a path, a matrix, or a table
-        of pandas, polars or pyarrow.
+        is split after the seed has shuffled its rows and columns. A table is what
+        :func:`~party_sdk.tables.open_table` accepts: a path, a matrix, or a table of
+        pandas, polars or pyarrow.
     layout: 'rows', 'columns', (int, int) or Layout. 'rows': each party holds other rows
         of the same columns. 'columns': each holds other columns of the same rows. A
-        pair: the numbers of row groups and column groups, with the parties listed row
-        by row. Without a layout, tables with the same columns are split by rows, and
-        tables without a common column by columns. A single table needs a pair or a
-        Layout.
-    id_column: the columns that identify the rows of every table. Parties that hold the
-        same rows find them by these ids. Without ids, the rows must be in the same
-        order, and are aligned by position unless the parameters choose another
-        alignment.
-    dictionary: the meaning of the columns, for each column group or for the single
-        table.
+        pair: row groups and column groups, with parties row by row. Without a layout,
+        tables with the same columns are split by rows, and tables without a common
+        column by columns. A single table needs a pair or a Layout.
+    id_column: the columns that identify the rows of every table, by which parties that
+        hold the same rows find them. Without ids, rows must be in the same order, and
+        are aligned by position unless the parameters choose another alignment.
+    dictionary: the meaning of the columns, per column group or for the single table.
     preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
-        values and categories are treated: one rule for all (see
+        values and categories are treated: a rule (see
         :func:`~party_sdk.coordinator.option_parsing.preparations_by_rule`), or the
         preparation of each column group.
     evaluation: several numbers of clusters; the largest is that of ``params``.
     choices: the decisions that every party makes; see :meth:`Party.join`.
-    allow: the checks of tables that are disabled; see
+    allow: the checks of tables that are off; see
         :class:`~party_sdk.tables.ReadOptions`.
     seed: determines all random draws.
-    manifest: whether to read all tables once more to compute the digests of a manifest.
+    manifest: whether to read all tables once more, for the digests of a manifest.
     **sections: further sections of the terms by name, e.g. ``release``.
 
     Raises CoterieError: the error with which a session of these parties would end.
 
-    Warns with UserWarning: about possible problems of the result. Clusters may follow
-        the sites, coincide, be too small to move, or not have converged; a pooled
-        analysis may find better or different clusters; parties with few columns may
-        leave out a dimension; much noise may remain.
+    Warns with UserWarning: about possible problems: clusters that follow the sites,
+        coincide, are too small to move or have not converged; a pooled analysis that
+        finds better or other clusters; parties that leave out a dimension; much noise.
     """
     defaults = catalogue.find_protocol(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
@@ -280,8 +273,7 @@ def play_session(
 ) -> SimulatedSession:
     """Run all roles of a session on the tables of the parties, and measure the result.
 
-    choices: the decisions that every party makes.
-    evaluation, manifest, **sections: as for :func:`simulate`. To repeat an earlier
+    evaluation, manifest, choices, **sections: as for :func:`simulate`. To repeat a
         session, also pass its id as ``session``, and the public key in its terms as
         ``analyst``.
 
@@ -380,8 +372,7 @@ def _session_warnings(
 ) -> Iterator[str]:
     """Yield warnings about a simulated session.
 
-    Warnings that follow from the terms alone are included only if fidelity is low or
-    unknown.
+    Warnings that follow from the terms appear only if fidelity is low or unknown.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
@@ -441,13 +432,12 @@ class PooledRows:
     """The rows of all parties with their labels, which nobody sees in a real session.
 
     X: float64 (n, m); NaN where no party holds a value.
-    has_names: whether the tables name their columns; columns of matrices are called
-        ``x0 …``.
+    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
     order: int64 (m,); the indices of the columns, column group by column group.
     numbers: bool (m,); whether a column is a number to cluster, not an index of levels.
     labels, pooled: int64 (n,); the labels of the session, and of the same clustering of
-        the pooled tables; -1 for rows that did not take part. If the tables cannot be
-        pooled, ``pooled`` is -1 for all rows.
+        the pooled tables; -1 for rows that did not take part, and in ``pooled`` for all
+        rows if the tables cannot be pooled.
     memberships: float64 (n, n_clusters) or None.
     """
 
@@ -489,10 +479,7 @@ def build_pooled_rows(
 def _pooled_memberships(
     split: PartyTables, simulated: SimulationResult
 ) -> FloatArray | None:
-    """Return the memberships of all rows, with zeros for rows that did not take part.
-
-    Returns None if a party has no memberships.
-    """
+    """Return the memberships of all rows; zeros for rows that did not take part."""
     memberships: FloatArray | None = None
     for slot, outcome in simulated.outcomes.items():
         if outcome.memberships is None:

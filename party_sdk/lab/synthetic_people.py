@@ -1,9 +1,8 @@
 """Synthetic people in two hospitals, with realistic errors and the true matches.
 
-Names have Zipf frequencies, so that some are common. The second hospital records each
-person independently: possibly with a typing error, another spelling, a new surname or
-address, or an empty cell. Measurements form three clusters, and each hospital has half
-of the columns.
+Names have Zipf frequencies, so that some are common. The second hospital enters each
+person again: with a typing error, another spelling, a new surname or address, or an
+empty cell. Measurements form three clusters; each hospital has half of the columns.
 """
 
 from __future__ import annotations
@@ -59,8 +58,6 @@ class Hospital:
     """The table of one hospital.
 
     people: int64 (n,); the person in each row, which is not a column of the table.
-    cells: the names and other cells of each row.
-    measured: float64 (n, 3); the measurements of each row.
     """
 
     people: IntArray = field(repr=False)

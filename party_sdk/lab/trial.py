@@ -96,10 +96,7 @@ def _param_values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 def _choose_method(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first protocol and range of clusters that work, with their session.
-
-    Small tables allow only few clusters.
-    """
+    """Return the first protocol and range of clusters that work, with their session."""
     split = split_table(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:

@@ -36,8 +36,7 @@ def decline_slot(
     """Inform the others that a party does not join, and why.
 
     reason: the operator's own words.
-    check: the name of the check that refused the party, which is sent instead of a
-        reason.
+    check: the name of the check that refused the party; sent instead of a reason.
     """
     state = SlotState.REFUSED if check else SlotState.DECLINED
     analyst.decline(code, state, check or reason)
@@ -47,8 +46,7 @@ def decline_slot(
 def announce_refusals(analyst: Analyst, code: str) -> Iterator[None]:
     """Inform the others which check refuses this party, while its slot is free.
 
-    They learn the name of the check, but no value. The party may still join with
-    another table.
+    They learn only the name of the check. The party may still join with another table.
     """
     try:
         yield
@@ -67,13 +65,11 @@ def leave_session(
 ) -> bool:
     """Stop a party for good; if it has not joined yet, decline its slot.
 
-    The stop is stored before the analyst is informed, so that nothing more is sent in
-    any case.
+    The stop is stored before the analyst is informed, so nothing more can be sent.
 
-    explanation: the operator's own words, which are sent only while the slot is free.
-    code: the code of the current invitation; by default that of the accepted
-        invitation.
-    reason: what the others are told if the party has joined.
+    explanation: the operator's own words; sent only while the slot is free.
+    code: the code of the current invitation; by default that of the accepted one.
+    reason: sent to the others if the party has joined.
 
     Returns bool: whether the others were informed.
 
@@ -122,11 +118,9 @@ def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
 def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
     """Inform the others if this party stops for good, now or in an earlier process.
 
-    If its guards or its table stop it, the others see it as held: it may still
-        continue.
+    If its guards or its table stop it, the others see it as held.
 
-    Raises CoterieError: the error that stopped the party, even if the others cannot be
-        informed.
+    Raises CoterieError: the error that stopped it, even if nobody can be informed.
     """
     try:
         yield

@@ -1,9 +1,8 @@
 """The log of everything that a party sent, with the analyst's receipts.
 
-It is a hash chain of lines (:mod:`clustering_protocols.records.hash_chain`). A
-contribution is logged in the transaction that stores it, before its first byte is sent,
-and its receipt is added when it arrives. Even after a crash, the log therefore names
-everything that may have been sent.
+It is a hash chain of lines. A contribution is logged in the transaction that stores it,
+before its first byte is sent, and its receipt is added when it arrives. Even after a
+crash, the log therefore names everything that may have been sent.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class Ledger:
         round_key: the numbers of the round and the attempt.
         task, digest: the SHA-256 (hex) of the task and of the answer.
         size: the number of bytes of the answer.
-        notes: what the operator was shown with the answer, for example its privacy
-            cost.
+        notes: what the operator was shown with the answer, such as its privacy cost.
         """
         with self._store.transaction():
             if notes:
@@ -108,8 +106,7 @@ class Ledger:
         """Log the analyst's receipt for the last answer.
 
         Raises Equivocation if it differs from an earlier receipt for the same bytes, or
-            if its sequence number did not increase: the analyst has then lost or
-            changed its log.
+            if its number does not increase: the analyst has lost or changed its log.
         """
         fields = receipt.model_dump(mode="json", include=_RECEIPT_FIELDS)
         where = f"round {round_key[0]}, attempt {round_key[1]}"

@@ -91,7 +91,6 @@ def register_notifications(
 def _save_requests(
     stored: PartySession, requests: Iterable[NotificationRequest]
 ) -> None:
-    """Store requests, replacing earlier ones for the same addresses."""
     identity = stored.load_identity()
     merged = {request.address: request for request in (*identity.told, *requests)}
     stored.save_identity(identity.model_copy(update={"told": tuple(merged.values())}))

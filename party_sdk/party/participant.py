@@ -55,7 +55,7 @@ from party_sdk.admission.table_admission import (
     SlotFields,
     admitted_table_of,
     column_units_of,
-    select_clustered_data,
+    select_clustered,
     slot_fields_of,
 )
 from party_sdk.admission.table_files import TableSpec
@@ -98,9 +98,8 @@ _OBJECT_MARK: Final = "an object"
 class Party:
     """One party in one session.
 
-    Call :meth:`join` with an invitation, and then :meth:`run` with a table. Both can be
-    repeated, also in another process. As a context manager, the party closes its
-    connections.
+    Call :meth:`join` with an invitation, then :meth:`run` with a table. Both can be
+    repeated, also in another process. As a context manager it closes its connections.
     """
 
     def __init__(
@@ -140,12 +139,10 @@ class Party:
         policy: what this party accepts; by default the ``policy.toml`` of the home.
         home: the folder of the stored state and the institution's identity; by default
             ``$COTERIE_HOME`` or ``~/.coterie``.
-        entropy: 32 bytes from which this party's random numbers and its identity are
+        entropy: 32 bytes from which this party's random numbers and identity are
             derived; by default they come from the operating system and from the home.
-        analyst: a connection to the analyst; by default to the address in the
-            invitation.
-        choices: this party's own decisions, which the README of the protocol lists;
-            `dc` takes a fitted ``transformer`` and a ``rebuild_limit``.
+        choices: this party's own decisions, which the protocol's README lists; `dc`
+            takes a fitted ``transformer`` and a ``rebuild_limit``.
         asker: the operator, who sees the members and approves contributions; by default
             nobody is asked. See :class:`~party_sdk.party.asker.Asker`.
         safety_number: the number that the other members see; the party stops if its own
@@ -360,8 +357,7 @@ class Party:
     def _record_end(self) -> Iterator[None]:
         """Record how the session ended if it ends in this block, and raise the reason.
 
-        Only the analyst can say that a session has ended, so the next run asks it
-        again.
+        Only the analyst says that a session ended, so the next run asks it again.
         """
         if self._identity.ended:
             self._save_identity(self._identity.model_copy(update={"ended": ""}))
@@ -380,7 +376,6 @@ class Party:
     def _await_agreement(
         self, analyst: Analyst, watch: SessionWatch, state: SessionState
     ) -> bytes:
-        """Wait until all parties have joined, and return the verified agreement."""
         if (agreement := self.stored.agreement) is not None:
             self._verifier.verify_safety_number(agreement)
             return agreement
@@ -422,7 +417,6 @@ class Party:
         *,
         store: bool = True,
     ) -> DataSource:
-        """Open a table with the mapping that is in use; store the mapping if it is new."""
         if isinstance(table, DataSource):
             return table
         chosen_mapping = self.stored.mappings.choose(mapping, lambda _: False)
@@ -464,7 +458,7 @@ class Party:
         """Return the dictionary, preparation and match columns of this party's slot."""
         return slot_fields_of(self.terms, self.invitation.slot)
 
-    def select_clustered_data(
+    def select_clustered(
         self, data: DataSource, labels: IntArray
     ) -> tuple[DataSource, IntArray]:
         """After the session, return the clustered columns of rows, with their labels.
@@ -472,9 +466,7 @@ class Party:
         Rows that lack a required value are dropped from both.
         """
         memory = self.stored.load_state().after
-        return select_clustered_data(
-            self.terms, self.invitation.slot, memory, data, labels
-        )
+        return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def units(self, data: DataSource) -> FloatArray:
         """Return the divisor (m,) by which each clustered column is scaled."""
@@ -538,9 +530,7 @@ class Party:
     def _save_moments(self, data: DataSource) -> None:
         if check_terms(self.terms).describes:
             return
-        rows, _ = self.select_clustered_data(
-            data, np.arange(data.n_rows, dtype=np.int64)
-        )
+        rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
         moments = OwnMoments.model_validate(
             dict(measure_moments(rows, moments=True, ranges=True))
         )
@@ -560,7 +550,7 @@ class Party:
         if trained is None:
             raise NotReady("This home keeps no summary of the trained rows.")
         numbers = np.arange(data.n_rows, dtype=np.int64)
-        rows, numbers = self.select_clustered_data(data, numbers)
+        rows, numbers = self.select_clustered(data, numbers)
         return Comparison(
             terms=self.terms,
             slot=self.invitation.slot,
@@ -665,11 +655,7 @@ def accept_invitation(
 def check_second_invitation(
     invitation: Invitation, stored: PartySession, *, accept_moved: bool
 ) -> None:
-    """Raise GuardRefused if an invitation contradicts the first one for the same slot.
-
-    If it only names a new address of the analyst, and ``accept_moved`` is set, store
-    it.
-    """
+    """Raise GuardRefused if an invitation contradicts the first; store a new address."""
     identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
     if invitation.secret != first.secret:

@@ -68,10 +68,7 @@ def stored_parties(home: Path) -> Iterator[PartySummary]:
 
 
 def all_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield all parties of a home, sorted by session and slot.
-
-    If the supervisor has an order for a party, the state is that of the order.
-    """
+    """Yield all parties of a home, sorted; if there is an order, with its state."""
     parties = {(party.session, party.slot): party for party in stored_parties(home)}
     for [stored] in store_of(home).rows("SELECT status FROM orders"):
         status = json.loads(stored)

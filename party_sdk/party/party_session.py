@@ -109,9 +109,7 @@ class DurableState:
     """The state of a party, which is stored before its answer is sent.
 
     round, attempt, task_digest: identify the last answered task.
-    contribution, contribution_digest: the bytes of the last answer, and their SHA-256
-        (hex).
-    journal: the journal of answered tasks.
+    contribution, contribution_digest: the bytes of the last answer, and their digest.
     before, after: the memory before and after the last answer.
     """
 
@@ -130,11 +128,9 @@ class DurableState:
         return self.round, self.attempt
 
     def memory_before(self, round_: int, attempt: int) -> Memory:
-        """Return the memory from which a new round or attempt starts.
+        """Return the memory before a new round, or a new attempt of the last round.
 
-        A new attempt of the last round starts from the memory before that round.
-
-        Raises Equivocation if the round or attempt is not a new one.
+        Raises Equivocation if the round or attempt is not new.
         """
         if round_ == self.round and attempt > self.attempt:
             return self.before
@@ -147,10 +143,7 @@ class DurableState:
 
     @property
     def sent_contribution(self) -> bytes:
-        """Return the bytes of the last answer, exactly as they were first sent.
-
-        Raises NotReady if the stored bytes were changed.
-        """
+        """Return the last answer as it was sent; raise NotReady if it was changed."""
         if sha256(self.contribution).hexdigest() != self.contribution_digest:
             raise NotReady("The last answer was changed; ask for a new session.")
         return self.contribution
@@ -333,8 +326,7 @@ class PartySession:
     ) -> None:
         """Store the party's state, before its answer is sent.
 
-        before: the state that is stored now, if the caller has it. Memory that did not
-            change is not written again.
+        before: the stored state, if the caller has it; unchanged memory is not written.
         """
         before = before or self.load_state()
         with self.store.transaction() as database:
@@ -501,8 +493,6 @@ class PartySession:
 
         The log, the agreement and the report remain, unless ``everything`` is erased;
         see :meth:`last_forgotten`.
-
-        report: the report to keep, if any.
         """
         home = self.home.resolve()
         paths = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]

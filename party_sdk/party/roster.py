@@ -28,12 +28,10 @@ class Roster:
     def of(
         cls, agreement: bytes, trusted: TrustedInstitutions, own: str | None = None
     ) -> Roster:
-        """Return the members of an agreement that was already verified.
+        """Return the members of a verified agreement, as the slot ``own`` knows them.
 
-        own: the reader's own slot, whose member counts as known.
-
-        Raises GuardRefused if a member has the name of a trusted institution, but not
-        its key.
+        Raises GuardRefused if a member has a trusted institution's name, but not its
+        key.
         """
         content, _ = read_agreement(agreement)
         own_key = None if own is None else content.member(own).identity
@@ -88,8 +86,7 @@ class PeerVerifier:
     asker: the operator, who sees the members and may have compared the safety number.
     number: the safety number that the other members see.
     confirmed_with: the names of the members who read out the number; they count as
-        known. The number alone shows that all see the same members, but not that these
-        members exist.
+        known. The number alone shows that all see the same members, not real ones.
     """
 
     home: Path

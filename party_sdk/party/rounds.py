@@ -71,15 +71,14 @@ class Responder:
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task, and return the next task.
+        """Answer a task (repeated ones with the same bytes), and return the next task.
 
-        A repeated task is answered with the same bytes. Returns None if the analyst has
-        no next task within the long poll.
+        Returns None if the analyst has no next task within the long poll.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            task breaks the rules, for example if it is a second task for the same round
-            and attempt; the party then stops for good. Raises GuardRefused if the
-            party's policy or its operator refuses the answer.
+            task breaks the rules, such as a second one for the same round and attempt;
+            the party then stops for good. Raises GuardRefused if the party's policy or
+            its operator refuses the answer.
         """
         try:
             return self._answer(party, task, data)
@@ -139,7 +138,6 @@ class Responder:
         *,
         shows_rows: bool,
     ) -> None:
-        """Store a new answer once the policy and the operator have approved it."""
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)

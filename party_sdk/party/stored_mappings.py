@@ -93,8 +93,7 @@ class StoredMappings:
         """Return the stored mapping, or a new mapping if the operator agrees to it.
 
         new: the mapping to use; None for the stored one.
-        agree: called with the differences if there are any; returns whether to use the
-            new mapping.
+        agree: called with any differences; returns whether to use the new mapping.
 
         Raises GuardRefused if the operator does not agree.
         """

@@ -212,7 +212,7 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
     if result.item_memberships is not None:
         raise InvalidParameters("Objects with many items are not drawn on two axes.")
     member.check_table(data)
-    rows, labels = member.select_clustered_data(data, result.labels)
+    rows, labels = member.select_clustered(data, result.labels)
     axes = principal_axes(
         rows,
         labels,

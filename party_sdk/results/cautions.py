@@ -29,11 +29,11 @@ def site_agreement(counts: IntArray) -> float | None:
 
     counts: int64 (sites, k); the number of rows of each site in each cluster.
 
-    The value is 1 if a row's cluster determines its site, and about 0 if it says
-    nothing about the site. It is None for a single site or cluster. It is adjusted for
-    the number of clusters, so that its mean is 0 by chance: R² of R. Light, B.
-    Margolin, "An analysis of variance for categorical data", 1971 (Goodman and
-    Kruskal's tau), with 1 - (1 - R²)(n - 1)/(n - k).
+    It is 1 if a row's cluster determines its site, about 0 if it says nothing of the
+    site, and None for a single site or cluster. It is adjusted for the number of
+    clusters, so that chance gives 0 on average: R² of R. Light, B. Margolin, "An
+    analysis of variance for categorical data", 1971 (Goodman, Kruskal), with 1 - (1 -
+    R²)(n - 1)/(n - k).
     """
     counts = counts[:, counts.sum(axis=0) > 0][counts.sum(axis=1) > 0]
     n_sites, k = counts.shape
@@ -52,8 +52,8 @@ def site_effect_warnings(counts: IntArray) -> Iterator[str]:
         those of all others.
 
     Random labels would give such counts less than once in a million times: Light and
-        Margolin's (sites - 1)(n - 1) R² is χ² with d = (sites - 1)(k - 1) degrees of
-        freedom, and P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
+    Margolin's (sites - 1)(n - 1) R² is χ² with d = (sites - 1)(k - 1) degrees of
+    freedom, and P(χ² ≥ x) ≤ (x/d)^(d/2) e^((d - x)/2) for x > d.
     """
     agreement = site_agreement(counts)
     if agreement is None or agreement < _FOLLOWS_SITES:

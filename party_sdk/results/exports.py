@@ -47,7 +47,6 @@ class ExportColumn:
         days since 1970-01-01. For ids, an array of texts.
     title: a description of the column.
     levels: the name of each level, by its index; empty for columns without levels.
-    is_date: whether the values are days.
     """
 
     name: str

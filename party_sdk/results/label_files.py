@@ -197,8 +197,7 @@ def open_rows_to_draw(
 ) -> DataSource:
     """Open the rows of a session as numbers that can be drawn.
 
-    If there is a preparation, fields with levels are left out, and missing values are
-    replaced by the mean of their column.
+    After a preparation, fields with levels are left out; missing values become means.
 
     Raises InvalidData if the table cannot be read, or if it has no numeric field.
     """

@@ -145,8 +145,7 @@ class NewRows:
     distances: float64 (n_rows,) or None; the distance of each row to the centre of its
         cluster, in the units in which the session compared rows; NaN for rows without a
         label. None if the party does not know the centres.
-    centre_distances: float64 (n_rows, n_clusters) or None; the distance to every
-        centre.
+    centre_distances: float64 (n_rows, n_clusters) or None; the distance to each centre.
     uncertainty: float64 (n_rows,) or None; how unsure each label is, from 0 to 1; see
         :class:`~clustering_protocols.contract.Placement`.
     memberships: float64 (n_rows, n_clusters) or None; only for mixtures.
@@ -199,7 +198,6 @@ class NewRows:
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
-        """Return the columns that are written beside the labels, if they are known."""
         columns = {
             "distance": self.distances,
             "uncertainty": self.uncertainty,

@@ -65,7 +65,7 @@ def refuse_overwriting(
         if path is None or force or not (path.exists() or path.is_symlink()):
             continue
         digest = digests.get(str(path.resolve()))
-        if path.is_symlink() or digest not in {_file_digest(path), _BEING_WRITTEN}:
+        if path.is_symlink() or digest not in {_hash_of(path), _BEING_WRITTEN}:
             note = "" if session is None else ", and was not written by this session"
             raise GuardRefused(
                 f"{path.name!r} is there already{note}: name another file, or --force."
@@ -78,28 +78,24 @@ def record_outputs(
 ) -> Iterator[None]:
     """Record the files that a session writes in the block.
 
-    They are also recorded before the block, so that a session that was killed may
-    replace them.
+    They are recorded before the block, too, so that a killed session may replace them.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
     session.save_written_files(dict.fromkeys(names, _BEING_WRITTEN))
     yield
-    session.save_written_files(
-        {name: _file_digest(path) for name, path in names.items()}
-    )
+    session.save_written_files({name: _hash_of(path) for name, path in names.items()})
 
 
-def _file_digest(path: Path) -> str:
+def _hash_of(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def atomic_replacement(path: Path) -> Iterator[Path]:
-    """Yield a temporary path, which replaces ``path`` atomically after the block.
+    """Yield a temporary path that replaces ``path`` atomically; links are not followed.
 
-    A symbolic link is replaced, not followed. Raises StorageFull if the disk is full;
-    the old file then remains.
+    Raises StorageFull if the disk is full; the old file then remains.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:

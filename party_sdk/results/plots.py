@@ -106,8 +106,7 @@ def principal_axes(
     """Project rows on the two axes along which they vary most.
 
     units: float64 (m,); the divisor of each column, by default its standard deviation.
-    limit: the maximum number of rows; from a larger table, evenly spaced rows are
-        drawn.
+    limit: the maximum number of rows; larger tables are sampled at even spacing.
     means, covariances: float64 (k, m) and (k, m, m); those of a mixture.
     """
     X, sample_labels = _sample_rows(data, labels, limit)

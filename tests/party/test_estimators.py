@@ -330,7 +330,7 @@ def test_a_generator_draws_the_seed_of_each_session() -> None:
         FederatedKMeans(3, layout="rows", random_state=np.random.default_rng(4))
         for _ in range(2)
     )
-    seeds = [[each._seed() for _ in range(3)] for each in (first, second)]
+    seeds = [[each._session_seed() for _ in range(3)] for each in (first, second)]
     assert seeds[0] == seeds[1]
     assert len(set(seeds[0])) == 3
     for own, other in zip(
@@ -486,7 +486,7 @@ def test_rows_that_took_no_part_have_none(overlapping: FederatedKMeans) -> None:
     def select(data: Any, labels: Any) -> Any:
         return keep_rows(data, kept), labels[kept]
 
-    member: Any = SimpleNamespace(select_clustered_data=select)
+    member: Any = SimpleNamespace(select_clustered=select)
     outputs = Outputs(details=True)
     unsure = outputs._uncertainty(member, result, source(TABLES[0]))
     assert unsure is not None

@@ -374,16 +374,22 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
             verifier.verify_members(ALL, A, usual)
     for told in (number, number.replace(" ", "")):
-        PeerVerifier(home, number=told, confirmed_with=named).verify(ALL, A, usual)
+        PeerVerifier(home, number=told, confirmed_with=named).verify_members(
+            ALL, A, usual
+        )
     with pytest.raises(GuardRefused):
-        PeerVerifier(home, asker=Asker()).verify(ALL, A, usual)
-    PeerVerifier(home, asker=Compared()).verify(ALL, A, usual)
+        PeerVerifier(home, asker=Asker()).verify_members(ALL, A, usual)
+    PeerVerifier(home, asker=Compared()).verify_members(ALL, A, usual)
     TrustedInstitutions(home).trust(institution(B).card)
-    PeerVerifier(home, number=number, confirmed_with=named[1:]).verify(ALL, A, usual)
+    PeerVerifier(home, number=number, confirmed_with=named[1:]).verify_members(
+        ALL, A, usual
+    )
     with pytest.raises(GuardRefused, match="give the number too"):
-        PeerVerifier(home, confirmed_with=named).verify(ALL, A, usual)
+        PeerVerifier(home, confirmed_with=named).verify_members(ALL, A, usual)
     with pytest.raises(KeyNotAuthentic):
-        PeerVerifier(home, number="1", confirmed_with=named).verify(ALL, A, usual)
+        PeerVerifier(home, number="1", confirmed_with=named).verify_members(
+            ALL, A, usual
+        )
 
 
 @pytest.mark.parametrize("name", ["nobody", f"Hospital {A}", f"Hospital {B}"])

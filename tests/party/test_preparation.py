@@ -88,11 +88,11 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     rows = open_table(
         FRAMES[0], id_column="patient", schema=SCHEMA, preparation=PREPARATION
     )
-    shown, labels = member.select_clustered_data(rows, results["r1c1"].labels)
+    shown, labels = member.select_clustered(rows, results["r1c1"].labels)
     units = member.units(shown)
     [plan] = member.terms.plans
     prepared = [
-        house.last[slot].select_clustered_data(
+        house.last[slot].select_clustered(
             open_table(
                 frame, id_column="patient", schema=SCHEMA, preparation=PREPARATION
             ),

@@ -24,11 +24,10 @@ def compute_baselines(
 ) -> list[Document]:
     """Return results of k-means without a session, for each table, layout and chosen k.
 
-    Each is a dictionary of JSON values. ``fidelity`` is the adjusted Rand index between
-    its labels and the pooled labels (the mean over parties if each clusters alone).
-    ``objective_ratio`` is the inertia divided by the pooled inertia, or None for
-    parties alone, whose clusters differ. ``truth`` is the adjusted Rand index with the
-    true classes, or None if they are unknown.
+    ``fidelity`` is the adjusted Rand index to the pooled labels (the mean over parties
+    if each clusters alone), ``objective_ratio`` the inertia divided by the pooled
+    inertia (None for parties alone, whose clusters differ), and ``truth`` the adjusted
+    Rand index to the true classes, or None if they are unknown.
     """
     by_layout = {}
     for case, result in zip(cases, results, strict=True):
@@ -98,8 +97,7 @@ def federated_average(
     B. McMahan et al., "Communication-efficient learning of deep networks from
     decentralized data", 2017, with Lloyd's algorithm as the local update: in each of 20
     rounds every party makes five iterations from the common centroids, and the results
-    are averaged, weighted by the number of rows. The initial centroids are k random
-    rows of the first party.
+    are averaged, weighted by rows. The first centroids are k rows of the first party.
     """
     V = parts[0][rng.permutation(len(parts[0]))[:k]]
     for _ in range(_ROUNDS):

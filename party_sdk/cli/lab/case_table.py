@@ -21,8 +21,7 @@ FIGURES_NOTE: Final = (
 def case_lines(cases: Sequence[Document]) -> Iterator[str]:
     """Yield a table with a line for each case and number of clusters.
 
-    The selected run is marked, and its line shows the figures of the whole session
-    (fidelity, costs).
+    The line of the selected run is marked, and shows the figures of the whole session.
     """
     finished = [case for case in cases if "lanes" in case]
     with_truth = any("truth" in case for case in finished)
@@ -52,7 +51,7 @@ def case_lines(cases: Sequence[Document]) -> Iterator[str]:
                     name if number == 0 else "",
                     "" if k is None else str(k),
                     "*" if is_chosen else "",
-                    *(_format_number(lane.get(figure)) for figure in figures),
+                    *(_as_text(lane.get(figure)) for figure in figures),
                     *(extras.values() if is_chosen else [""] * len(extras)),
                 ]
             )
@@ -70,14 +69,12 @@ def case_lines(cases: Sequence[Document]) -> Iterator[str]:
 
 
 def _session_figures(case: Document, *, with_truth: bool) -> dict[str, str]:
-    truth = (
-        {"ARI": _format_number(case.get("truth", {}).get("ARI"))} if with_truth else {}
-    )
+    truth = {"ARI": _as_text(case.get("truth", {}).get("ARI"))} if with_truth else {}
     return {
-        "fidelity": _format_number(case["fidelity"]),
-        "pooled_agreement": _format_number(case["pooled_agreement"]),
-        "objective_ratio": _format_number(case["objective_ratio"]),
-        "ratio_same_rules": _format_number(case["objective_ratio_same_rules"]),
+        "fidelity": _as_text(case["fidelity"]),
+        "pooled_agreement": _as_text(case["pooled_agreement"]),
+        "objective_ratio": _as_text(case["objective_ratio"]),
+        "ratio_same_rules": _as_text(case["objective_ratio_same_rules"]),
         **truth,
         "rounds": str(case["rounds"]),
         "bytes_sent": f"{case['sent_bytes']:,}",
@@ -86,7 +83,7 @@ def _session_figures(case: Document, *, with_truth: bool) -> dict[str, str]:
     }
 
 
-def _format_number(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value)
     return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"

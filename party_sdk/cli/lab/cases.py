@@ -166,11 +166,7 @@ def format_lattice(lattice: Lattice) -> str:
 
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
-    """Return the layouts to try by default: 3x1, 1x3 and 2x2.
-
-    If the parties would get fewer than two columns each, 1x2 replaces 1x3, or only 3x1
-    is returned.
-    """
+    """Return 3x1, and also 1x3 (or 1x2) and 2x2 if each party would get two columns."""
     fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 
@@ -263,11 +259,9 @@ def build_case(
     choose: str | None,
     seed: int,
 ) -> Case:
-    """Build a case.
+    """Build a case; raise InvalidParameters if the protocol does not fit the table.
 
     values: parameters, which override the protocol's defaults for simulations.
-
-    Raises InvalidParameters, with the reason, if the protocol does not fit the table.
     """
     protocol_entry = catalogue.protocol(protocol)
     counts = protocol_entry.methods and all(

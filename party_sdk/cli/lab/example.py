@@ -46,23 +46,18 @@ def example(folder: Path) -> None:
     all_rows = np.arange(len(X))
     half, clinic_columns = len(X) // 2, names[:7]
     _write_csv(folder / "table.csv", table.append_column("class", pa.array(classes)))
+    _write_csv(folder / "rows" / "north.csv", _select(table, all_rows[:half], names))
+    _write_csv(folder / "rows" / "south.csv", _select(table, all_rows[half:], names))
     _write_csv(
-        folder / "rows" / "north.csv", _select_rows(table, all_rows[:half], names)
+        folder / "columns" / "clinic.csv", _select(table, all_rows, clinic_columns)
     )
     _write_csv(
-        folder / "rows" / "south.csv", _select_rows(table, all_rows[half:], names)
-    )
-    _write_csv(
-        folder / "columns" / "clinic.csv", _select_rows(table, all_rows, clinic_columns)
-    )
-    _write_csv(
-        folder / "columns" / "laboratory.csv", _select_rows(table, all_rows, names[7:])
+        folder / "columns" / "laboratory.csv", _select(table, all_rows, names[7:])
     )
     _write_people(folder / "people")
 
 
 def _write_people(folder: Path) -> None:
-    """Write the tables of two hospitals, and their true links."""
     import numpy as np
     import pyarrow as pa
 
@@ -88,7 +83,7 @@ def _write_people(folder: Path) -> None:
     )
 
 
-def _select_rows(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
+def _select(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
     return table.take(rows).select(["sample", *names])
 
 

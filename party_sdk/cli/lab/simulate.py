@@ -66,14 +66,13 @@ def simulate(
 ) -> Output:
     """Play all roles of a PROTOCOL on one table, to try a method.
 
-    The seed determines how rows and columns are shuffled and divided among row groups ×
-    column groups. The default is three row groups, or three column groups if the
-    protocol takes no row groups. Fidelity is the adjusted Rand index between the labels
-    and those of the same clustering of the pooled table: 1 means that nothing was lost.
-    The objective ratio compares the objective with that of the best of ten pooled
-    starts: 1 is as good. With several numbers of clusters (--param n_clusters=2..8),
-    the quality measures of all runs are shown, and the selected run is marked. 'coterie
-    compare' tries several methods and splits.
+    Rows and columns are shuffled by the seed and divided among row groups × column
+    groups. The default is three row groups, or three column groups if the protocol
+    takes no row groups. Fidelity is the adjusted Rand index between the labels and
+    those of the same clustering of the pooled table: 1 means that nothing was lost. The
+    objective ratio compares the objective with the best of ten pooled starts: 1 is as
+    good. With several numbers of clusters (--param n_clusters=2..8), the figures of all
+    runs are shown, and the selected run. 'coterie compare' compares several methods.
     """
     import numpy as np
 
@@ -115,7 +114,6 @@ def simulate(
 def _simulation_lines(
     case: "Case", session: "SimulatedSession", report: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield the quality measures of all runs, and the costs of the session."""
     for warning in report["warnings"]:
         say(f"warning: {warning}", err=True)
     if report["description"] is not None:

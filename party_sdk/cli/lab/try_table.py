@@ -75,7 +75,6 @@ def _print_trial(trial: "Trial") -> None:
 
 
 def _write_wine(folder: Path, *, force: bool) -> Path:
-    """Write scikit-learn's wine measurements as a table, and return its path."""
     from sklearn.datasets import load_wine
 
     bunch, path = load_wine(), folder / "wine.csv"

@@ -28,7 +28,7 @@ from party_sdk.cli.options import (
 from party_sdk.cli.parameters import command, option
 from party_sdk.cli.party.home import audit, forget, leave, status
 from party_sdk.cli.party.results import predict, report
-from party_sdk.cli.table import check_report_output
+from party_sdk.cli.table import report_output
 from party_sdk.cli.terminal.output import (
     Output,
     report_lines,
@@ -87,9 +87,8 @@ def terms(
 
     The page says who invites you and why, what is sent, who can read it, and every
     risk. Its last line is the SHA-256 that 'coterie party run --accept' takes. --out
-    and --json also describe the form of everything that will be sent, and how each risk
-    could be removed. The command only requests the terms of the invitation from the
-    analyst.
+    and --json also describe everything that will be sent, and what would remove each
+    risk. The command only requests the terms of the invitation from the analyst.
     """
     from coterie_pages import terminal_text
 
@@ -263,7 +262,7 @@ def check(
     rows = own_home.map_rows(own_home.stored(terms.session, slot), rows)
     if not rehearse:
         report = rows.check_table(terms, slot)
-        return check_report_output(report, fails=bool(report.problems))
+        return report_output(report, fails=bool(report.problems))
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
     from party_sdk.admission.table_admission import slot_fields_of
     from party_sdk.home.policy_files import read_policy

@@ -142,10 +142,9 @@ def leave(
     """Decline to take part, or stop for good: nothing more is sent.
 
     Before you have run with your data, pass your invitation: the coordinator reads that
-        you decline, and your reason, and you may still join later. Afterwards pass
-        SESSION and SLOT, or the invitation: all members read that you stopped, and the
-        reason in one word. The session ends, or continues without you if its terms
-        allow that.
+    you decline, and why, and you may still join later. Afterwards pass SESSION and
+    SLOT, or the invitation: all members read that you stopped, and the reason in one
+    word. The session ends, or continues without you if its terms allow that.
     """
     own_home = home.open()
     if "#" in session:

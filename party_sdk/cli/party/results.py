@@ -106,10 +106,9 @@ def report(
 ) -> Output:
     """Report your part in a session, from data on this disk. Nothing is sent.
 
-    SESSION is its id, or your invitation; SLOT is needed if this home has several slots
-    in the session. With --data the report also draws your rows on two axes. After
-    'party forget' the report is kept. Methods in which the analyst labels the rows (dc,
-    omnifc, pqmds) do not support --runs.
+    SESSION is its id, or your invitation; SLOT is needed if this home has several. With
+    --data your rows are drawn on two axes. 'party forget' keeps the report. Methods in
+    which the analyst labels the rows (dc, omnifc, pqmds) do not support --runs.
     """
     rows, own_home = table.build_spec(force=force), home.open(new_mapping=new_mapping)
     stored = own_home.find_named(session, slot)

@@ -137,9 +137,8 @@ def show(
 ) -> Output:
     """Show the state of a session, and the parties it is waiting for.
 
-    With --mail, the analyst notifies an address of slow parties, of a pending choice
-    and of the end, if its administrator has set up mail; the notified addresses are
-    printed.
+    The analyst notifies --mail of slow parties, a pending choice and the end, if its
+    administrator has set up mail. With --mail the notified addresses are printed.
     """
     from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.session_reports import summary_document

@@ -35,10 +35,7 @@ class TerminalAsker(Asker):
         show_notes(notes)
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Show a sheet and ask for consent.
-
-        Without a terminal, print the command that accepts the sheet, and raise.
-        """
+        """Show a sheet and ask for consent, or print the command that accepts it."""
         from coterie_pages.terminal_text import page_lines
 
         for line in page_lines(sheet):

@@ -64,7 +64,6 @@ class Output(NamedTuple):
     """The output of a command: a document for --json, and lines otherwise.
 
     document: a JSON value, a pydantic model, or a function that returns one of these.
-    lines: the lines to print without --json.
     code: the exit code, or a function that is called for it after the output.
     """
 
@@ -77,9 +76,7 @@ def print_output(output: Output, *, as_json: bool) -> None:
     """Print the output of a command, and exit with its code."""
     if as_json:
         document = output.document() if callable(output.document) else output.document
-        if hasattr(
-            document, "model_dump_json"
-        ):  # a pydantic model; pydantic is not imported here
+        if hasattr(document, "model_dump_json"):  # pydantic is not imported here
             document = document.model_dump_json()
         say(document if isinstance(document, str) else json.dumps(document))
     else:
@@ -122,10 +119,9 @@ def exit_code(problem: Problem) -> int:
 class ExplainedGroup(click.Group):
     """The group of all commands, which it loads from entry points; it explains errors.
 
-    To list the commands, click imports the modules of all commands. These modules
-    therefore only declare their commands, and import everything else when a command
-    runs: no command has to wait for the imports of another, and a party does not need
-    the service installed.
+    Listing the commands imports their modules, so these only declare commands, and
+    import everything else when a command runs. No command waits for the imports of
+    another, and a party needs no package of the service.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -134,11 +130,7 @@ class ExplainedGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of this name, or None if there is none.
-
-        If the command needs an extra that is not installed, a command that says so is
-        returned.
-        """
+        """Return a command, or None; without its extra, a command that reports this."""
         del ctx
         for entry_point in entry_points(group=_GROUP, name=cmd_name):
             try:
@@ -264,7 +256,6 @@ def progress_line(status: SessionStatus) -> str:
 
 
 def _describe_progress(status: SessionStatus) -> str:
-    """Return how far a running session is, and for whom it is waiting."""
     from clustering_protocols.wire.answers import describe_pace
 
     awaited = ", ".join(status.awaited_slots) or "the analyst"

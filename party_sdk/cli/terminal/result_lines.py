@@ -90,7 +90,6 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
 
 
 def _survival_lines(profile: Profile) -> Iterator[str]:
-    """Yield the log-rank test and the mean times of each time-to-event variable."""
     if not profile.survival:
         return
     from coterie_pages.formatting import log_rank_text, survival_rows
