@@ -317,7 +317,7 @@ class Home:
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
         """
-        mapping = stored.mappings.choose(rows.options.mapping, self._agree)
+        mapping = stored.mappings.choose_mapping(rows.options.mapping, self._agree)
         return rows.with_mapping(mapping)
 
     def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
@@ -434,7 +434,7 @@ class Home:
         if member is None or member.identity != institution.key:
             raise NotReady("This party joined as another institution than this home's.")
         return sign_ledger(
-            institution, stored.session, stored.slot, stored.ledger.lines
+            institution, stored.session, stored.slot, stored.ledger.verified_lines
         )
 
     def roster(self, session: str, slot: str) -> Roster | None:

@@ -132,7 +132,7 @@ class Coordinator:
             )
         analyst = self.analyst_key(is_new=new_analyst)
         identities = Identities(
-            coordinator=self._institution().key,
+            coordinator=self._load_institution().key,
             analyst=analyst,
             slots=dict(expected or {}),
         )
@@ -158,7 +158,7 @@ class Coordinator:
         up different terms.
         """
         session_id, terms = drawn_terms.session, drawn_terms.terms
-        institution = self._institution()
+        institution = self._load_institution()
         stored_before = StoredSession.load(self._home, session_id)
         requested = (self._url, terms.decode())
         if (
@@ -211,7 +211,7 @@ class Coordinator:
         """Return the institutions that this home trusts."""
         return TrustedInstitutions(self._home)
 
-    def _institution(self) -> Institution:
+    def _load_institution(self) -> Institution:
         if self.entropy is not None:
             return Institution.derive(self.entropy)
         return OwnIdentity(self._home).load_or_make()

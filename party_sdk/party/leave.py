@@ -145,7 +145,7 @@ def _as_party(stored: PartySession, analyst: Analyst) -> Analyst:
     return analyst.as_party(stored.load_identity().token or "")
 
 
-def rejoin(stored: PartySession) -> None:
+def allow_rejoining(stored: PartySession) -> None:
     """Allow a party that left to continue, if its slot is still free."""
     if stored.exists and stored.journal.left and not stored.has_joined:
         with stored.lock():

@@ -31,12 +31,12 @@ class Ledger:
         self._party, self._store = party, party.store
 
     @property
-    def lines(self) -> tuple[str, ...]:
+    def verified_lines(self) -> tuple[str, ...]:
         """Return the exact text of all lines, after verifying them.
 
-        Raises AuditBroken as :meth:`read` does.
+        Raises AuditBroken as :meth:`verified_entries` does.
         """
-        self.read()
+        self.verified_entries()
         return self._load_lines()
 
     def _load_lines(self) -> tuple[str, ...]:
@@ -48,8 +48,8 @@ class Ledger:
             )
         )
 
-    def read(self) -> list[dict[str, Any]]:
-        """Return all entries, from oldest to newest.
+    def verified_entries(self) -> list[dict[str, Any]]:
+        """Verify the log, and return all entries from oldest to newest.
 
         Raises AuditBroken if a line was changed, or if a receipt is for bytes that were
         not sent.
@@ -66,14 +66,14 @@ class Ledger:
 
     def log_joining(self, digest: str) -> None:
         """Log that the party's roster entry is about to be sent."""
-        self._append("joining", {"digest": digest})
+        self._append_entry("joining", {"digest": digest})
 
     def log_mapping(self, version: int, digest: str) -> None:
         """Log that a mapping of the party's table is used from now on.
 
         digest: a keyed digest, so that nobody can guess the mapping.
         """
-        self._append("mapping", {"version": version, "digest": digest})
+        self._append_entry("mapping", {"version": version, "digest": digest})
 
     @property
     def mapping_digest(self) -> str:
@@ -98,9 +98,9 @@ class Ledger:
         """
         with self._store.transaction():
             if notes:
-                self._append("noting", {"notes": dict(notes)}, round_key)
+                self._append_entry("noting", {"notes": dict(notes)}, round_key)
             fields = {"task": task, "digest": digest, "size": size}
-            self._append("sending", fields, round_key)
+            self._append_entry("sending", fields, round_key)
 
     def log_receipt(self, round_key: RoundKey, receipt: Receipt) -> None:
         """Log the analyst's receipt for the last answer.
@@ -121,7 +121,7 @@ class Ledger:
                 f"The receipt for {where} has a number that was used before."
             )
         # Not durable, because a lost receipt is requested again.
-        self._append("receipt", fields, round_key, durable=False)
+        self._append_entry("receipt", fields, round_key, durable=False)
 
     def has_receipt(self, round_key: RoundKey) -> bool:
         """Return whether the analyst has acknowledged the answer of a round and attempt."""
@@ -146,7 +146,7 @@ class Ledger:
         )
         return json.loads(row[0]) if row else None
 
-    def _append(
+    def _append_entry(
         self,
         event: str,
         fields: Mapping[str, Any],

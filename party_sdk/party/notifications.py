@@ -75,7 +75,7 @@ def register_notifications(
     """
     problems = {}
     for request in stored.load_identity().told:
-        if not request.waits:
+        if not request.is_waiting:
             continue
         try:
             outcome = {"id": receivers.add(request.address).id}

@@ -367,7 +367,7 @@ class Party:
             self._save_identity(self._identity.model_copy(update={"ended": over.state}))
             raise end_error(over.state, over.reason, over.detail) from None
 
-    def notify(self, addresses: Iterable[str]) -> None:
+    def request_notifications(self, addresses: Iterable[str]) -> None:
         """Request mail to addresses; :meth:`run` registers them once the party joined."""
         with self.stored.lock():
             request_notifications(self.stored, addresses)
@@ -419,7 +419,7 @@ class Party:
     ) -> DataSource:
         if isinstance(table, DataSource):
             return table
-        chosen_mapping = self.stored.mappings.choose(mapping, lambda _: False)
+        chosen_mapping = self.stored.mappings.choose_mapping(mapping, lambda _: False)
         options = ReadOptions(
             id_column=id_column, columns=columns, mapping=chosen_mapping
         )
@@ -440,7 +440,7 @@ class Party:
         if mapping is None:
             return
         mappings, ledger = self.stored.mappings, self.stored.ledger
-        if mapping != mappings.last():
+        if mapping != mappings.current_mapping():
             if data is not None and self._identity.data_digest is not None:
                 self.check_table(data)
             mappings.add(mapping)
@@ -509,7 +509,7 @@ class Party:
         dictionary, preparation, _ = self.slot_fields
         columns = self._identity.columns
         result = Result.of(outcome, data, columns, dictionary, preparation)
-        mapping = self.stored.mappings.last()
+        mapping = self.stored.mappings.current_mapping()
         return replace(result, _compare=self._compare_new_rows, _mapping=mapping)
 
     def predict(

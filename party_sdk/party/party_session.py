@@ -62,14 +62,14 @@ class NotificationRequest(BaseModel):
     problem: str = ""
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Return whether the address has not been sent to the analyst yet."""
         return not self.id and not self.problem
 
     @property
     def line(self) -> str:
         """Return the state of the request in one line."""
-        if self.waits:
+        if self.is_waiting:
             return f"{self.address} waits until this party runs with its data."
         if self.problem:
             return f"{self.address} is not notified: {self.problem}"

@@ -81,7 +81,7 @@ class Responder:
             its operator refuses the answer.
         """
         try:
-            return self._answer(party, task, data)
+            return self._answer_task(party, task, data)
         except CoterieError as error:
             if isinstance(error, engine.FINAL) and not self._state.journal.stopped:
                 journal = self._state.journal.stop_by_error(error)
@@ -91,7 +91,7 @@ class Responder:
                 self._store_receipt()
             raise
 
-    def _answer(
+    def _answer_task(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
         last = self._state
@@ -126,7 +126,7 @@ class Responder:
         Raises AuditBroken if the log was changed.
         """
         last, ledger = self._state, self.stored.ledger
-        ledger.read()
+        ledger.verified_entries()
         if ledger.awaits_receipt(last.round_key):
             self._send_contribution(last.sent_contribution)
 

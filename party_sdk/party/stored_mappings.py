@@ -61,7 +61,7 @@ class StoredMappings:
         )
         return version or 0
 
-    def last(self) -> TableMapping | None:
+    def current_mapping(self) -> TableMapping | None:
         """Return the mapping that is in use, or None if there is none.
 
         Raises InvalidData if this release cannot read it.
@@ -77,7 +77,7 @@ class StoredMappings:
 
     def for_new_rows(self) -> TableMapping | None:
         """Return the mapping in use, without the line numbers of the session's table."""
-        last = self.last()
+        last = self.current_mapping()
         return last and last.for_new_rows()
 
     def add(self, mapping: TableMapping) -> None:
@@ -89,7 +89,9 @@ class StoredMappings:
                 (party, self.version + 1, write_mapping(mapping)),
             )
 
-    def choose(self, new: TableMapping | None, agree: Agree) -> TableMapping | None:
+    def choose_mapping(
+        self, new: TableMapping | None, agree: Agree
+    ) -> TableMapping | None:
         """Return the stored mapping, or a new mapping if the operator agrees to it.
 
         new: the mapping to use; None for the stored one.
@@ -97,7 +99,7 @@ class StoredMappings:
 
         Raises GuardRefused if the operator does not agree.
         """
-        stored = self.last()
+        stored = self.current_mapping()
         if new is None or stored is None or new == stored:
             return new or stored
         parts = tuple(describe_differences(stored, new)) or ("the order of columns",)

@@ -176,7 +176,7 @@ def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
 
 def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
     """Yield the lines of a party's log, after checking its chain."""
-    for entry in ledger.read():
+    for entry in ledger.verified_entries():
         yield SentLine.of(
             entry,
             entry=entry.get("sequence"),

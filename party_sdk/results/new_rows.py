@@ -53,7 +53,7 @@ class Comparison:
     numbers: IntArray
 
     @cached_property
-    def doubt(self) -> str:
+    def unit_question(self) -> str:
         """Return a question if the units seem to differ from the session's, or else ''."""
         plan = self.terms.plan(self.slot)
         dictionary = self.terms.dictionary_of(self.slot)

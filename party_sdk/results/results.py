@@ -144,7 +144,7 @@ class Result:
         place_rows = self.check_labels_new_rows()
         data = self._open_new_rows(table, id_column, mapping)
         review = None if self._compare is None else self._compare(data, self.own_sizes)
-        doubt = "" if review is None else review.doubt
+        doubt = "" if review is None else review.unit_question
         if doubt and not (agree is not None and agree(doubt)):
             raise GuardRefused(doubt)
         return NewRows.from_placement(place_rows(data), data, review)

@@ -308,7 +308,7 @@ class OrderRunner:
             # a withdrawal may have come before the party was stored
             self._party_order.check()
             if addresses := missing_addresses(member.stored, order.notify):
-                member.notify(addresses)
+                member.request_notifications(addresses)
             rows = table.to_spec()
             home.run(member, rows, outputs, on_progress=self._write_progress)
         self._party_order.take()  # a later withdrawal finds the order completed

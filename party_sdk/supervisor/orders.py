@@ -28,7 +28,7 @@ from party_sdk.application.home import Home
 from party_sdk.home.clock import now
 from party_sdk.home.policy import Policy
 from party_sdk.home.store import store_of
-from party_sdk.party.leave import rejoin
+from party_sdk.party.leave import allow_rejoining
 from party_sdk.party.party_session import PartySession
 from party_sdk.tables import Dialect, ReadOptions
 from party_sdk.tables.mapping import parse_mapping
@@ -434,7 +434,7 @@ def place_order(home: Path, order: Order) -> OrderStatus:
             state = party_order.status().state
             if state in {OrderState.RUNNING, OrderState.COMPLETED}:
                 raise NotReady(f"This order is {state.value}.")
-        rejoin(party_order.stored)
+        allow_rejoining(party_order.stored)
         party_order.save_order(order)
         database.execute(
             "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",

@@ -47,7 +47,7 @@ def turn_of(home: Path) -> int:
     store.close()
     party = PartySession(home, "s", "a")
     turn = int(party.agreement or b"-1")
-    entries = party.ledger.read()
+    entries = party.ledger.verified_entries()
     assert len(entries) == turn + 1
     if turn >= 0:
         assert party.result == b"%d" % turn * BIG
@@ -253,7 +253,7 @@ def test_two_processes_write_in_turns(home: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda name: child(MANY, home, name), "ab"))
     assert [each.returncode for each in done] == [0, 0], done
-    entries = PartySession(home, "s", "a").ledger.read()
+    entries = PartySession(home, "s", "a").ledger.verified_entries()
     assert sorted(each["digest"] for each in entries) == ["a"] * 25 + ["b"] * 25
 
 
@@ -265,7 +265,7 @@ def test_threads_of_a_process_write_in_turns(home: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, "abcd"))
-    assert len(PartySession(home, "s", "a").ledger.read()) == 100
+    assert len(PartySession(home, "s", "a").ledger.verified_entries()) == 100
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,13 @@ def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
 def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None:
     fill(folder)
     folder.ledger.log_joining("a" * 64)
-    log, agreement = folder.ledger.lines, folder.agreement
+    log, agreement = folder.ledger.verified_lines, folder.agreement
     assert folder.last_forgotten() is None
     folder.forget(b"{}")
     assert not folder.exists
     left = folder.last_forgotten()
     assert left is not None
-    assert left.ledger.lines == log
+    assert left.ledger.verified_lines == log
     assert (left.agreement, left.report, left.result) == (agreement, b"{}", None)
     assert facts(left.load_state()) == facts(DurableState())
     assert (left.session, left.slot) == (folder.session, folder.slot)
@@ -182,11 +182,13 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
         folder = PartySession(tmp_path, "s", "a")
         fill(folder)
         folder.ledger.log_joining(digest)
-        assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
+        assert [entry["digest"] for entry in folder.ledger.verified_entries()] == [
+            digest
+        ]
         folder.forget()
     left = PartySession(tmp_path, "s", "a").last_forgotten()
     assert left is not None
-    assert [entry["digest"] for entry in left.ledger.read()] == ["b" * 64]
+    assert [entry["digest"] for entry in left.ledger.verified_entries()] == ["b" * 64]
 
 
 def test_a_contribution_that_was_changed_on_disk_is_not_sent(

@@ -289,7 +289,7 @@ def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
     before = digests()
     prepared.label(with_wards(patients(13, 30)))
     assert digests() == before
-    sent = prepared.parties["r1c1"].stored.ledger.lines
+    sent = prepared.parties["r1c1"].stored.ledger.verified_lines
     assert "own-moments" not in "".join(sent)
 
 

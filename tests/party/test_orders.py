@@ -154,7 +154,7 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     ended = begun(session, moment, lambda: orders(session, SLOT).withdraw("not now"))
     assert ended is End.STOPPED
     ledger = PartyOrder(accepting, session, SLOT).stored.ledger
-    assert list(ledger.read()) == []
+    assert list(ledger.verified_entries()) == []
     status = orders(session, SLOT).status()
     assert status.state is OrderState.DECLINED
     assert status.trouble is not None
@@ -277,7 +277,7 @@ def test_a_declined_safety_number_sends_nothing(
         theirs.result()
     assert state(accepting, session) is OrderState.DECLINED
     ledger = PartyOrder(accepting, session, SLOT).stored.ledger
-    assert all(entry["event"] == "joining" for entry in ledger.read())
+    assert all(entry["event"] == "joining" for entry in ledger.verified_entries())
 
 
 # What may go wrong
@@ -542,7 +542,7 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
         wait_for(both_are_over, seconds=60)
     assert [line["label"] for line in read(labels)] == [str(n % 2) for n in range(12)]
     assert not list(tmp_path.glob(".labels*")), "half a file is left behind"
-    entries = folder.ledger.read()
+    entries = folder.ledger.verified_entries()
     assert [entry["event"] for entry in entries].count("joining") == 1
     sent = [e for e in entries if e["event"] == "sending"]
     assert len({(e["round"], e["attempt"]) for e in sent}) == len(

@@ -51,7 +51,9 @@ class Finished(House):
     @property
     def ledger(self) -> SignedLog:
         own = OwnIdentity(self.home_of(A)).load()
-        return signed_logs.sign_ledger(own, "wards", A, self.folder.ledger.lines)
+        return signed_logs.sign_ledger(
+            own, "wards", A, self.folder.ledger.verified_lines
+        )
 
     @property
     def agreement(self) -> bytes:
@@ -112,14 +114,14 @@ def test_what_was_signed_cannot_be_told_otherwise(
 
 
 def test_a_ledger_signed_by_another_is_refused(finished: Finished) -> None:
-    own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
+    own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.verified_lines)
     assert own.verified_entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed with the key"):
         signed_logs.check_log_key(own, finished.agreement)
 
 
 def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
-    lines = finished.ledger.lines
+    lines = finished.ledger.verified_lines
     other = signed_logs.sign_ledger(STRANGER, "elsewhere", A, lines)
     with pytest.raises(InvalidParameters, match="use files of one"):
         signed_logs.check_log_key(other, finished.agreement)
@@ -213,7 +215,9 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
         with api.open(Dummy(), PARTS).accept(A, home, wire, patience=0) as party:
             with pytest.raises(KeyNotAuthentic):
                 party.run(PARTS.data[A])
-            events = [entry["event"] for entry in party.stored.ledger.read()]
+            events = [
+                entry["event"] for entry in party.stored.ledger.verified_entries()
+            ]
     assert events == ["joining", "sending"]
 
 

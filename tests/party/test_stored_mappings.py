@@ -96,7 +96,7 @@ def test_a_mapping_counts_until_the_report(online: Terminal, table: Path) -> Non
     assert digest in page.read_text()
     drawn = ("party", "report", session, "r1c1", "--id-column", "id", "--data", table)
     assert online.json(*drawn)["points"]["n_rows"] == 12
-    log = "\n".join(folder.ledger.lines)
+    log = "\n".join(folder.ledger.verified_lines)
     for text in (json.dumps(report), page.read_text(), done.output, log):
         assert "geheimwort" not in text
         assert "-77" not in text
@@ -140,9 +140,9 @@ def test_a_changed_mapping_is_told_and_asked(
     kept = mapping_file(online, MAPPING.replace("2.0", "2.5"))
     online(*run_of(online, invitation, table), "--mapping", kept, "--new-mapping")
     assert folder.mappings.version == 2
-    events = [entry["event"] for entry in folder.ledger.read()]
+    events = [entry["event"] for entry in folder.ledger.verified_entries()]
     assert events[:3] == ["mapping", "mapping", "joining"]
-    last = folder.mappings.last()
+    last = folder.mappings.current_mapping()
     assert last is not None
     assert last.columns["x"].unit == (2.5, 0.0)
 
@@ -214,7 +214,7 @@ def test_python_keeps_a_mapping_for_new_rows_too(
         [party] = house.parties(opened).values()
         with party:
             result = party.run(frame, id_column="id", mapping=mapping)
-            assert party.stored.mappings.last() == mapping
+            assert party.stored.mappings.current_mapping() == mapping
             again = party.run(frame, id_column="id")
             with pytest.raises(GuardRefused, match="x: name in the table, unit"):
                 party.run(frame, id_column="id", mapping=TableMapping())

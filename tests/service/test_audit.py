@@ -137,7 +137,9 @@ class Alone:
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        return PartySession(self.home, self.session.id, self.slot).ledger.read()
+        return PartySession(
+            self.home, self.session.id, self.slot
+        ).ledger.verified_entries()
 
 
 @pytest.fixture
@@ -170,7 +172,7 @@ def test_a_contribution_and_its_entry_survive_a_power_cut(
             copy = tmp_path / str(next(numbers))
             shutil.copytree(alone.home, copy)
             left = PartySession(copy, alone.session.id, alone.slot)
-            last = left.ledger.read()[-1]
+            last = left.ledger.verified_entries()[-1]
             assert last["event"] == "sending"
             assert left.load_state().sent_contribution == request.content
             assert last["digest"] == sha256(request.content).hexdigest()
@@ -278,14 +280,14 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     receipt = receipt_for(digest, sequence=5)
     ledger.log_sending((1, 1), "0" * 64, digest, 9)
     ledger.log_receipt((1, 1), receipt)
-    before = ledger.read()
+    before = ledger.verified_entries()
     ledger.log_receipt((1, 1), receipt)
     with pytest.raises(Equivocation):
         ledger.log_receipt((1, 1), receipt.model_copy(update={name: value}))
     ledger.log_sending((2, 1), "0" * 64, digest, 9)
     with pytest.raises(Equivocation):
         ledger.log_receipt((2, 1), receipt)
-    assert ledger.read()[:-1] == before
+    assert ledger.verified_entries()[:-1] == before
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
@@ -293,4 +295,4 @@ def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
     ledger.log_sending((1, 1), "0" * 64, "1" * 64, 9)
     ledger.log_receipt((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never sent"):
-        ledger.read()
+        ledger.verified_entries()

@@ -200,7 +200,7 @@ def run(
     policy = own_home.accept(invitation, policy, offer, accept)
     with own_home.join(invitation, policy, choices) as member:
         if notify:
-            member.notify(notify)
+            member.request_notifications(notify)
         if rows is None:
             lines = _joined_lines(member, policy, notify, home.arguments)
             return Output(member.terms, lines)

@@ -118,7 +118,7 @@ def audit(
     """
     own_home = home.open(entropy=entropy)
     stored = own_home.find(session, slot)
-    entries = stored.ledger.read()
+    entries = stored.ledger.verified_entries()
     return Output(lambda: own_home.sign_log(stored), audit_lines(entries))
 
 

@@ -114,7 +114,7 @@ class AddressedParty:
         table = self.table
         if table is not None and table.mapping:
             return parse_mapping(table.mapping.encode(), "mapping")
-        return self.stored.mappings.last() if self.stored.exists else None
+        return self.stored.mappings.current_mapping() if self.stored.exists else None
 
     def with_mapping(self, table: TableSpec) -> TableSpec:
         """Return a table with the current mapping, unless its options name one."""

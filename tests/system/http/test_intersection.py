@@ -50,7 +50,7 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     ]
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
-    entries = crowd.party("r1c1").stored.ledger.read()
+    entries = crowd.party("r1c1").stored.ledger.verified_entries()
     noted = next(e["notes"] for e in entries if e["event"] == "noting")
     assert noted["ids compared in your row group, at most"].startswith("r1c1 35, r1c2")
 
