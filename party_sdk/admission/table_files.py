@@ -118,8 +118,7 @@ class TableSpec:
         from party_sdk.tables import examine
 
         options = self._build_options(terms_fields)
-        # New rows are not linked to those of other parties.
-        options = replace(options, columns=columns or None, match_columns=())
+        options = replace(options, columns=columns or None)
         report, data = examine(self.path, options)
         findings = () if data is None else tuple(data.obstacles.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})

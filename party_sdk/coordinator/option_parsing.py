@@ -245,9 +245,10 @@ def preparations_by_rule(
 
     Clustered categories are turned into indicators under any rule.
 
-    rule: {'drop', 'mean', 'median'} or None. drop: rows with missing values do not take
-        part. mean, median: the value that replaces missing numbers; missing categories
-        become the most frequent level. None: tables with missing values are refused.
+    rule: {'refuse', 'drop', 'mean', 'median'} or None. drop: rows with missing values do
+        not take part. mean, median: the value that replaces missing numbers; missing
+        categories become the most frequent level. refuse, None: tables with missing
+        values are refused.
 
     Raises InvalidParameters if the rule is unknown.
     """
