@@ -202,12 +202,14 @@ def _describe_field(field: Field) -> dict[str, Any]:
 def _merge_rare_levels(
     counts: IntArray, names: list[str], smallest: int
 ) -> tuple[IntArray, list[str], MaskArray]:
-    """Merge the rare levels of each line into one last level, "other levels".
+    """Merge the rare levels into one last level, "other levels".
 
     In each line, the levels with fewer than ``smallest`` rows, including empty ones,
     are merged with the next rarest levels until they have ``smallest`` rows together. A
     line that then has fewer than two levels is not shown: one yes among many noes could
     identify a person.
+    A level that is rare in one of the shown lines is merged in all of them, because
+    shares of different groups cannot be compared.
 
     Returns the counts, int64 (l, levels), the names of the levels, and which lines are
     shown, bool (l,).
@@ -215,14 +217,14 @@ def _merge_rare_levels(
     rare = np.array([_rare_levels(line, smallest) for line in counts], dtype=bool)
     rare = rare.reshape(counts.shape)
     is_shown = (~rare).sum(axis=1) + rare.any(axis=1) >= 2
-    frequent = np.where(rare, 0, counts)
-    has_rows = frequent[is_shown].any(axis=0)
-    names = [names[level] for level in np.flatnonzero(has_rows)]
-    if has_rows.any() and not rare[is_shown].any():
-        return frequent[:, has_rows], names, is_shown
-    merged = np.where(rare, counts, 0).sum(axis=1)
-    counts = np.column_stack([frequent[:, has_rows], merged])
-    return counts, [*names, OTHER_LEVELS], is_shown
+    merged = rare[is_shown].any(axis=0)
+    if merged.all():
+        is_shown[:] = False
+    names = [names[level] for level in np.flatnonzero(~merged)]
+    if not merged.any():
+        return counts, names, is_shown
+    others = counts[:, merged].sum(axis=1)
+    return np.column_stack([counts[:, ~merged], others]), [*names, OTHER_LEVELS], is_shown
 
 
 def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:

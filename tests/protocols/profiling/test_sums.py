@@ -294,27 +294,37 @@ def test_of_yes_and_no_nothing_is_told_where_either_is_rare(n_yes: int) -> None:
 def test_every_group_that_is_told_holds_enough_rows(
     n_levels: int, smallest: int
 ) -> None:
-    """All counts of lines of up to 36 rows: nobody and somebody are told alike."""
+    """Pairs of lines of up to 36 rows: nobody and somebody are told alike."""
     lines = np.array(
         [c for c in product(range(0, 22, 3), repeat=n_levels) if 10 <= sum(c) <= 36]
     )
-    counts, names, told = _merge_rare_levels(lines, list("abcd")[:n_levels], smallest)
-    assert told.any()
-    shown = counts[told]
-    assert (shown.sum(axis=1) == lines[told].sum(axis=1)).all()
-    groups = shown[shown > 0]
-    assert groups.min() >= smallest
-    assert ((shown > 0).sum(axis=1) >= 2).all()
-    if names[-1] == OTHER_LEVELS:
-        others = shown[:, -1]
-        assert ((others == 0) == (lines[told] >= smallest).all(axis=1)).all()
+    n_told = 0
+    for shift in (0, 1, len(lines) // 2):
+        for pair in zip(lines, np.roll(lines, shift, axis=0), strict=True):
+            counts, names, told = _merge_rare_levels(
+                np.array(pair), list("abcd")[:n_levels], smallest
+            )
+            shown, rows = counts[told], np.array(pair)[told]
+            n_told += len(shown)
+            assert (shown.sum(axis=1) == rows.sum(axis=1)).all()
+            assert shown.min(initial=smallest) >= smallest
+            assert not len(shown) or len(names) >= 2
+            has_rare = (rows < smallest).any()
+            assert not len(shown) or (names[-1] == OTHER_LEVELS) == has_rare
+    assert n_told
 
 
 def test_the_next_rarest_level_fills_the_group_of_rare_ones() -> None:
-    told, names = counted([40, 30, 12, 3], [40, 30, 12, 20])
-    assert names == ["a", "b", "c", "d", "other levels"]
-    assert told == [[40, 30, 0, 0, 15], [40, 30, 12, 20, 0]]
+    assert counted([40, 30, 12, 3]) == ([[40, 30, 15]], ["a", "b", "other levels"])
     told, names = counted([40, 6, 5, 0], [40, 0, 0, 11])
     assert (told, names) == ([[40, 11], [40, 11]], ["a", "other levels"])
-    told, names = counted([30, 20, 0], [12, 1, 0])
-    assert (told, names) == ([[30, 20], None], ["a", "other levels"])
+
+
+def test_a_level_that_is_rare_in_one_line_is_merged_in_all() -> None:
+    told, names = counted([40, 30, 12, 3], [40, 30, 12, 20])
+    assert names == ["a", "b", "other levels"]
+    assert told == [[40, 30, 15], [40, 30, 32]]
+    told, names = counted([30, 20, 10], [12, 1, 0])
+    assert (told, names) == ([[30, 20, 10], None], ["a", "b", "c"])
+    told, names = counted([30, 12, 0], [0, 12, 30])
+    assert (told, names[-1:]) == ([None, None], ["other levels"])
