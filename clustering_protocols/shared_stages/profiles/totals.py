@@ -510,11 +510,13 @@ def _count_values_and_powers(
 
 
 def _sum_values(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    total = np.zeros((totals.n_clusters, len(totals.fields.numeric)))
+    """Add values in whole units: float sums would err by more than ``varies`` allows."""
+    total = np.zeros((totals.n_clusters, len(totals.fields.numeric)), dtype=np.int64)
     for line, values, _ in _iter_line_values(totals, data, labels):
         check_bound(values, totals.value_bound)
-        _add_by_line(total, line, values)
-    return totals.value_units.encode(total).view(np.int64).ravel()
+        units = np.rint(values * totals.value_units.unit[line]).astype(np.int64)
+        np.add.at(total, line, units)
+    return total.ravel()
 
 
 def _deviations(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:

@@ -143,6 +143,30 @@ def test_what_is_rounded_is_tested_as_it_is_read() -> None:
     assert "rounded values" in table(rounded=True).notes[-1]
 
 
+def test_a_variable_with_one_value_has_nothing_to_compare() -> None:
+    schema = Schema.model_validate(
+        {"fields": [{"name": "hba1c"}, {"name": "dose", "role": "describe"}]}
+    )
+    known = ProfileTotals(
+        fields=ProfileFields(schema), n_clusters=3, n_rows=360, n_members=3, smallest=10
+    )
+    labels = np.repeat([0, 1, 2], [220, 90, 50])
+    rows = np.full((360, 2), 0.1)
+    for _ in range(N_SUMS):
+        shares = [
+            share_of(
+                known, MatrixSource(rows[i::3], schema.names, gaps=True), labels[i::3]
+            )
+            for i in range(3)
+        ]
+        known = known.with_sum(np.sum(shares, axis=0))
+    for rounded in (False, True):
+        found = profile_of(known, 0, own=False, rounded=rounded)
+        assert found.fields[1].spread == (0.0, 0.0, 0.0)
+        [outcome] = outcome_table(found, {"dose"}).fields  # type: ignore[union-attr]  # described
+        assert outcome.p is None
+
+
 def test_clustered_variables_have_no_test_and_that_is_said() -> None:
     found = table(rounded=False)
     assert set(of(found)) == set(SCHEMA.described_names)
