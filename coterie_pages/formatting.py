@@ -11,12 +11,7 @@ from typing import Any, Final
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.outcomes import Outcome, OutcomeTable
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, format_date
-from clustering_protocols.numerics.survival import (
-    TOO_FEW,
-    Survival,
-    kaplan_meier,
-    log_rank,
-)
+from clustering_protocols.numerics.survival import TOO_FEW, Survival
 from clustering_protocols.terms.captions import captioned_fields, captioned_texts
 from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
@@ -403,10 +398,10 @@ def format_test(field: Outcome) -> str:
 
 def log_rank_text(time: Survival) -> str:
     """Return the log-rank test of a time: its statistic, degrees of freedom and p."""
-    test = log_rank(time.lines)
-    if test.statistic is None or test.p is None:
+    p = time.p
+    if time.statistic is None or p is None:
         return "nothing to compare"
-    return _statistic("χ²", [test.degrees], test.statistic, test.p)
+    return _statistic("χ²", [time.degrees], time.statistic, p)
 
 
 def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> str:
@@ -421,12 +416,12 @@ def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, .
         if line is None:
             yield name, "–", "–", "–"
             continue
-        curve, events = kaplan_meier(line), sum(line.events.n_rows)
+        events = sum(line.events.n_rows)
         n_rows = events + sum(line.censored.n_rows)
-        if not line.shows_events:
+        if line.mean is None or not line.shows_events:
             yield name, f"{n_rows:,}", TOO_FEW, "–"
             continue
-        mean = f"{number(curve.mean)} ± {number(curve.deviation)}"
+        mean = f"{number(line.mean)} ± {number(line.deviation)}"
         yield name, f"{n_rows:,}", f"{events:,}", mean
 
 

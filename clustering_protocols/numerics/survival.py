@@ -4,24 +4,28 @@ Times are grouped into bins of the declared range; an event or a censoring count
 end of its bin. Bins of events and bins of censorings are merged until each holds either
 no rows or enough rows of its line, so that neither a bin nor the difference between two
 bins reveals a few people.
+
+Restricted means and the log-rank test follow from all bins: merged bins move events to
+later times, by more in smaller lines. They take hazards from life tables, in which a row
+that was last observed within a bin is at risk for half of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
 from typing import Annotated, Final, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from clustering_protocols.common.values import Value
+from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BINS: Final = 20
 TOO_FEW: Final = "too few events to show"
 _Z: Final = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for intervals of 95 %."""
+_MEAN_STEPS: Final = 100
 
 
 class BinnedRows(Value):
@@ -46,21 +50,22 @@ class BinnedRows(Value):
         """Return the number of rows (m,) in bins that end before each time (m,)."""
         return self._cumulative[np.searchsorted(self.ends, times)]
 
-    def rebin(self, ends: FloatArray) -> FloatArray:
-        """Return the rows in coarser bins, whose ends (m,) must be ends of bins."""
-        until = self._cumulative[np.searchsorted(self.ends, ends, side="right")]
-        return np.diff(until, prepend=0.0)
-
     @property
     def _cumulative(self) -> FloatArray:
         return np.concatenate([[0.0], np.cumsum(self.n_rows)])
 
 
 class SurvivalLine(Value):
-    """The rows of one line with an event, and those last observed without it."""
+    """The rows of one line with an event, and those last observed without it.
+
+    mean, deviation: the restricted mean survival up to the end of the range, and its
+        standard error; None if there are too few events to show.
+    """
 
     events: BinnedRows
     censored: BinnedRows
+    mean: float | None = Field(default=None, ge=0)
+    deviation: float | None = Field(default=None, ge=0)
 
     @property
     def shows_events(self) -> bool:
@@ -80,6 +85,8 @@ class Survival(Value):
     event: the name of the boolean field that says whether the event occurred.
     most: the end of the declared range.
     lines: the counts of each line; None if a line has too few rows.
+    statistic, degrees: the log-rank test of all lines with enough events, and its
+        degrees of freedom; None if there is nothing to compare.
     """
 
     name: str
@@ -88,6 +95,17 @@ class Survival(Value):
     event: str
     most: float = Field(gt=0)
     lines: tuple[SurvivalLine | None, ...] = Field(min_length=1)
+    statistic: float | None = Field(default=None, ge=0)
+    degrees: int = Field(default=0, ge=0)
+
+    @property
+    def p(self) -> float | None:
+        """Return the probability of such a statistic if all lines have the same hazard."""
+        from scipy.special import chdtrc  # few profiles have survival
+
+        if self.statistic is None or not self.degrees:
+            return None
+        return float(chdtrc(self.degrees, self.statistic))
 
     @property
     def table(self) -> list[tuple[str | float, ...]]:
@@ -115,24 +133,12 @@ class Curve(NamedTuple):
     ends: the ends of the bins of events.
     survival, low, high: the share without the event after each end, and its 95 %
         interval.
-    mean, deviation: the restricted mean survival up to the last end, and its standard
-        error.
     """
 
     ends: FloatArray
     survival: FloatArray
     low: FloatArray
     high: FloatArray
-    mean: float
-    deviation: float
-
-
-class LogRank(NamedTuple):
-    """The result of a log-rank test; all None if there is nothing to compare."""
-
-    statistic: float | None = None
-    degrees: int = 0
-    p: float | None = None
 
 
 def count_events_and_censored(
@@ -162,17 +168,38 @@ def build_survival_line(
     counts: int64 (2, BINS).
     end: the end of the range.
     rounded: whether running totals are rounded to multiples of ``smallest``, so that
-        the tables of two sessions never differ by fewer rows.
+        the tables of two sessions never differ by fewer rows; the mean to at most a hundredth
+        of the range, and its standard error to two digits.
     """
     if counts.sum() < smallest:
         return None
-    events, censored = (_coarsen(row, end, smallest, rounded=rounded) for row in counts)
-    return SurvivalLine(events=events, censored=censored)
+    merged = SurvivalLine(
+        events=_merge(counts[0], end, smallest, rounded=rounded),
+        censored=_merge(counts[1], end, smallest, rounded=rounded, shows_few=True),
+    )
+    if not merged.shows_events:
+        return merged
+    mean, deviation = restricted_mean(counts, end)
+    if rounded:
+        step = round_down(end / _MEAN_STEPS)
+        mean, deviation = round(mean / step) * step, two_digits(deviation)
+    return merged.model_copy(update={"mean": mean, "deviation": deviation})
+
+
+def two_digits(value: float) -> float:
+    """Return a value rounded to two significant digits."""
+    return float(f"{value:.1e}")
 
 
 def _coarsen(
-    counts: IntArray, end_time: float, smallest: int, *, rounded: bool
+    counts: IntArray,
+    end_time: float,
+    smallest: int,
+    *,
+    rounded: bool,
+    shows_few: bool = False,
 ) -> BinnedRows:
+    """Merge bins; ``shows_few``: whether to count rows that are too few in all bins."""
     ends: list[int] = []
     totals: list[int] = []
     pending = 0
@@ -187,7 +214,7 @@ def _coarsen(
             ends.pop()
             totals.pop()
         last = int(np.flatnonzero(counts)[-1]) + 1 if totals else BINS
-        merged = totals.pop() + pending if totals else 0
+        merged = totals.pop() + pending if totals else pending * shows_few
         ends = [*ends[:-1], last, *range(last + 1, BINS + 1)]
         totals = [*totals, merged, *[0] * (BINS - last)]
     if rounded:
@@ -201,10 +228,8 @@ def _coarsen(
 def kaplan_meier(line: SurvivalLine) -> Curve:
     """Return the curve of a line, with bounds by the exponential Greenwood formula.
 
-    S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ± z
-    σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980). The
-    restricted mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)),
-    where Aᵢ is the area after the i-th end.
+    S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ±
+    z σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980).
     """
     ends = np.array(line.events.ends)
     d = np.array(line.events.n_rows, dtype=np.float64)
@@ -217,39 +242,63 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
         bounds = np.exp(-np.exp(np.log(-log) + np.outer([-1, 1], width)))
     certain = (survival == 1.0) | (survival == 0.0)
     low, high = np.where(certain, survival, bounds)
-    area = np.diff(ends, prepend=0.0) * np.append(1.0, survival[:-1])
-    later_area = area.sum() - np.cumsum(area)
-    variance = np.square(later_area) @ np.where(np.isfinite(terms), terms, 0.0)
-    return Curve(ends, survival, low, high, float(area.sum()), float(variance) ** 0.5)
+    return Curve(ends, survival, low, high)
 
 
-def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
-    """Test whether all lines have the same hazard.
+def _at_risk(counts: IntArray) -> FloatArray:
+    """Return the rows at risk (..., BINS), of which the censored count half in their bin.
 
-    Bins are merged until they end at times at which a bin of every line ends. Lines
-    with too few events to show are omitted.
+    In the last bin they count whole: most of them are observed until its end.
+
+    counts: int64 (..., 2, BINS).
+    """
+    events, censored = counts[..., 0, :], counts[..., 1, :]
+    leaving = events + censored
+    at_begin = counts.sum(axis=(-2, -1))[..., None] - np.cumsum(leaving, -1) + leaving
+    half = np.full(BINS, 0.5)
+    half[-1] = 0.0
+    at_risk: FloatArray = at_begin - half * censored
+    return at_risk
+
+
+def restricted_mean(counts: IntArray, end: float) -> tuple[float, float]:
+    """Return the restricted mean survival of a line and its standard error.
+
+    S falls from 1 by the factors 1 - dᵢ / nᵢ (Cutler and Ederer 1958), evenly within
+    bins. The mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)), with
+    the area Aᵢ that the i-th factor scales.
+
+    counts: int64 (2, BINS).
+    end: the end of the range.
+    """
+    d, n = counts[0], _at_risk(counts)
+    survival = np.cumprod(1.0 - d / np.maximum(n, 0.5))  # d is 0 where n is
+    before = np.append(1.0, survival[:-1])
+    width = end / BINS
+    area = width * (before + survival) / 2
+    scaled = width * survival / 2 + area.sum() - np.cumsum(area)
+    terms = np.divide(d, n * (n - d), out=np.zeros(BINS), where=n > d)
+    return float(area.sum()), float(np.square(scaled) @ terms) ** 0.5
+
+
+def log_rank(counts: IntArray) -> tuple[float | None, int]:
+    """Return the statistic that tests whether lines have the same hazard, and its degrees.
 
     χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel
-    1966; Peto and Peto 1972).
-    """
-    from scipy.special import chdtrc  # slow to import, and rarely needed
+    1966; Peto and Peto 1972). It is None if there is nothing to compare.
 
-    compared = [line for line in lines if line is not None and line.shows_events]
-    if len(compared) < 2:
-        return LogRank()
-    common = reduce(set.intersection, (set(line.events.ends) for line in compared))
-    ends = np.array(sorted(common))
-    d = np.array([line.events.rebin(ends) for line in compared])
-    censored = np.array([line.censored.rows_before(ends) for line in compared])
-    total = np.array([[line.count_at_risk(np.zeros(1))[0]] for line in compared])
-    n = total - censored - (np.cumsum(d, axis=1) - d)
+    counts: int64 (lines, 2, BINS).
+    """
+    degrees = len(counts) - 1
+    if degrees < 1:
+        return None, 0
+    d, n = counts[:, 0], _at_risk(counts)
     D, N = d.sum(axis=0), n.sum(axis=0)
     share = n / np.maximum(N, 1)
     excess = (d - share * D).sum(axis=1)[:-1]
     factor = D * (N - D) / np.maximum(N - 1, 1)
     covariance = np.diag(share @ factor) - (factor * share) @ share.T
-    reduced, degrees = covariance[:-1, :-1], len(compared) - 1
+    reduced = covariance[:-1, :-1]
     if np.linalg.matrix_rank(reduced) < degrees:
-        return LogRank()
-    statistic = float(excess @ np.linalg.solve(reduced, excess))
-    return LogRank(statistic, degrees, float(chdtrc(degrees, statistic)))
+        return None, 0
+    return float(excess @ np.linalg.solve(reduced, excess)), degrees

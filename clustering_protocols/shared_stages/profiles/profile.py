@@ -18,7 +18,12 @@ import numpy as np
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.round_numbers import round_down
-from clustering_protocols.numerics.survival import Survival, build_survival_line
+from clustering_protocols.numerics.survival import (
+    Survival,
+    log_rank,
+    build_survival_line,
+    two_digits,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
@@ -161,14 +166,21 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
     fields, n_lines = totals.fields.schema.fields, len(totals.lines)
     for (index, _), counts in zip(totals.fields.times, totals.survival, strict=True):
         field, limit = fields[index], fields[index].bounds[1]
+        lines = tuple(
+            merge_line(line, limit, totals.smallest, rounded=rounded)
+            for line in counts[:n_lines]
+        )
+        compared = [i for i, line in enumerate(lines) if line and line.shows_events]
+        statistic, degrees = log_rank(counts[compared])
+        if rounded and statistic is not None:
+            statistic = two_digits(statistic)
         yield Survival(
             **_describe_field(field),
             event=field.event,
             most=limit,
-            lines=tuple(
-                build_survival_line(line, limit, totals.smallest, rounded=rounded)
-                for line in counts[:n_lines]
-            ),
+            lines=lines,
+            statistic=statistic,
+            degrees=degrees,
         )
 
 
@@ -224,7 +236,11 @@ def _merge_rare_levels(
     if not merged.any():
         return counts, names, is_shown
     others = counts[:, merged].sum(axis=1)
-    return np.column_stack([counts[:, ~merged], others]), [*names, OTHER_LEVELS], is_shown
+    return (
+        np.column_stack([counts[:, ~merged], others]),
+        [*names, OTHER_LEVELS],
+        is_shown,
+    )
 
 
 def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
