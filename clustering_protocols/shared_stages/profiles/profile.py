@@ -17,7 +17,6 @@ import numpy as np
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
-from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.numerics.survival import (
     Survival,
     log_rank,
@@ -32,11 +31,14 @@ from clustering_protocols.shared_stages.profiles.totals import (
     grid_quantile,
     level_labels,
     own_share,
+    variances_of,
 )
 from clustering_protocols.terms.schema import Field, Schema
 
 OTHER_LEVELS: Final = "other levels"
 _QUARTILES: Final = (0.25, 0.5, 0.75)
+_PARTS_APART: Final = 4
+"""Parts of the grid between the first and the third quartile, at least."""
 _MOST_DIFFERENT: Final = 1000.0
 _TOLERANCE: Final = 1e-6
 _EQUAL_MEANS: Final = 1e-9  # means that agree to nine digits do not differ
@@ -70,9 +72,7 @@ class _FieldProfiles:
         mean = totals.means[: self.n_lines, column]
         spread = totals.spreads[: self.n_lines, column]
         if self.rounded:
-            step = _rounding_step(
-                counts[is_shown], mean[is_shown], np.square(spread[is_shown])
-            )
+            step = totals.steps[column]
             mean, spread = np.rint(mean / step) * step, np.rint(spread / step) * step
             counts = self._round_counts(counts)
         variance = np.square(spread[is_shown])
@@ -83,7 +83,8 @@ class _FieldProfiles:
             mean=tuple(float(mean[i]) if is_shown[i] else None for i in lines),
             spread=tuple(float(spread[i]) if is_shown[i] else None for i in lines),
             quartiles=tuple(
-                self._line_quartiles(i, column) if is_shown[i] else None for i in lines
+                self._line_quartiles(i, column, mean[i]) if is_shown[i] else None
+                for i in lines
             ),
             difference=_separation(counts[is_shown], mean[is_shown], variance),
         )
@@ -94,12 +95,22 @@ class _FieldProfiles:
         return np.rint(shares * rows).astype(np.int64)
 
     def _line_quartiles(
-        self, line: int, column: int
-    ) -> tuple[float | None, float | None, float | None] | None:
-        totals = self.totals
+        self, line: int, column: int, mean: float
+    ) -> tuple[float, float, float] | None:
+        """Return the quartiles of a line, if their error is small beside their distance.
+
+        Each is at most half a part off, so an eighth of the interquartile range, or more
+        where values lie more densely than the grid's parts: then there are none.
+        """
+        totals, grid = self.totals, self.totals.grid
         if totals.histograms is None:
             return None
-        counts, middles = totals.histograms[line, column], totals.grid.centres(column)
+        width = grid.width[line, column]
+        if width == 0:
+            return (float(mean),) * 3
+        counts = totals.histograms[line, column]
+        low, high = totals.fields.bounds
+        middles = np.clip(grid.centres(line, column), low[column], high[column])
         if self.rounded:
             shares = np.rint(SHARES * np.cumsum(counts) / counts.sum())
             quartiles = [
@@ -107,8 +118,10 @@ class _FieldProfiles:
             ]
         else:
             quartiles = [grid_quantile(counts, middles, q) for q in _QUARTILES]
-        first, second, third = (None if np.isnan(q) else q for q in quartiles)
-        return first, second, third
+        first, second, third = quartiles
+        if grid.is_exact(line, column) or _PARTS_APART * width <= third - first:
+            return first, second, third
+        return None
 
     def _profile_categories(self, field: Field, column: int) -> FieldProfile:
         ends, smallest = self.totals.fields.level_ends, self.totals.smallest
@@ -256,41 +269,18 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
     return rare
 
 
-def _rounding_step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the step to which means and standard deviations of a field are rounded.
-
-    The step is the largest number of the form 1, 2 or 5 times a power of ten that is at
-    most a twentieth of the field's standard deviation (or absolute value, if constant).
-    """
-    between, within = _between_and_within_variances(counts, means, variances)
-    spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
-    return round_down((spread or 1.0) / SHARES)
-
-
-def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return the standard deviation between lines, divided by that within lines.
+def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+    """Return a field's spread between lines divided by its spread within them.
 
     counts: int64 (l,); the number of values in each line.
     means, variances: float64 (l,) or (l, levels).
     """
-    between, within = _between_and_within_variances(counts, means, variances)
+    between, within = variances_of(counts, means, variances)
     if between <= (_EQUAL_MEANS * np.abs(means).max(initial=0.0)) ** 2:
         return 0.0
     if within <= 0:
         return _MOST_DIFFERENT
     return float(min((between / within) ** 0.5, _MOST_DIFFERENT))
-
-
-def _between_and_within_variances(
-    counts: IntArray, means: FloatArray, variances: FloatArray
-) -> tuple[float, float]:
-    """Return the variance between lines and the mean variance within lines."""
-    if not counts.sum():
-        return 0.0, 0.0
-    weights = counts / counts.sum()
-    means, variances = means.reshape(len(means), -1), variances.reshape(len(means), -1)
-    between = float((weights @ np.square(means - weights @ means)).sum())
-    return between, float((weights @ variances).sum())
 
 
 def own_profile(

@@ -14,9 +14,8 @@ A *line* of a profile is a cluster, or several small clusters that are merged.
 Every sum has room for as many lines as there are clusters, so that its size reveals
 nothing. A line with too few values of a numeric field is left out of its sums 3 to 6.
 
-Histograms count the values in the bins (*parts*) of a grid. To compute quartiles, each
-value is replaced by the centre of its bin. If every integer has its own bin, the centre
-is that integer.
+Histograms count values by the parts of each line's grid. A value *cut to the grid* is the
+middle of its part; where every whole number has its own part, it is the number itself.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.profiles import NO_YES
+from clustering_protocols.numerics.profiles import NO_YES, SHARES
+from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.numerics.survival import BINS, count_events_and_censored
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -108,17 +108,15 @@ SIZE: Final = PARTS + 2
 """Counts per histogram; the first counts values below the grid, the last those above."""
 
 _SPREADS: Final = 4.0
-_DIGITS: Final = 9
-"""Significant digits of a grid's ends; rounding makes them equal for all members."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The bins of equal width into which histograms divide the range of each field.
+    """The bins of equal width into which histograms divide the range of each field in each line.
 
-    low, width: float64 (m,); the lower end of the grid, and the width of its bins,
-        which is 0 for a field with a single value.
-    whole: bool (m,); whether the values are integers.
+    low, width: float64 (k, m); the grid's lower end and the width of a part; a width of
+        0 stands for a single value.
+    whole: bool (m,); whether values are integers.
     """
 
     low: FloatArray
@@ -133,12 +131,12 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return a grid that reaches four standard deviations to each side of the mean.
+        """Return the grid of lines with mean and spread (k, m).
 
         mean, spread: float64 (m,); over all lines. The grid stays within ``bounds``.
         """
-        low = np.maximum(_round_digits(mean - _SPREADS * spread), bounds[0])
-        high = np.minimum(_round_digits(mean + _SPREADS * spread), bounds[1])
+        low = np.maximum(mean - _SPREADS * spread, bounds[0])
+        high = np.minimum(mean + _SPREADS * spread, bounds[1])
         return cls._from_ends(low, high, whole)
 
     @classmethod
@@ -147,14 +145,14 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return a grid over the dictionary's ranges, which does not depend on any rows.
+        """Return the grid (1, m) of the dictionary's ranges, which rows do not change.
 
         The grid of a field without a range contains no values.
         """
         low, high = bounds
         has_range = np.isfinite(low) & np.isfinite(high)
         ends = np.where(has_range, [low, high], np.nan)
-        return cls._from_ends(ends[0], ends[1], whole)
+        return cls._from_ends(ends[:1], ends[1:], whole)
 
     @classmethod
     def _from_ends(
@@ -168,33 +166,53 @@ class Grid:
         steps = np.maximum(np.ceil((high - low + 1.0) / PARTS), 1.0)
         return cls(low=low, width=np.where(whole, steps, width), whole=whole)
 
-    def parts_of(self, values: FloatArray) -> IntArray:
-        """Return the bin of each value (n, m), from 0 to SIZE - 1; NaN is in bin 0."""
-        has_parts = self.width > 0
-        divisor = np.where(has_parts, self.width, 1.0)
-        position = np.floor((values - self.low) / divisor)
-        last = (values == self.low + PARTS * self.width) & ~self.whole
+    def parts_of(self, values: FloatArray, line: IntArray) -> IntArray:
+        """Return the bin of each value (n, m), from 0 to SIZE - 1; line: int64 (n,). NaN is in bin 0."""
+        low, width = self.low[line], self.width[line]
+        has_parts = width > 0
+        position = np.floor((values - low) / np.where(has_parts, width, 1.0))
+        last = (values == low + PARTS * width) & ~self.whole
         position = np.where(last, PARTS - 1, position)
         part = np.clip(np.where(has_parts, position, 0), -1, PARTS) + 1
         parts: IntArray = np.nan_to_num(part).astype(np.int64)
         return parts
 
-    def centres(self, field: int) -> FloatArray:
+    def centres(self, line: int, field: int) -> FloatArray:
         """Return the centres (SIZE,) of a field's bins; NaN for the first and the last."""
-        width = self.width[field]
+        width = self.width[line, field]
         half = (width - 1.0) / 2.0 if self.whole[field] else width / 2.0
         middles: FloatArray = (
-            self.low[field] + width * np.arange(-1.0, PARTS + 1.0) + half
+            self.low[line, field] + width * np.arange(-1.0, PARTS + 1.0) + half
         )
         middles[[0, -1]] = np.nan
         return middles
 
+    def is_exact(self, line: int, field: int) -> bool:
+        """Return whether each value has a part of its own."""
+        return bool(self.width[line, field] == float(self.whole[field]))
 
-def _round_digits(values: FloatArray) -> FloatArray:
-    scale = 10.0 ** (
-        _DIGITS - 1 - np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
-    )
-    return np.rint(values * scale) / scale
+
+def step_of(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+    """Return the step to which means and spreads of a numeric field are rounded.
+
+    It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
+    field's spread, or of its absolute value if it is constant.
+    """
+    between, within = variances_of(counts, means, variances)
+    spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
+    return round_down((spread or 1.0) / SHARES)  # the same at all members
+
+
+def variances_of(
+    counts: IntArray, means: FloatArray, variances: FloatArray
+) -> tuple[float, float]:
+    """Return the variance between lines, and the mean variance within them."""
+    if not counts.sum():
+        return 0.0, 0.0
+    weights = counts / counts.sum()
+    means, variances = means.reshape(len(means), -1), variances.reshape(len(means), -1)
+    between = float((weights @ np.square(means - weights @ means)).sum())
+    return between, float((weights @ variances).sum())
 
 
 def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
@@ -388,12 +406,28 @@ class ProfileTotals:
         """Return the grid of the histograms of the numeric fields."""
         if self.describes:
             return Grid.from_ranges(self.fields.bounds, self.fields.whole)
-        weight = np.where(self.has_enough_values, self.counts, 0)
-        n = np.maximum(weight.sum(axis=0), 1)
-        mean = (weight * self.means).sum(axis=0) / n
-        squares = np.square(self.spreads) + np.square(self.means - mean)
-        spread = np.sqrt((weight * squares).sum(axis=0) / n)
+        step = self.steps
+        spread = np.maximum(np.rint(self.spreads / step), self.spreads > 0) * step
+        mean = np.where(spread > 0, np.rint(self.means / step) * step, self.means)
         return Grid.from_moments(mean, spread, self.fields.bounds, self.fields.whole)
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """Return the steps (m,) in which outsiders read means and spreads.
+
+        Grids have them too, so that quartiles disclose no finer digits of means.
+        """
+        shown = self.has_enough_values
+        return np.array(
+            [
+                step_of(
+                    self.counts[shown[:, i], i],
+                    self.means[shown[:, i], i],
+                    np.square(self.spreads[shown[:, i], i]),
+                )
+                for i in range(len(self.fields.numbers))
+            ]
+        )
 
     @cached_property
     def histograms(self) -> IntArray | None:
@@ -550,7 +584,9 @@ def _count_bins(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
         return survival.ravel()
     histograms = np.zeros(k * m * SIZE, dtype=np.int64)
     for line, values, counts in _iter_line_values(totals, data, labels):
-        part = (line[:, None] * m + np.arange(m)) * SIZE + totals.grid.parts_of(values)
+        part = (line[:, None] * m + np.arange(m)) * SIZE + totals.grid.parts_of(
+            values, line
+        )
         histograms += np.bincount(part[counts], minlength=histograms.size)
     return np.concatenate([histograms, survival.ravel()])
 

@@ -24,6 +24,7 @@ from clustering_protocols.shared_stages.profiles.totals import (
     ProfileFields,
     ProfileTotals,
     own_share,
+    step_of,
 )
 from clustering_protocols.shared_stages.statistics.powers import LOWEST_POWER
 from clustering_protocols.terms.schema import Constraints, Field, Schema
@@ -119,14 +120,51 @@ def test_quartiles_are_those_of_the_values_cut_to_the_grid(
     known, frame = pooled
     found = field(profile_of(known, 0, own=False, rounded=False), name)
     column = list(known.fields.numeric).index(SCHEMA.names.index(name))
-    grid = known.grid
-    low, width = grid.low[column], grid.width[column]
-    part = np.floor((frame[name] - low) / width)
-    middle = (width - 1) / 2 if grid.whole[column] else width / 2
-    cut = low + part * width + middle
-    cut = cut.mask(part > 63, np.inf).mask(part < 0, -np.inf)
-    expected = cut.groupby(frame["line"]).quantile([0.25, 0.5, 0.75]).unstack()
-    np.testing.assert_allclose(np.array(found.quartiles), expected, rtol=1e-9)
+    grid, is_whole = known.grid, known.grid.whole[column]
+    for line, values in frame.groupby("line")[name]:
+        low, width = grid.low[line, column], grid.width[line, column]
+        part = np.floor((values.dropna() - low) / width)
+        cut = low + part * width + ((width - 1) / 2 if is_whole else width / 2)
+        cut = cut.mask(part > 63, np.inf).mask(part < 0, -np.inf)
+        expected = cut.quantile([0.25, 0.5, 0.75])
+        np.testing.assert_allclose(found.quartiles[line], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "n_shown"),
+    [
+        (np.random.default_rng(0).lognormal(7, 1.8, 900), 0),
+        (np.random.default_rng(0).standard_cauchy(900), 0),
+        (np.random.default_rng(0).lognormal(1, 0.8, 900), 2),
+        (1e10 + np.random.default_rng(0).normal(size=900), 2),
+        (np.random.default_rng(0).normal(size=900) + 50 * (np.arange(900) > 300), 2),
+    ],
+    ids=["costs", "Cauchy", "skewed", "offset", "clusters far apart"],
+)
+def test_quartiles_are_near_those_of_the_rows_or_omitted(
+    values: np.ndarray, n_shown: int
+) -> None:
+    rows, labels = np.zeros((900, 6)), (np.arange(900) > 300) * 1
+    rows[:, 1] = values
+    known = added_up(rows, labels)
+    for rounded in (False, True):
+        found = field(profile_of(known, 0, own=False, rounded=rounded), "dose")
+        assert len([q for q in found.quartiles if q is not None]) == n_shown
+        for line, quartiles in enumerate(found.quartiles):
+            if quartiles is not None:
+                true = np.quantile(values[labels == line], [0.25, 0.5, 0.75])
+                limit = (true[2] - true[0]) / (3 if rounded else 7)
+                np.testing.assert_allclose(quartiles, true, rtol=0, atol=limit)
+
+
+def test_no_quartile_lies_outside_the_declared_range() -> None:
+    rows, labels = _rows()
+    rows[:, 0] = np.where(rows[:, 0] > 40, 110, 0)
+    found = profile_of(added_up(rows, labels), 0, own=False, rounded=False)
+    for quartiles in field(found, "age").quartiles:
+        assert quartiles is not None
+        assert quartiles[0] >= 0
+        assert quartiles[2] <= 110
 
 
 def test_shares_of_levels_are_those_of_value_counts(
@@ -249,8 +287,8 @@ def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
     narrow = np.concatenate([rng.uniform(-1.0, 1.0, 300), [0.4, -0.5, np.inf, -np.inf]])
     values = np.column_stack([narrow, np.full(304, 3.0), np.full(304, np.nan)])
     grid = Grid.from_moments(
-        np.array([0.0, 3.0, 0.0]),
-        np.array([0.1, 0.0, 0.1]),
+        np.array([[0.0, 3.0, 0.0]]),
+        np.array([[0.1, 0.0, 0.1]]),
         (np.full(3, -0.5), np.full(3, 9.0)),
         np.zeros(3, dtype=np.bool_),
     )
