@@ -16,12 +16,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from clustering_protocols import catalogue, result_warnings, session_terms, simulation
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.shared_stages.statistics.units import ALLOWANCE
 from clustering_protocols.simulation import (
     RoleCost,
     SessionEvaluation,
@@ -194,7 +196,7 @@ def simulate(
         split,
         params,
         seed,
-        choices=choices,
+        choices=choices or {},
         evaluation=evaluation,
         manifest=manifest,
         **sections,
@@ -280,18 +282,23 @@ def play_session(
     Raises CoterieError: the error with which a session of these parties would end.
     """
     names = split.layout.names
-    simulated = simulation.run(
-        params,
-        split.layout,
-        split.parts.data,
-        seed,
-        choices=dict.fromkeys(names, choices or {}),
-        timer=time.perf_counter,
-        dictionary=split.fields.dictionary,
-        preparation=split.fields.preparation,
-        evaluation=evaluation,
-        **sections,
-    )
+    try:
+        simulated = simulation.run(
+            params,
+            split.layout,
+            split.parts.data,
+            seed,
+            choices=dict.fromkeys(names, choices or {}),
+            timer=time.perf_counter,
+            dictionary=split.fields.dictionary,
+            preparation=split.fields.preparation,
+            evaluation=evaluation,
+            **sections,
+        )
+    except GuardRefused as refused:
+        if choices is not None:
+            raise
+        raise GuardRefused(refused.message.replace(ALLOWANCE, "")) from None
     inputs = (simulated, split.pooled_values, split.parts)
     measured = simulation.compare_with_pooled(*inputs)
     objectives = simulation.compare_objectives(*inputs)

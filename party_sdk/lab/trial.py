@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +56,14 @@ class Trial:
     report: RunReport = field(repr=False)
 
 
-def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
+def try_table(
+    path: Path,
+    options: ReadOptions = DEFAULTS,
+    on_warning: Callable[[str], None] | None = None,
+) -> Trial:
     """Simulate a session with suggested columns, method and number of clusters.
+
+    on_warning: called with each warning about the table, before anything is clustered.
 
     Raises InvalidData if the table cannot be read, or if no column can be clustered.
     Raises CoterieError: the error of the last method, if none succeeds.
@@ -64,6 +71,9 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
     source = open_clusterable(path, replace(draft.options, preparation=preparation))
+    if on_warning is not None:
+        for warning in source.report.warnings:
+            on_warning(warning)
     fields = AgreedFields(dictionary=[draft.schema.used], preparation=[preparation])
     X = matrix(source)
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])

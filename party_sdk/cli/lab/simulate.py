@@ -83,6 +83,8 @@ def simulate(
     check_new_files([labels, manifest], data, force=force)
     options = add_dictionary(data, reading.read_options(), preparations, missing, truth)
     table, values = read_trial_table(data, options, truth), parse_values(params)
+    for warning in table.source.report.warnings:  # a refusal may follow from them
+        say(f"warning: {warning}", err=True)
     lattice = default_lattice(protocol, row_groups, column_groups)
     case = build_case(
         data.name, table, protocol, values, lattice, choose=choose, seed=seed
@@ -114,7 +116,7 @@ def simulate(
 def _simulation_lines(
     case: "Case", session: "SimulatedSession", report: dict[str, Any]
 ) -> Iterator[str]:
-    for warning in report["warnings"]:
+    for warning in session.warnings:
         say(f"warning: {warning}", err=True)
     if report["description"] is not None:
         yield from profile_lines(session.results[0].profiles[:1])

@@ -41,7 +41,7 @@ def try_table(
     labels, report, dictionary = paths = [out / name for name in names]
     out.mkdir(parents=True, exist_ok=True)
     check_new_files(paths, table, force=force)
-    trial = play(table)
+    trial = play(table, on_warning=lambda warning: say(f"warning: {warning}"))
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})
     write_atomically(pages.page(trial.report).encode(), report)

@@ -75,6 +75,24 @@ def test_without_a_file_wine_is_clustered(terminal: Terminal, tmp_path: Path) ->
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 179
 
 
+@pytest.mark.parametrize("command", ["try", "simulate"])
+@pytest.mark.parametrize("gaps", [11, 1])
+def test_codes_of_missing_values_are_named_before_anything_is_clustered(
+    terminal: Terminal, tmp_path: Path, command: str, gaps: int
+) -> None:
+    """A single 999 ends in a refusal, which no option of these commands could lift."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(14, 1.5, (60, 2)).round(1), columns=["hb", "ldl"])
+    table.loc[: gaps - 1, "hb"] = 999
+    write(table, tmp_path / "codes.csv")
+    words = ["try", tmp_path / "codes.csv"]
+    if command == "simulate":
+        words = ["simulate", "llf", "--data", words[1], "--param", "n_clusters=3"]
+    result = terminal(*words, expect=0 if gaps > 1 else 3)
+    assert f"warning: 'hb': 999 in {gaps} row" in result.output
+    assert "--choice" not in result.output
+
+
 def test_files_of_others_are_not_replaced(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("mine")
     assert "--force" in terminal("try", expect=3).output
