@@ -240,7 +240,8 @@ class FederatedLatentClass(FederatedGaussianMixture):
 
     Parameters and attributes are those of :class:`FederatedGaussianMixture`. ``dictionary``
     declares the levels of the variables. Numeric variables are clustered as well, with
-    ``covariance_type``. ``means_`` has a column for each level: its share times 1/√2.
+    ``covariance_type``. ``means_`` has a column for each level of a category: its share
+    times 1/√2. A yes-or-no variable has one column, the plain share of yes.
 
     Parameters
     ----------

@@ -73,7 +73,8 @@ class _FieldProfiles:
         spread = totals.spreads[: self.n_lines, column]
         if self.rounded:
             step = totals.steps[column]
-            mean, spread = np.rint(mean / step) * step, np.rint(spread / step) * step
+            mean = np.rint(mean / step) * step + 0.0  # no -0
+            spread = np.rint(spread / step) * step
             counts = self._round_counts(counts)
         variance = np.square(spread[is_shown])
         return FieldProfile(

@@ -167,6 +167,13 @@ def test_no_quartile_lies_outside_the_declared_range() -> None:
         assert quartiles[2] <= 110
 
 
+def test_a_rounded_mean_near_zero_has_no_sign() -> None:
+    rows, labels = np.zeros((400, 6)), np.arange(400) % 2
+    rows[:, 1] = np.where(np.arange(400) // 2 % 2, 1.0, -1.001)
+    told = profile_of(added_up(rows, labels), 0, own=False, rounded=True)
+    assert field(told, "dose").cells == ("0 ± 1", "0 ± 1")
+
+
 def test_shares_of_levels_are_those_of_value_counts(
     pooled: tuple[ProfileTotals, pd.DataFrame],
 ) -> None:
