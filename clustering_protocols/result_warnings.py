@@ -127,8 +127,15 @@ def find_result_warnings(
             "found are parts of it."
         )
     if figures is not None and figures.converged is False:
-        updates = "" if figures.n_iter is None else f" after {figures.n_iter} updates"
-        sentences.append(f"Clusters still moved{updates}: raise max_iter.")
+        n = figures.n_iter
+        updates = "" if n is None else f" after {n} update{'s' * (n != 1)}"
+        advice = ": raise max_iter."
+        if protocol.rows_limit_updates and n and n < getattr(params, "max_iter", 0):
+            advice = (
+                ", and the rows allow no more. It takes more rows, or fewer clusters; of "
+                "categories alone, more fields or levels."
+            )
+        sentences.append(f"Clusters still moved{updates}{advice}")
     return [*sentences, *protocol.cautions_of(params, layout, counts)]
 
 

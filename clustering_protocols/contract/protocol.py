@@ -186,6 +186,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     limits: choices that only decide whether an answer may be sent, not its content.
     methods: recommended methods; empty if the protocol is never recommended.
     apart: advice on what to do if clusters coincide.
+    rows_limit_updates: whether few rows allow fewer updates than ``max_iter``.
     in_simulations: defaults of simulations, which need no costly protection.
     paper: the citation of the method; empty if there is no paper.
     for_tests: whether the protocol exists only for tests; commands and the desk hide
@@ -203,6 +204,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
     apart: ClassVar[str] = "Ask for fewer clusters."
+    rows_limit_updates: ClassVar[bool] = False
     in_simulations: ClassVar[Mapping[str, Any]] = {}
     paper: ClassVar[str] = ""
     for_tests: ClassVar[bool] = False

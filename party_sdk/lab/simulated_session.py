@@ -379,11 +379,13 @@ def _session_warnings(
 ) -> Iterator[str]:
     """Yield warnings about a simulated session.
 
-    Warnings that follow from the terms appear only if fidelity is low or unknown.
+    Warnings that follow from the terms appear only if fidelity is low or unknown, and
+    not if they are about too few rows: the result tells whether rows were too few.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
-    if fidelity is None or fidelity < _LOSSLESS:
+    is_low = fidelity is None or fidelity < _LOSSLESS
+    if is_low and not catalogue.protocol_of(run).rows_limit_updates:
         fidelity_note = "" if fidelity is None else f" Here it is {fidelity:.2f}."
         for sentence in result_warnings.find_session_warnings(
             run, layout, session.column_widths

@@ -73,6 +73,15 @@ def updates_that_fit(
     return max(int(rounds) - _CLOSING, 0)
 
 
+def remedy(columns: Columns, n_rows: int) -> str:
+    """Return what would allow more updates for n_rows rows of others."""
+    bits = sum(dictionary_bits(columns))
+    counts = 2.0 ** min(bits, 60.0) * math.log2(n_rows + 1)
+    if not len(columns.numbers) and counts < n_rows * bits:
+        return "more fields or levels (more rows of the same levels add little)"
+    return "more rows"
+
+
 def bits_from_dictionary(columns: Columns) -> list[float]:
     """Return the bits of each number and each category that the dictionary implies."""
     numbers = [float(RING_BITS)] * len(columns.numbers)
@@ -125,6 +134,6 @@ def audit_sums(context: MixtureContext, data: DataSource) -> DegreeSums:
             f"parties have. max_iter {fit} would fit."
             if fit
             else "Columns repeat their values: totals would show which rows the parties "
-            "have. It takes more rows, or fewer clusters."
+            f"have. It takes {remedy(columns, n_rows)}, or fewer clusters."
         )
     return DegreeSums(equations=own + update)

@@ -112,6 +112,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         _build_method("latent_class", "categories"),
     )
     apart: ClassVar = "Ask for fewer clusters."
+    rows_limit_updates: ClassVar = True
 
     def check_params(self, params: Mixture, layout: Layout) -> None:
         """Refuse split columns, fewer than three parties, and unfit initial centroids."""
@@ -141,6 +142,12 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
         check_start_widths(session)
         if bound.limit_updates(session) < 1:
+            columns, n_rows = bound.columns_of(session), bound.rows_of_others(session)
+            covariances = (
+                ", or a covariance_type of fewer numbers"
+                if len(columns.numbers)
+                else ""
+            )
             raise ProtocolFailed(
                 f"A party lacks {bound.count_rows_of_others(session)} rows of others: it could "
                 "solve the totals of one update for them. It takes more rows, fewer "
@@ -173,7 +180,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         sentence = (
             f"Each update needs {rows} rows outside the largest party: with fewer "
             f"than {rows * (params.max_iter + 1)} such rows, a session makes fewer updates "
-            f"than max_iter, {params.max_iter}. Integers and categories count less."
+            f"than max_iter, {params.max_iter}. Integers count less, and categories alone "
+            "by their possible combinations."
         )
         return (sentence,)
 

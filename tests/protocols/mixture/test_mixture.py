@@ -10,9 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from support.repeats import in_turn
 
-from clustering_protocols import simulation
+from clustering_protocols import result_warnings, simulation
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.mixture import (
     Mixture,
     bound,
@@ -20,6 +21,7 @@ from clustering_protocols.protocols.mixture import (
     model as em,
     roles,
 )
+from clustering_protocols.protocols.mixture.columns import Columns
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
@@ -202,8 +204,39 @@ def test_new_rows_get_memberships_beside_rows_with_gaps() -> None:
 
 
 def test_so_few_rows_that_no_update_fits_are_refused() -> None:
-    with pytest.raises(CoterieError, match="could solve the totals of one update"):
+    with pytest.raises(CoterieError, match=r"compute the other parties' \d+ rows"):
         played(Mixture(n_clusters=3), elongated(18)[0])
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_rows", "n_updates", "remedy"),
+    [
+        (4, 10**9, 0, "more fields or levels"),
+        (8, 200_000, 1, "more fields or levels"),
+        (12, 5000, 15, "more fields or levels"),
+        (12, 500, 0, "more rows"),
+    ],
+)
+def test_more_rows_of_few_patterns_allow_no_more_updates(
+    n_columns: int, n_rows: int, n_updates: int, remedy: str
+) -> None:
+    params = Mixture(n_clusters=2)
+    columns = Columns(n_columns, tuple(range(i, i + 1) for i in range(n_columns)))
+    assert bound.updates_that_fit([params], columns, n_rows) == n_updates
+    assert bound.remedy(columns, n_rows).startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("n_iter", "advice"), [(1, "allow no more"), (100, "max_iter")]
+)
+def test_max_iter_is_advised_only_where_it_helps(n_iter: int, advice: str) -> None:
+    params = Mixture(n_clusters=2)
+    figures = Figures(n_clusters=2, inertia=1.0, n_iter=n_iter, converged=False)
+    [said] = result_warnings.of_result(
+        params, layout=LAYOUT, report={}, figures=figures, sizes=None
+    )
+    assert ("raise max_iter" in said) == (advice == "max_iter")
+    assert advice in said
 
 
 def test_columns_that_repeat_their_values_take_fewer_updates() -> None:

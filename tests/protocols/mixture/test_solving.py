@@ -73,7 +73,7 @@ def sums(read: Read, rows: FloatArray) -> FloatArray:
 
 
 VERDICTS: dict[str, Verdict] = {
-    "as it is": Refused(Problem.PROTOCOL_FAILED, "could solve the totals"),
+    "as it is": Refused(Problem.PROTOCOL_FAILED, "from one update"),
     "without the bound": ATTACKED,
 }
 """Whether a party finds the rows of others from the totals of eight updates."""
