@@ -142,7 +142,8 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         yield f"written with {dialect}"
     width = max((len(column.name) for column in report.columns), default=0)
     for column in report.columns:
-        gaps = f"{column.missing} missing" if column.missing else ""
+        counts = {"missing": column.missing, "not readable": column.unreadable}
+        gaps = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
         low, high = column.range
         extent = f"{low} to {high}" if low else ""
         yield f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip()

@@ -24,6 +24,8 @@ from clustering_protocols.shared_stages.alignment.cell_values import is_missing_
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS, OTHER_NAMES
 from clustering_protocols.terms.schema import Field, Level, Schema, normalise_text
 from party_sdk.tables.cells import (
+    DECIDING,
+    THOUSANDS_LIKE,
     CellForm,
     Dialect,
     number_of,
@@ -44,7 +46,7 @@ from party_sdk.tables.mapping import (
     can_be_written,
 )
 from party_sdk.tables.read_options import ReadOptions
-from party_sdk.tables.report import CheckReport
+from party_sdk.tables.report import CheckReport, shape_of
 from party_sdk.tables.table_opening import (
     Excerpt,
     examine,
@@ -554,8 +556,13 @@ def _draft_cells(
         if watch.has_two_readings:
             draft["two_readings"] = watch.text
             candidates = {}
+        elif text := _find_two_readings(
+            candidates, form, sign := _find_thousands(candidates, form)
+        ):
+            draft["two_readings"] = shape_of(text)
+            candidates = {}
         else:
-            draft["thousands"] = _find_thousands(candidates, form)
+            draft["thousands"] = sign
         cells = list(_match_numbers(candidates, form, draft.get("thousands")))
     draft["cells"] = tuple(cells[:_MOST_CELLS])
     draft["convert"] = _conversion_of(field, source, codebook.titles.get(source, ""))
@@ -596,6 +603,24 @@ def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | No
         if reads_most and sign != (form.decimal if form.decimal == "," else ""):
             return sign
     return None
+
+
+def _find_two_readings(
+    counts: Mapping[str, int], form: CellForm, sign: Thousands | None
+) -> str:
+    """Return a number such as 14,189 that may be a decimal as well, beside 14.2.
+
+    Empty if no number has a fraction, or one such as 1,234.5 shows that ``sign``
+    separates thousands.
+    """
+    if sign is None or not any(
+        re.fullmatch(DECIDING, text.strip()) for text in counts if sign not in text
+    ):
+        return ""
+    unread = [text for text in counts if _number_in(text, form) is None]
+    grouped = [text for text in unread if read_number(text, None, sign)]
+    is_open = all(re.fullmatch(THOUSANDS_LIKE, text.strip()) for text in grouped)
+    return grouped[0] if is_open else ""
 
 
 def _number_in(text: str, form: CellForm) -> float | None:

@@ -80,7 +80,7 @@ class CellProblem(BaseModel, frozen=True):
 
 
 class ColumnReport(BaseModel, frozen=True):
-    """How one column is read: name, type and number of missing values.
+    """How one column is read: name, type, and numbers of missing and unreadable cells.
 
     codes: for each text that means a missing value, its number of rows.
     least, largest: a number, or a date in ISO 8601; None for a column that may hold ids.
@@ -89,6 +89,7 @@ class ColumnReport(BaseModel, frozen=True):
     name: str
     type: str
     missing: int = 0
+    unreadable: int = 0
     codes: dict[str, int] = {}
     least: float | str | None = None
     largest: float | str | None = None

@@ -275,6 +275,7 @@ class TableReading:
         self._values = dict[tuple[int, str], _WrongValues]()  # by column and fault
         self._code_counts = [Counter[str]() for _ in columns]
         self._gaps: list[tuple[int, str, str]] = []
+        self._n_unreadable = np.zeros(len(columns), np.int64)
 
     def run(self) -> None:
         """Read all rows."""
@@ -304,7 +305,10 @@ class TableReading:
                     self._add_wrong_cell(begin, batch, row, index, fault, kind)
             if spread.missing.any() and len(self._gaps) < 10:
                 refused = np.flatnonzero(self._gaps_refused)
-                for row, index in np.argwhere(np.isnan(X[:, refused]))[:10]:
+                is_gap = np.isnan(X)
+                for row, index in bad_cells:
+                    is_gap[row, index] = False
+                for row, index in np.argwhere(is_gap[:, refused])[:10]:
                     name = self._columns[refused[index]].name
                     self._gaps.append((begin + int(row), name, "empty"))
             self._guard.add_batch(X, spread)
@@ -324,6 +328,7 @@ class TableReading:
             X[:, index], faults = numbers(column, piece)
             for row, problem in faults:
                 bad_cells.add((row, index))
+                self._n_unreadable[index] += np.isnan(X[row, index])
                 if problem == HEADER:
                     self._add_problem(begin + row, column.name, problem)
                 else:
@@ -441,7 +446,8 @@ class TableReading:
                     f"{statement}: describe {pronoun} in a dictionary (coterie schema infer), or "
                     f"{leave}"
                 )
-        n_gaps = int(self._guard.missing[np.flatnonzero(self._gaps_refused)].sum())
+        n_missing = self._guard.missing - self._n_unreadable
+        n_gaps = int(n_missing[np.flatnonzero(self._gaps_refused)].sum())
         _add_by_line(obstacles, self._gaps, locations)
         obstacles.more += max(0, n_gaps - len(self._gaps))
 
@@ -503,7 +509,8 @@ class TableReading:
         return ColumnReport(
             name=column.name,
             type=column.type,
-            missing=int(guard.missing[index]),
+            missing=int(guard.missing[index] - self._n_unreadable[index]),
+            unreadable=int(self._n_unreadable[index]),
             codes=dict(sorted((+self._code_counts[index]).items())),
             **value_range,
         )

@@ -176,6 +176,18 @@ def test_all_kinds_of_problems_are_told_at_once_by_value(
     assert "vielleicht" not in hidden
 
 
+def test_a_cell_that_cannot_be_read_is_not_missing(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.csv"
+    rows = ["a;14,1;80", "b;14.2;", "c;13.9;70", "d;12.8;75"]
+    path.write_text("\n".join(["id;hb;kg", *rows]))
+    said = coterie("table", path, "--id-column", "id", expect=5).output
+    assert "1 not readable" in said
+    assert "line 3, kg: empty" in said
+    assert "hb: empty" not in said
+    assert "hb: '14,1' (1) is not a number" in said
+    assert said.count("1 missing") == 1
+
+
 def test_categories_wait_for_a_preparation(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match="'sex' holds categories, and no preparation"):
         open_table(table(tmp_path, *LINES), id_column="patient", schema=WARD)
@@ -215,11 +227,11 @@ def test_a_table_is_described(tmp_path: Path) -> None:
         "missing": ["k.A."],
     }
     assert [list(column.values()) for column in report["columns"]] == [
-        ["day", "date", 1, {}, None, None],
-        ["smoker", "words", 0, {}, None, None],
-        ["crp", "number", 1, {}, -9, 1.5],
-        ["age", "integer", 1, {}, 30, 50],
-        ["sex", "words", 0, {}, None, None],
+        ["day", "date", 1, 0, {}, None, None],
+        ["smoker", "words", 0, 0, {}, None, None],
+        ["crp", "number", 1, 0, {}, -9, 1.5],
+        ["age", "integer", 1, 0, {}, 30, 50],
+        ["sex", "words", 0, 0, {}, None, None],
     ]
     said = coterie(*words, expect=5).output
     assert "ward.csv: 3 rows" in said

@@ -313,3 +313,17 @@ def test_a_mapping_of_decimals_reads_no_thousands(tmp_path: Path) -> None:
     said, table = read(path, {"columns": {"leuko": {"decimal": ","}}})
     assert table is None
     assert "'9.370' (1) is not a number" in said
+
+
+def test_a_comma_beside_decimal_points_separates_thousands_only_if_a_cell_shows_it(
+    tmp_path: Path,
+) -> None:
+    schema = Schema.model_validate({"fields": [{"name": "age"}, {"name": "leuko"}]})
+    cells = [f"14,{n}" if n % 4 == 0 else f"{n / 10}" for n in range(131, 161)]
+    for more, thousands in (([], None), (["1,234.5"] * 2, ",")):
+        texts = [*cells[: 30 - len(more)], *more]
+        path = write(tmp_path / "a.csv", age=AGES, leuko=texts)
+        [_, column] = propose(path, ReadOptions(), schema).columns
+        assert column.thousands == thousands
+        assert column.is_open == (thousands is None)
+        assert (column.two_readings == "") == (thousands is not None)
