@@ -168,14 +168,14 @@ def build_survival_line(
     counts: int64 (2, BINS).
     end: the end of the range.
     rounded: whether running totals are rounded to multiples of ``smallest``, so that
-        the tables of two sessions never differ by fewer rows; the mean to at most a hundredth
-        of the range, and its standard error to two digits.
+        the tables of two sessions never differ by fewer rows; the mean is rounded to at
+        most a hundredth of the range, and its standard error to two digits.
     """
     if counts.sum() < smallest:
         return None
     merged = SurvivalLine(
-        events=_merge(counts[0], end, smallest, rounded=rounded),
-        censored=_merge(counts[1], end, smallest, rounded=rounded, shows_few=True),
+        events=_coarsen(counts[0], end, smallest, rounded=rounded),
+        censored=_coarsen(counts[1], end, smallest, rounded=rounded, shows_few=True),
     )
     if not merged.shows_events:
         return merged
@@ -199,7 +199,7 @@ def _coarsen(
     rounded: bool,
     shows_few: bool = False,
 ) -> BinnedRows:
-    """Merge bins; ``shows_few``: whether to count rows that are too few in all bins."""
+    """Merge bins. ``shows_few``: whether to count rows that are too few in all bins."""
     ends: list[int] = []
     totals: list[int] = []
     pending = 0

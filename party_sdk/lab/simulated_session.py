@@ -385,7 +385,7 @@ def _session_warnings(
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
     is_low = fidelity is None or fidelity < _LOSSLESS
-    if is_low and not catalogue.protocol_of(run).rows_limit_updates:
+    if is_low and not catalogue.find_protocol(run).rows_limit_updates:
         fidelity_note = "" if fidelity is None else f" Here it is {fidelity:.2f}."
         for sentence in result_warnings.find_session_warnings(
             run, layout, session.column_widths

@@ -75,7 +75,7 @@ def updates_that_fit(
 
 def remedy(columns: Columns, n_rows: int) -> str:
     """Return what would allow more updates for n_rows rows of others."""
-    bits = sum(dictionary_bits(columns))
+    bits = sum(bits_from_dictionary(columns))
     counts = 2.0 ** min(bits, 60.0) * math.log2(n_rows + 1)
     if not len(columns.numbers) and counts < n_rows * bits:
         return "more fields or levels (more rows of the same levels add little)"

@@ -142,16 +142,19 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
         check_start_widths(session)
         if bound.limit_updates(session) < 1:
-            columns, n_rows = bound.columns_of(session), bound.rows_of_others(session)
+            columns, n_rows = (
+                bound.session_columns(session),
+                bound.count_rows_of_others(session),
+            )
             covariances = (
                 ", or a covariance_type of fewer numbers"
                 if len(columns.numbers)
                 else ""
             )
             raise ProtocolFailed(
-                f"A party lacks {bound.count_rows_of_others(session)} rows of others: it could "
-                "solve the totals of one update for them. It takes more rows, fewer "
-                "clusters, or a covariance_type of fewer numbers."
+                f"The largest party could compute the other parties' {n_rows:,} rows from "
+                f"one update. It takes {bound.remedy(columns, n_rows)}, or fewer "
+                f"clusters{covariances}."
             )
 
     def may_label_new_rows(self, params: Mixture) -> bool:

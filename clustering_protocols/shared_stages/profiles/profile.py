@@ -19,8 +19,8 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.survival import (
     Survival,
-    log_rank,
     build_survival_line,
+    log_rank,
     two_digits,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
@@ -181,7 +181,7 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
     for (index, _), counts in zip(totals.fields.times, totals.survival, strict=True):
         field, limit = fields[index], fields[index].bounds[1]
         lines = tuple(
-            merge_line(line, limit, totals.smallest, rounded=rounded)
+            build_survival_line(line, limit, totals.smallest, rounded=rounded)
             for line in counts[:n_lines]
         )
         compared = [i for i, line in enumerate(lines) if line and line.shows_events]
@@ -270,7 +270,7 @@ def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
     return rare
 
 
-def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """Return a field's spread between lines divided by its spread within them.
 
     counts: int64 (l,); the number of values in each line.

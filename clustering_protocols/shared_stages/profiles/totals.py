@@ -112,10 +112,10 @@ _SPREADS: Final = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The bins of equal width into which histograms divide the range of each field in each line.
+    """The bins (*parts*) of equal width that a histogram has for each line and field.
 
-    low, width: float64 (k, m); the grid's lower end and the width of a part; a width of
-        0 stands for a single value.
+    low, width: float64 (k, m); the lower end of each grid, and the width of its bins,
+        which is 0 for a single value.
     whole: bool (m,); whether values are integers.
     """
 
@@ -131,9 +131,9 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return the grid of lines with mean and spread (k, m).
+        """Return grids that reach four standard deviations to each side of the mean.
 
-        mean, spread: float64 (m,); over all lines. The grid stays within ``bounds``.
+        mean, spread: float64 (k, m); of each line. Grids stay within ``bounds`` (m,).
         """
         low = np.maximum(mean - _SPREADS * spread, bounds[0])
         high = np.minimum(mean + _SPREADS * spread, bounds[1])
@@ -145,7 +145,7 @@ class Grid:
         bounds: tuple[FloatArray, FloatArray],
         whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> Grid:
-        """Return the grid (1, m) of the dictionary's ranges, which rows do not change.
+        """Return a grid over the dictionary's ranges, which does not depend on any rows.
 
         The grid of a field without a range contains no values.
         """
@@ -167,7 +167,10 @@ class Grid:
         return cls(low=low, width=np.where(whole, steps, width), whole=whole)
 
     def parts_of(self, values: FloatArray, line: IntArray) -> IntArray:
-        """Return the bin of each value (n, m), from 0 to SIZE - 1; line: int64 (n,). NaN is in bin 0."""
+        """Return the bin of each value (n, m), from 0 to SIZE - 1; NaN is in bin 0.
+
+        line: int64 (n,); the line of each row.
+        """
         low, width = self.low[line], self.width[line]
         has_parts = width > 0
         position = np.floor((values - low) / np.where(has_parts, width, 1.0))
@@ -413,7 +416,7 @@ class ProfileTotals:
 
     @cached_property
     def steps(self) -> FloatArray:
-        """Return the steps (m,) in which outsiders read means and spreads.
+        """Return the steps (m,) to which means and standard deviations are rounded.
 
         Grids have them too, so that quartiles disclose no finer digits of means.
         """
@@ -425,7 +428,7 @@ class ProfileTotals:
                     self.means[shown[:, i], i],
                     np.square(self.spreads[shown[:, i], i]),
                 )
-                for i in range(len(self.fields.numbers))
+                for i in range(len(self.fields.numeric))
             ]
         )
 

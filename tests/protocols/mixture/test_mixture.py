@@ -232,7 +232,7 @@ def test_more_rows_of_few_patterns_allow_no_more_updates(
 def test_max_iter_is_advised_only_where_it_helps(n_iter: int, advice: str) -> None:
     params = Mixture(n_clusters=2)
     figures = Figures(n_clusters=2, inertia=1.0, n_iter=n_iter, converged=False)
-    [said] = result_warnings.of_result(
+    [said] = result_warnings.find_result_warnings(
         params, layout=LAYOUT, report={}, figures=figures, sizes=None
     )
     assert ("raise max_iter" in said) == (advice == "max_iter")

@@ -154,7 +154,7 @@ def test_a_variable_with_one_value_has_nothing_to_compare() -> None:
     rows = np.full((360, 2), 0.1)
     for _ in range(N_SUMS):
         shares = [
-            share_of(
+            own_share(
                 known, MatrixSource(rows[i::3], schema.names, gaps=True), labels[i::3]
             )
             for i in range(3)

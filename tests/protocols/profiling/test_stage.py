@@ -248,7 +248,7 @@ def test_labels_that_were_profiled_are_those_that_come_out(
 
 @pytest.fixture
 def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    honest = stages.reader_of
+    honest = stages.build_outcome_reader
 
     def lying(lasts: Any) -> Any:
         labelled = honest(lasts)

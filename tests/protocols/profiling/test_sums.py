@@ -13,7 +13,6 @@ from clustering_protocols.shared_stages.profiles import totals as sums
 from clustering_protocols.shared_stages.profiles.profile import (
     OTHER_LEVELS,
     _merge_rare_levels,
-    _rounding_step,
     are_equal,
     profile_of,
 )
@@ -231,9 +230,7 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
 @pytest.mark.parametrize("size", [0.2, 2.0, 20.0, 2000.0])
 def test_members_whose_last_digits_differ_round_alike(size: float) -> None:
     near = (np.nextafter(size, 0.0), size, np.nextafter(size, 1e9))
-    steps = [
-        _rounding_step(np.array([9]), np.array([each]), np.zeros(1)) for each in near
-    ]
+    steps = [step_of(np.array([9]), np.array([each]), np.zeros(1)) for each in near]
     assert steps == [size / SHARES] * 3
 
 
@@ -299,8 +296,9 @@ def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
         (np.full(3, -0.5), np.full(3, 9.0)),
         np.zeros(3, dtype=np.bool_),
     )
-    np.testing.assert_allclose(grid.low, [-0.4, 3.0, -0.4])
-    counts = [np.bincount(part, minlength=SIZE) for part in grid.parts_of(values).T]
+    np.testing.assert_allclose(grid.low, [[-0.4, 3.0, -0.4]])
+    parts = grid.parts_of(values, np.zeros(len(values), np.int64))
+    counts = [np.bincount(part, minlength=SIZE) for part in parts.T]
     inside, _ = np.histogram(narrow, PARTS, (-0.4, 0.4))
     beyond = (narrow < -0.4).sum(), (narrow > 0.4).sum()
     assert counts[0].tolist() == [beyond[0], *inside, beyond[1]]

@@ -20,6 +20,7 @@ from clustering_protocols.numerics.survival import (
     count_events_and_censored,
     kaplan_meier,
     log_rank,
+    restricted_mean,
 )
 from clustering_protocols.protocols.describe import Describe
 from clustering_protocols.protocols.llf import LosslessFederated
@@ -110,7 +111,7 @@ def pooled_rows(clustered: simulation.Session, study: pd.DataFrame) -> list[np.n
 
 def counts_of(rows: Sequence[np.ndarray]) -> np.ndarray:
     line = np.repeat(range(len(rows)), list(map(len, rows)))
-    return count_rows(*np.vstack(rows).T, line, MOST, len(rows))
+    return count_events_and_censored(*np.vstack(rows).T, line, MOST, len(rows))
 
 
 def test_counts_are_those_of_the_pooled_rows(
@@ -136,8 +137,16 @@ def drawn_rows() -> list[np.ndarray]:
     group = rng.integers(0, 3, 600)
     times = np.minimum(rng.exponential(np.array([300.0, 600.0, 900.0])[group]), MOST)
     happened = ((rng.random(600) < 0.7) & (times < MOST)).astype(float)
-    counts = count_events_and_censored(times, happened, group, MOST, 3)
-    lines = [build_survival_line(each, MOST, LEAST, rounded=False) for each in counts]
+    rows = np.column_stack([times, happened])
+    return [rows[group == line] for line in range(3)]
+
+
+@pytest.fixture(scope="module")
+def drawn(drawn_rows: list[np.ndarray]) -> list[SurvivalLine]:
+    lines = [
+        build_survival_line(c, MOST, LEAST, rounded=False)
+        for c in counts_of(drawn_rows)
+    ]
     return [line for line in lines if line is not None]
 
 
@@ -183,7 +192,7 @@ def test_curves_means_and_the_log_rank_test_are_those_of_the_pooled_rows(
             mean, deviation = restricted_mean(line_counts, MOST)
             assert mean == pytest.approx(area, abs=width / 2)
             assert deviation == pytest.approx(error, rel=0.05)
-            line = merge_line(line_counts, MOST, LEAST, rounded=False)
+            line = build_survival_line(line_counts, MOST, LEAST, rounded=False)
             assert line is not None
             assert (line.mean, line.deviation) == (mean, deviation)
             curve = kaplan_meier(line)
@@ -212,7 +221,7 @@ def test_clusters_of_unequal_sizes_with_one_distribution_do_not_differ(
         last = rng.permutation(np.linspace(first_last, MOST, size))
         rows.append(np.column_stack([np.minimum(times, last), times <= last]))
     counts = counts_of(rows)
-    lines = [merge_line(c, MOST, 10, rounded=False) for c in counts]
+    lines = [build_survival_line(c, MOST, 10, rounded=False) for c in counts]
     for line in lines:
         assert line is not None
         assert line.mean == pytest.approx(600.0 * (1 - np.exp(-3.0)), rel=0.03)
@@ -232,9 +241,9 @@ def test_clusters_of_unequal_sizes_with_one_distribution_do_not_differ(
 def test_few_rows_without_the_event_stay_at_risk() -> None:
     rows = np.column_stack([np.linspace(1.0, 1500.0, 150), np.ones(150)])
     rows[:9] = MOST, 0.0
-    line = merge_line(counts_of([rows])[0], MOST, 10, rounded=False)
+    line = build_survival_line(counts_of([rows])[0], MOST, 10, rounded=False)
     assert line is not None
-    assert line.at_risk(np.zeros(1))[0] == 150
+    assert line.count_at_risk(np.zeros(1))[0] == 150
     assert kaplan_meier(line).survival[-1] == pytest.approx(9 / 150)
 
 
