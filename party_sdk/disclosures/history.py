@@ -7,8 +7,8 @@ what was disclosed, and to whom. A party refuses a session that conflicts with i
 its operator. The history does not know of changes at other parties, or of readers who
 cooperate: the risks of a session say so.
 
-For tables of more than 32,768 rows the history only counts the sums, and assumes that
-each determines one row.
+For tables of more than 32,768 rows the history only counts the sums of clusters, and
+assumes that each determines one row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import DegreeSums, RowHistory
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import Assignment
-from clustering_protocols.contract.row_history import MOST_ROWS, most_derivable_rows
+from clustering_protocols.contract.row_history import most_derivable_rows
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records import codec
@@ -45,6 +45,7 @@ from party_sdk.disclosures.known_rows import (
     positions_of,
     row_key,
 )
+from party_sdk.disclosures.totals import reveals_few_rows
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 
@@ -177,6 +178,7 @@ class History:
         self._entries: dict[str, tuple[int, Entry]] = {}
         self._rows: dict[str, Rows] = {}
         self._overlaps: dict[tuple[str, str], Overlap] = {}
+        self._revealing: dict[tuple[frozenset[str], str, int], bool] = {}
 
     def key(self, purpose: str) -> bytes:
         """Return 32 secret bytes of the home for one purpose."""
@@ -261,6 +263,14 @@ class History:
             self._overlaps[pair] = Overlap.compare(self.rows(before), now)
         return self._overlaps[pair]
 
+    def reveals_few_rows(self, names: set[str], now: Rows, minimum: int) -> bool:
+        """Return whether totals of earlier rows and of ``now`` reveal a sum over few rows."""
+        query = frozenset(names), now.name, minimum
+        if query not in self._revealing:
+            earlier = [self.rows(name).marks for name in sorted(names)]
+            self._revealing[query] = reveals_few_rows([*earlier, now.marks], minimum)
+        return self._revealing[query]
+
 
 class _Check:
     """The checks of one use of rows against the earlier uses of the same rows."""
@@ -271,9 +281,9 @@ class _Check:
         self._history, self._use, self._rows = history, use, rows
         self._policy, self._is_agreed = policy, is_agreed
         name = rows.name
+        self._others = history.other_entries(use)
         overlaps = [
-            (entry, history.overlap(entry.rows, rows, name))
-            for entry in history.other_entries(use)
+            (entry, history.overlap(entry.rows, rows, name)) for entry in self._others
         ]
         self._near = [(entry, overlap) for entry, overlap in overlaps if overlap.common]
 
@@ -355,15 +365,11 @@ class _Check:
 
         Slots of this session are not compared: its terms decide which sums they pool.
         """
-        own = self._use.session
-        summed = [
-            (entry, overlap)
-            for entry, overlap in self._near
-            if entry.use.sums and entry.use.session != own
-        ]
-        for entry, overlap in summed:
-            smallest = self._use.smallest, entry.use.smallest
-            minimum = max(*smallest, self._policy.minimum_rows)
+        own, smallest = self._use.session, self._use.smallest
+        for entry, overlap in self._near:
+            if not entry.use.sums or entry.use.session == own:
+                continue
+            minimum = max(smallest, entry.use.smallest, self._policy.minimum_rows)
             if 0 < overlap.differing < minimum:
                 raise GuardRefused(
                     "Sums over nearly the same rows were sent before: anyone who subtracts "
@@ -371,31 +377,27 @@ class _Check:
                     f"{minimum} rows have to be new, removed or changed, or none: wait for "
                     "more changes, or take part with the earlier table."
                 )
-        if self._singles_out({entry.rows for entry, _ in summed}):
+        # sessions without common rows count too, since a third may connect them
+        names = {e.rows for e in self._others if e.use.sums and e.use.session != own}
+        minimum = max(smallest, self._policy.minimum_rows)
+        if self._history.reveals_few_rows(names, self._rows, minimum):
             raise GuardRefused(
-                "Sums of these rows and of several earlier sessions can be added and "
-                "subtracted so that a single row remains. Take part with the rows of an "
-                "earlier session, or with other ones."
+                "Totals of these rows and of several earlier sessions can be added and "
+                f"subtracted so that a sum over fewer than {minimum} rows remains. Take "
+                "part with the rows of an earlier session, or with other ones."
             )
-
-    def _singles_out(self, names: set[str]) -> bool:
-        """Return whether a row can be computed from the sums of each session's rows."""
-        marks, name = self._rows.marks, self._rows.name
-        earlier = [self._history.rows(rows).marks for rows in sorted(names - {name})]
-        if len(earlier) < 2 or max(map(len, (marks, *earlier))) > MOST_ROWS:
-            return False
-        totals = [(rows, history_of_total(len(rows))) for rows in earlier]
-        _, history = merge(marks, history_of_total(len(marks)), totals)
-        return history.count_derivable_rows() > 0
 
     def _check_computable_rows(self, summed: RowHistory) -> None:
         earlier = [
             (self._history.rows(entry.rows).marks, entry.summed)
-            for entry, _ in self._near
+            for entry in self._others
             if entry.summed is not None
         ]
-        marks, history = merge(self._rows.marks, summed, earlier)
         share = self._policy.sums_limit
+        n_sums = summed.n_sums + sum(sums.n_sums for _, sums in earlier)
+        if n_sums <= most_following(share, len(self._rows.marks)):
+            return  # no more rows follow than there are sums
+        marks, history = merge(self._rows.marks, summed, earlier)
         limit = most_derivable_rows(share, len(marks))
         n_computable = history.count_derivable_rows(limit)
         if n_computable > limit:
@@ -462,11 +464,6 @@ def _summed_labels(
     adds_up = terms.layout.can_pool(terms.layout.slot(slot).column)
     if labelled is not None and terms.release is not None and adds_up:
         yield labelled.labels
-
-
-def history_of_total(n_rows: int) -> RowHistory:
-    """Return the history of rows whose total was released."""
-    return RowHistory.empty(n_rows).after_partition(np.zeros(n_rows, dtype=np.int64))
 
 
 def merge(

@@ -334,16 +334,45 @@ def test_the_id_of_one_row_that_changed_is_a_row_gone_and_a_row_new(home: Home) 
         home.runs(terms_of(SIZES), table(ids=[*IDS[:-1], "patient 00"]))
 
 
+def without(*rows: range) -> MatrixSource:
+    left = np.setdiff1d(np.arange(len(X)), [row for out in rows for row in out])
+    return table(X[left], ids=[IDS[row] for row in left])
+
+
 @pytest.mark.threat(156)
-def test_sums_of_four_sessions_that_single_out_a_row_are_refused(home: Home) -> None:
+@pytest.mark.parametrize("n_common", [1, 2, 9])
+def test_sums_of_four_sessions_over_few_rows_are_refused(
+    home: Home, n_common: int
+) -> None:
     """Of no two few rows differ: without one group, another, and without both."""
-    rows = np.arange(len(X))
-    one, other = rows < 11, (rows >= 10) & (rows < 21)
-    for out in (rows < 0, one, other):
-        home.runs(terms_of(SIZES), table(X[~out], ids=list(np.array(IDS)[~out])))
-    out = one | other
-    with pytest.raises(GuardRefused, match="a single row remains"):
-        home.runs(terms_of(SIZES), table(X[~out], ids=list(np.array(IDS)[~out])))
+    one, other = range(10 + n_common), range(10, 21 + n_common)
+    for out in ((), (one,), (other,)):
+        home.runs(terms_of(SIZES), without(*out))
+    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
+        home.runs(terms_of(SIZES), without(one, other))
+
+
+@pytest.mark.threat(156)
+def test_sums_of_sessions_without_common_rows_are_combined(home: Home) -> None:
+    """All rows, one half, and the other half without one row."""
+    for out in (range(0), range(25, 50)):
+        home.runs(terms_of(SIZES), without(out))
+    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
+        home.runs(terms_of(SIZES), without(range(26)))
+    home.runs(terms_of(SIZES), without(range(25)))
+
+
+@pytest.mark.threat(156)
+def test_totals_of_many_rows_are_combined_too(tmp_path: Path) -> None:
+    n, history = 40_000, History(tmp_path)
+    data = MatrixSource(np.arange(n)[:, None], ids=[str(row) for row in range(n)])
+    for name, begin, end in (("all", 0, n), ("one", 0, 100), ("other", 101, n)):
+        rows = history.rows_of(data, np.arange(begin, end))
+        use = Use(session=name, slot="r1c1", sums=True)
+        if name != "other":
+            history.record(use, rows, POLICY)
+    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
+        history.record(use, rows, POLICY)
 
 
 @pytest.mark.threat(156)
