@@ -13,6 +13,7 @@ assumes that each determines one row.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,9 +44,9 @@ from party_sdk.disclosures.known_rows import (
     id_marks,
     mix,
     positions_of,
+    replace_marks,
     row_key,
 )
-from party_sdk.disclosures.totals import reveals_few_rows
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 
@@ -73,10 +74,12 @@ class Rows:
     marks: uint64 (n,), in the order of the rows.
     columns: uint64 (F, 256); for each column, sums of hashed cells over the rows whose
         marks have the same low byte.
+    cells: uint32 (F, n), words of the cells; None for earlier rows, which have only sums.
     """
 
     marks: WordArray
     columns: WordArray
+    cells: CellWords | None = field(default=None, repr=False)
 
     @classmethod
     def from_marks(cls, marks: WordArray, cells: CellWords) -> Rows:
@@ -89,7 +92,7 @@ class Rows:
             hashes = mix(marks ^ (words.astype(np.uint64) * _ODD))
             hashes[words == 0] = 0
             column[buckets_present] = np.add.reduceat(hashes[order], begins)
-        return cls(marks, columns)
+        return cls(marks, columns, cells)
 
     @cached_property
     def name(self) -> str:
@@ -177,8 +180,8 @@ class History:
         self._marked: tuple[DataSource, WordArray, CellWords] | None = None
         self._entries: dict[str, tuple[int, Entry]] = {}
         self._rows: dict[str, Rows] = {}
-        self._overlaps: dict[tuple[str, str], Overlap] = {}
-        self._revealing: dict[tuple[frozenset[str], str, int], bool] = {}
+        self._overlaps: dict[tuple[str, str, int], Overlap] = {}
+        self._revealing: dict[tuple[frozenset[str], str, int, int], bool] = {}
 
     def key(self, purpose: str) -> bytes:
         """Return 32 secret bytes of the home for one purpose."""
@@ -249,8 +252,11 @@ class History:
                 self._entries[name] = number, entry
         return [self._entries[name][1] for name in numbers]
 
-    def rows(self, name: str) -> Rows:
-        """Return the rows with a name."""
+    def marks(self, name: str) -> WordArray:
+        """Return the present marks of the rows with a name."""
+        return replace_marks(self._stored_rows(name).marks, *self._known.same)
+
+    def _stored_rows(self, name: str) -> Rows:
         if name not in self._rows:
             _, arrays = codec.decode(self._store.read(_ROWS, name))
             self._rows[name] = Rows(**arrays)
@@ -258,16 +264,21 @@ class History:
 
     def overlap(self, before: str, now: Rows, name: str) -> Overlap:
         """Return the overlap of the rows ``now``, called ``name``, with earlier rows."""
-        pair = before, name
-        if pair not in self._overlaps:
-            self._overlaps[pair] = Overlap.compare(self.rows(before), now)
-        return self._overlaps[pair]
+        query = before, name, len(self._known.same[0])
+        if query not in self._overlaps:
+            earlier, marks = self._stored_rows(before), self.marks(before)
+            if now.cells is not None and not np.array_equal(marks, earlier.marks):
+                # earlier columns are sums of hashes with the marks of that time
+                former = replace_marks(now.marks, marks, earlier.marks)
+                now = Rows.from_marks(former, now.cells)
+            self._overlaps[query] = Overlap.compare(earlier, now)
+        return self._overlaps[query]
 
     def reveals_few_rows(self, names: set[str], now: Rows, minimum: int) -> bool:
-        """Return whether totals of earlier rows and of ``now`` reveal a sum over few rows."""
-        query = frozenset(names), now.name, minimum
+        """Return whether totals of earlier rows and of ``now`` reveal few rows."""
+        query = frozenset(names), now.name, minimum, len(self._known.same[0])
         if query not in self._revealing:
-            earlier = [self.rows(name).marks for name in sorted(names)]
+            earlier = [self.marks(name) for name in sorted(names)]
             self._revealing[query] = reveals_few_rows([*earlier, now.marks], minimum)
         return self._revealing[query]
 
@@ -313,7 +324,7 @@ class _Check:
             if not cost or session == self._use.session:
                 continue
             if entry.rows not in is_used:
-                before = self._history.rows(entry.rows).marks
+                before = self._history.marks(entry.rows)
                 is_same = np.array_equal(marks, before)
                 is_used[entry.rows] = is_same | (positions_of(marks, before) >= 0)
             spent = np.where(is_used[entry.rows], cost, 0.0)
@@ -326,6 +337,18 @@ class _Check:
                 "Some of these rows were counted with those of others before. A second "
                 "count, of a table with one person more, would show whether others have "
                 "that person: link the rows instead, or count other ones."
+            )
+        own_session, near = self._use.session, {entry.rows for entry, _ in self._near}
+        if not self._is_agreed and any(
+            self._use.counts and entry.use.counts and entry.rows not in near
+            for entry in self._others
+            if entry.use.session != own_session
+        ):
+            raise GuardRefused(
+                "A table was counted with those of others before, and none of its ids or "
+                "values is in this one. If it has other people, allow the count; if it has "
+                "the same, a second count, with one person more, would show whether others "
+                f"have that person. {_REMEDY}"
             )
         own, limit = self._use.coordinator, self._policy.intersections_limit
         n_sessions = self._largest_amount(
@@ -389,7 +412,7 @@ class _Check:
 
     def _check_computable_rows(self, summed: RowHistory) -> None:
         earlier = [
-            (self._history.rows(entry.rows).marks, entry.summed)
+            (self._history.marks(entry.rows), entry.summed)
             for entry in self._others
             if entry.summed is not None
         ]
@@ -485,3 +508,94 @@ def merge(
         marks = np.concatenate([marks, new])
         history = history.merge(sums.reindex(positions_of(marks, other_marks)))
     return marks, history
+
+
+_PRIME: Final = (1 << 31) - 1
+_CHUNK: Final = 64
+"""Classes that are searched for a pivot at once."""
+
+_ORDERS: Final = 16
+
+
+def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
+    """Return whether the last total reveals a sum over few rows beside the others.
+
+    Each session releases the total of its rows. Rows that are in the same totals are one
+    class, and a combination of totals gives each class one coefficient. If the coefficients
+    of all classes but a few are zero, the combination is a sum over the rows of these few.
+
+    The smallest such sum is hard to find (it is the distance of a linear code). We
+    compute a reduced row echelon form, largest classes first, whose rows are
+    combinations with few rows. It contains every sum over a single class, and the
+    smallest sum if only one independent combination has no large class. For more, we
+    repeat it with the small classes in random orders, which may still overlook a sum
+    over several classes. Numbers are integers modulo a prime, so that no rounding
+    error hides a zero.
+
+    totals: uint64 (n,) each; the marks of the rows of each total.
+    minimum: fewest rows of a sum that may follow.
+    """
+    members, sizes = _classes(totals)
+    rng, is_small = np.random.default_rng(0), sizes < minimum
+    order = np.argsort(-sizes, kind="stable")
+    for attempt in range(_ORDERS):
+        combinations, pivots = _echelon(members[:, order])
+        is_new = combinations[:, -1] != 0
+        if is_new[len(pivots) :].any():  # the last total follows from the others
+            return False
+        is_few = is_small[order[pivots]]
+        for combination in combinations[: len(pivots)][is_few & is_new[: len(pivots)]]:
+            sums = (combination.astype(np.float64) @ members) % _PRIME
+            if sizes[sums != 0].sum() < minimum:
+                return True
+        n_few = int(np.count_nonzero(is_few))
+        if n_few <= 1 or attempt * n_few >= _ORDERS**2:  # many of them take long
+            break
+        order = np.append(
+            order[~is_small[order]], rng.permutation(is_small.nonzero()[0])
+        )
+    return False
+
+
+def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
+    """Return how often each total (t) contains each class (c), and the classes' sizes."""
+    total = np.repeat(np.arange(len(totals)), [len(marks) for marks in totals])
+    _, row = np.unique(np.concatenate(totals), return_inverse=True)
+    # rows are in the same totals if the sums of these totals' words are equal
+    words = np.frombuffer(secrets.token_bytes(8 * len(totals)), np.uint64)
+    signatures = np.zeros(row.max(initial=-1) + 1, np.uint64)
+    np.add.at(signatures, row, words[total])
+    _, first, of_row, sizes = np.unique(
+        signatures, return_index=True, return_inverse=True, return_counts=True
+    )
+    members = np.zeros((len(totals), len(sizes)))
+    is_first = first[of_row[row]] == row
+    np.add.at(members, (total[is_first], of_row[row[is_first]]), 1)
+    return members, sizes
+
+
+def _echelon(members: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the combinations (t, t) of totals that give a reduced row echelon form.
+
+    The first of them have pivots, the returned classes (r,); the others are zero.
+    """
+    n_totals, n_classes = members.shape
+    combinations, pivots = np.eye(n_totals, dtype=np.int64), list[int]()
+    for begin in range(0, n_classes, _CHUNK):
+        columns = members[:, begin : begin + _CHUNK]
+        # products with small integers are exact in float64
+        while (rank := len(pivots)) < n_totals:
+            values = (combinations[rank:].astype(np.float64) @ columns) % _PRIME
+            column = int((values != 0).any(axis=0).argmax())
+            if not values[:, column].any():
+                break
+            row = rank + int(values[:, column].argmax())
+            combinations[[rank, row]] = combinations[[row, rank]]
+            factors = (combinations.astype(np.float64) @ columns[:, column]) % _PRIME
+            factors = factors.astype(np.int64)
+            inverse = pow(int(factors[rank]), -1, _PRIME)
+            pivot = combinations[rank] * inverse % _PRIME
+            combinations = (combinations - np.outer(factors, pivot)) % _PRIME
+            combinations[rank] = pivot
+            pivots.append(begin + column)
+    return combinations, np.array(pivots, dtype=np.int64)

@@ -4,7 +4,8 @@ A row is recognised by its id or, if two tables share no ids, by its cells. Two 
 taken to be the same if at least a quarter of their unique values, or unique short runs of
 values, occur in both. So rows are recognised in a table with additional fields, other
 headers, another order of columns or rows, or with rows added or removed. A mark follows
-from the id, or is drawn when a row is first seen.
+from the id, or is drawn when a row is first seen. If a row is recognised in two tables
+where it has different marks, both marks are stored as those of one row.
 
 Only keyed words are stored and compared. The word of an id is the AES encryption of a
 keyed hash; that of a cell is half of a keyed hash of its value before any mapping, and
@@ -193,7 +194,7 @@ def _encipher_words(key: bytes, purpose: str, words: WordArray) -> WordArray:
     return marks
 
 
-_KIND: Final = "tables"
+_KIND, _SAME = "tables", "same"
 _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
 """Lengths of runs: one row for numbers, many rows for columns of mostly equal values."""
 
@@ -269,40 +270,77 @@ class KnownRows:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tables: dict[str, KnownTable] = {}
+        self._n_same, self._same = 0, (np.empty(0, np.uint64),) * 2
+
+    @property
+    def same(self) -> tuple[WordArray, WordArray]:
+        """Return former marks (m,) of rows, and the present mark of each (m,)."""
+        names = list(self._store.numbers(_SAME))
+        for name in names[self._n_same :]:
+            _, arrays = codec.decode(self._store.read(_SAME, name))
+            before, now = arrays["before"], arrays["now"]
+            former, present = self._same
+            present = replace_marks(present, before, now)
+            self._same = np.append(former, before), np.append(present, now)
+        self._n_same = len(names)
+        return self._same
 
     def identify(self, ids: WordArray, cells: CellWords, names: WordArray) -> WordArray:
         """Return the mark of each row (n,) of a table, and store new marks."""
         n_rows = cells.shape[1]
-        rows = (
-            ids if len(ids) else np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
-        )
+        rows = replace_marks(ids, *self.same)
+        if not len(ids):
+            rows = np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
         seen = KnownTable(rows.copy(), ids, cells, names)
         with self._store.locked():
             is_known, is_new = np.zeros(n_rows, bool), np.ones(len(cells), bool)
-            are_ids_stored = not len(ids)
-            for table in self._newest_first():
+            are_ids_stored, tables = not len(ids), list(self._newest_first())
+            same = np.empty((0, 2), np.uint64)
+            for table in tables:
                 if is_known.all() and are_ids_stored and not is_new.any():
                     break
                 positions = table.find(seen)
                 is_match = (positions >= 0) & ~is_known
                 seen.rows[is_match] = table.rows[positions[is_match]]
                 is_known |= is_match
+                marks = np.where(positions >= 0, table.rows[positions], seen.rows)
+                pairs = np.column_stack([marks, seen.rows])[marks != seen.rows]
+                same = np.vstack([same, pairs])
                 if np.array_equal(seen.rows, table.rows):
                     is_new &= [not table.has_column(column) for column in cells]
                     are_ids_stored |= np.array_equal(ids, table.ids)
             if not (is_known.all() and are_ids_stored) or is_new.any():
                 self._save(seen._replace(cells=cells[is_new], names=names[is_new]))
+            self._save_same(same, [seen, *tables])
         return seen.rows
+
+    def _save_same(self, pairs: WordArray, tables: Sequence[KnownTable]) -> None:
+        """Store pairs (n, 2) of an earlier and the present mark of one row.
+
+        Two marks in one table are of different rows, so pairs that would give them one
+        mark are left out.
+        """
+        _, first = np.unique(pairs[:, 0], return_index=True)
+        before, now = pairs[first].T
+        for table in tables if len(before) else ():
+            marks = replace_marks(np.unique(table.rows), before, now)
+            values, counts = np.unique(marks, return_counts=True)
+            is_one = ~np.isin(now, values[counts > 1])
+            before, now = before[is_one], now[is_one]
+        if len(before):
+            content = codec.encode({}, {"before": before, "now": now})
+            self._store.write(_SAME, _digest(before, now).hex(), content)
 
     def _newest_first(self) -> Iterator[KnownTable]:
         """Yield all tables, newest first, with all columns of the same rows together."""
-        merged: dict[bytes, KnownTable] = {}
+        merged, same = dict[bytes, KnownTable](), self.same
         for name in self._store.numbers(_KIND):
             if name not in self._tables:
                 _, arrays = codec.decode(self._store.read(_KIND, name))
                 arrays["cells"] = arrays["cells"].view(np.uint32)
                 self._tables[name] = KnownTable(**arrays)
             table = self._tables[name]
+            table = table._replace(rows=replace_marks(table.rows, *same))
             earlier = merged.pop(digest := _digest(table.rows, table.ids), None)
             if earlier is not None:
                 columns = np.vstack([earlier.cells, table.cells])
@@ -322,6 +360,13 @@ def _digest(*arrays: np.ndarray) -> bytes:
     for array in arrays:
         digest.update(len(array).to_bytes(8, "little") + array.tobytes())
     return digest.digest()
+
+
+def replace_marks(marks: WordArray, before: WordArray, now: WordArray) -> WordArray:
+    """Return marks (n,) with each one of ``before`` (m,) replaced by that of ``now``."""
+    positions = positions_of(marks, before)
+    is_other = positions >= 0
+    return np.where(is_other, now[positions], marks) if is_other.any() else marks
 
 
 def positions_of(marks: WordArray, table: WordArray) -> IntArray:
@@ -350,6 +395,8 @@ def _find_runs(
     """
     n_found, words = 0, mix(words)
     for length in _RUNS:
+        if n_found == 2:
+            return
         begins = np.arange(max(len(words) - length + 1, 0))
         runs = hash_stretches(words, begins, begins + length)
         rows = np.flatnonzero(runs <= limit)
@@ -357,7 +404,7 @@ def _find_runs(
             runs[rows], return_index=True, return_counts=True
         )
         once = counts == 1
-        if n_found < 2 and np.count_nonzero(once) >= max(_LEAST_UNIQUE * len(rows), 1):
+        if np.count_nonzero(once) >= max(_LEAST_UNIQUE * len(rows), 1):
             yield length, values[once], rows[first[once]]
             n_found += 1
 

@@ -247,10 +247,11 @@ class Party:
             return
         rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
         update: dict[str, Any] = {"epsilon": cost}
+        is_allowed = self._allows_combination
         if self._intersection is not None:
-            history.check(self._intersection, rows, self._policy)
+            history.check(self._intersection, rows, self._policy, is_agreed=is_allowed)
             update["sums"] = False  # the alignment determines the summed rows
-        use, is_allowed = use.model_copy(update=update), self._allows_combination
+        use = use.model_copy(update=update)
         history.check(use, rows, self._policy, is_agreed=is_allowed)
 
     @property
@@ -324,7 +325,8 @@ class Party:
         party = self._build_engine(self._await_agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
-            history.record(use, history.rows_of(admitted.data), self._policy)
+            rows, is_allowed = history.rows_of(admitted.data), self._allows_combination
+            history.record(use, rows, self._policy, is_agreed=is_allowed)
         rounds = Responder(
             stored=self.stored,
             analyst=analyst,

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from party_sdk.disclosures.known_rows import KnownRows, Store, cell_words, id_marks
+from party_sdk.disclosures.known_rows import (
+    KnownRows,
+    Store,
+    cell_words,
+    id_marks,
+    replace_marks,
+)
 
 KEY = bytes(32)
 N, WIDTH = 60, 6
@@ -93,6 +99,28 @@ def test_other_people_are_not_known(home: Home, kind: str) -> None:
     expected = home.marks(first)
     for rows, width in itertools.product(others, (1, WIDTH)):
         assert not np.isin(home.marks(rows[:, :width]), expected).any()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "levels"])
+def test_tables_of_the_same_rows_are_connected_by_a_third(
+    home: Home, kind: str
+) -> None:
+    X = TABLES[kind](np.random.default_rng(6))
+    one, other = home.marks(X[:, :3]), home.marks(X[:, 3:], OTHER_NAMES[3:])
+    assert not np.isin(one, other).any()
+    assert np.array_equal(home.marks(X[1:]), other[1:])
+    same = KnownRows(home.store).same
+    assert np.array_equal(replace_marks(one, *same)[1:], other[1:])
+    assert np.array_equal(home.marks(X[:, :3])[1:], other[1:])
+
+
+def test_rows_with_equal_cells_stay_different_rows(home: Home) -> None:
+    rng = np.random.default_rng(8)
+    X, ids = TABLES["yes or no"](rng)[:, :2], [f"patient {row}" for row in range(N)]
+    marks = home.marks(X, ids=ids)
+    home.marks(X[rng.permutation(N)])
+    home.marks(np.hstack([X, X[:, :1] * 2 + 1]), ids=ids)
+    assert len(set(replace_marks(marks, *KnownRows(home.store).same).tolist())) == N
 
 
 @pytest.mark.parametrize("kind", ["numbers", "levels"])

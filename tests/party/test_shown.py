@@ -375,6 +375,22 @@ def test_totals_of_many_rows_are_combined_too(tmp_path: Path) -> None:
         history.record(use, rows, POLICY)
 
 
+OTHER_FIELDS = np.random.default_rng(7).normal(size=(len(X), 2))
+
+
+@pytest.mark.threat(156)
+@pytest.mark.parametrize("cells", [X[1:], X + np.eye(len(X), 4)], ids=["row", "cells"])
+def test_a_session_over_other_fields_between_hides_no_earlier_one(
+    home: Home, cells: np.ndarray
+) -> None:
+    """The third table has the fields of both, so its rows have marks of both."""
+    home.runs(terms_of(SIZES), table())
+    home.runs(terms_of(SIZES, ("e", "f")), table(OTHER_FIELDS, ("e", "f")))
+    rows, names = np.hstack([cells, OTHER_FIELDS[-len(cells) :]]), (*NAMES, "e", "f")
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        home.runs(terms_of(SIZES, names), table(rows, names))
+
+
 @pytest.mark.threat(156)
 def test_terms_set_no_smaller_number_of_rows_than_the_home(home: Home) -> None:
     few = LosslessFederated(n_clusters=3, publish="sizes", min_cluster_rows=1)

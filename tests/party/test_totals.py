@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from party_sdk.disclosures.totals import reveals_few_rows
+from party_sdk.disclosures.history import reveals_few_rows
 
 
 def totals_of(*rows: Sequence[int] | range) -> list[np.ndarray]:

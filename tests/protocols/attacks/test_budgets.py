@@ -19,13 +19,20 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.protocols.pqmds.params import Privacy
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.attacks.honest_sessions import Outcome, house_in, numbers, play
+from tests.protocols.attacks.honest_sessions import (
+    Outcome,
+    completed,
+    house_in,
+    numbers,
+    play,
+)
 
 LAYOUT = Layout.lattice(1, 2)
 EPSILON = Refused(Problem.GUARD_REFUSED, "'epsilon_total' is 1")
 INTERSECTIONS = Refused(Problem.GUARD_REFUSED, "'intersections_limit' is 1")
 
 COUNTED = Refused(Problem.GUARD_REFUSED, "counted with those of others before")
+ASKED = Refused(Problem.GUARD_REFUSED, "--choice allow_shown_together=true")
 
 ORDERS: dict[str, Verdict] = {"ab cd": EPSILON, "ba dc": EPSILON}
 """Order of fields in a second session of epsilon 1 where 1 is left for all."""
@@ -121,3 +128,25 @@ def test_rows_are_counted_with_those_of_others_once(tmp_path: Path) -> None:
             for n in (29, 30)
         ]
     check(ran(*outcomes), COUNTED)
+
+
+@pytest.mark.parametrize("allows", [False, True])
+@pytest.mark.quick(1)
+def test_a_count_by_other_ids_and_fields_raises_a_question(
+    tmp_path: Path, *, allows: bool
+) -> None:
+    """A home cannot tell whether such a table is of the same people."""
+    rng = np.random.default_rng(1)
+    ids = [f"Q{number}" for number in range(40)]
+    others = [pd.DataFrame({"id": ids, name: rng.normal(size=40)}) for name in "xy"]
+    choices = {"choices": {"allow_shown_together": True}} if allows else {}
+    rules = dict.fromkeys(LAYOUT.names, choices)
+    with house_in(tmp_path) as house:
+        outcomes = [
+            play(house, f"s{n}", CohortSize(), LAYOUT, each, ids="id", rules=rules)
+            for n, each in enumerate((tables(), others))
+        ]
+    if allows:
+        completed(outcomes[1])
+    else:
+        check(ran(*outcomes), ASKED)
