@@ -418,7 +418,7 @@ class _Check:
         ]
         share = self._policy.sums_limit
         n_sums = summed.n_sums + sum(sums.n_sums for _, sums in earlier)
-        if n_sums <= most_following(share, len(self._rows.marks)):
+        if n_sums <= most_derivable_rows(share, len(self._rows.marks)):
             return  # no more rows follow than there are sums
         marks, history = merge(self._rows.marks, summed, earlier)
         limit = most_derivable_rows(share, len(marks))
