@@ -186,9 +186,11 @@ def run(
     answers = {name: value for name, value in vars(home).items() if name != "home"}
     own_home, policy = home.open(**answers), policy_with_guards(home.folder, guards)
     invitation = session
-    if slot is not None:
+    if slot is not None and "#" not in session:
         invitation = own_home.stored(session, slot).load_identity().invitation
     parsed = Invitation.parse(invitation)
+    if slot not in {None, parsed.slot}:
+        raise click.UsageError(f"The invitation is for slot {parsed.slot}, not {slot}.")
     offer = None
     if not own_home.stored(parsed.session, parsed.slot).exists:
         offer = own_home.offer(invitation, policy)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import click
 import numpy as np
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from support.terminal import Terminal, accepting, opened, read, running, waiting_status
 
 from clustering_protocols.catalogue import check_choice_names
@@ -17,6 +17,7 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.secrecy.keys import safety_number
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.parameters import LongCommand
 from party_sdk.cli.terminal import asker as asker_module
@@ -353,6 +354,50 @@ def test_an_invitation_file_that_is_not_there_is_wrong_usage(
 ) -> None:
     refused = terminal("party", "run", "@missing", expect=2)
     assert "cannot read the file" in refused.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "FILE", "r1c1"),
+        ("run", "TRUNCATED", "r1c1"),
+        ("report", "TRUNCATED", "r1c1"),
+        ("audit", "TEXT", "r1c1"),
+        ("predict", "TEXT", "r1c1", "--data", "ROWS"),
+        ("forget", "TEXT", "r1c1", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_no_error_prints_the_secret_of_an_invitation(
+    online: Terminal, rows: Path, command: tuple[str, ...]
+) -> None:
+    _, invitation = opened(online)
+    parsed = Invitation.parse(invitation)
+    words = {
+        "FILE": online.file("a.invitation", invitation),
+        "TRUNCATED": online.file("b.invitation", invitation.rpartition("#")[2]),
+        "TEXT": invitation,
+        "ROWS": rows,
+    }
+    refused = CliRunner().invoke(
+        main,
+        ["party", *(str(words.get(word, word)) for word in command)],
+        env=online.environment,
+    )
+    assert refused.exit_code != 0
+    assert parsed.code not in refused.output
+    assert parsed.secret.hex() not in refused.output
+
+
+def test_an_invitation_may_be_followed_by_its_own_slot(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = opened(online)
+    file = online.file("a.invitation", invitation)
+    accepted = accepting(online, invitation)
+    other = online("party", "run", file, "r2c1", *accepted, expect=2)
+    assert "The invitation is for slot r1c1, not r2c1." in other.stderr
+    online("party", "run", file, "r1c1", *accepted)
 
 
 def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
