@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -200,6 +201,21 @@ class Settings(BaseSettings):
                 "and no password"
             )
         return self
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_host(cls, url: str) -> str:
+        """Refuse a password whose end would be taken, and logged, as the host's name."""
+        from sqlalchemy import exc, make_url
+
+        host = None
+        with suppress(exc.ArgumentError, ValueError):  # reported when it is opened
+            host = make_url(url).host
+        if "@" in (host or ""):
+            raise ValueError(
+                "write @ in the password as %40, or set COTERIE_DATABASE_PASSWORD_FILE"
+            )
+        return url
 
     @field_validator("blob_store")
     @classmethod

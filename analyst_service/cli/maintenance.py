@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analyst_service.settings import Settings
 
 _SECRETS: Final = (
-    re.compile(r"(?P<name>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
+    re.compile(r"(?P<name>//[^:]*:).*(?=@)", re.DOTALL),  # //user:password@host
     re.compile(r"(?P<name>(?i:password|secret|token|key)[^=&?]*=)[^&]*"),
 )
 

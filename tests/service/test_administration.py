@@ -91,6 +91,32 @@ def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -
     assert run("config", "check", COTERIE_WORKERS="no").exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:hu/sh@127.0.0.1/x", "postgresql://u:***@127.0.0.1/x"),
+        ("postgresql://u:hu:sh@127.0.0.1/x", "postgresql://u:***@127.0.0.1/x"),
+        ("postgresql://u@v:hush@127.0.0.1/x", "postgresql://u@v:***@127.0.0.1/x"),
+        ("postgresql://u@127.0.0.1:5432/x", "postgresql://u@127.0.0.1:5432/x"),
+    ],
+)
+def test_config_check_hides_a_password_with_any_character(
+    run: Run, url: str, shown: str
+) -> None:
+    done = run("config", "check", COTERIE_DATABASE_URL=url)
+    assert f"  {shown}\n" in done.stdout
+
+
+def test_a_password_with_an_unescaped_at_sign_is_refused_and_not_printed(
+    run: Run,
+) -> None:
+    for command in ("config check", "migrate"):
+        url = "postgresql://u:hu@sh@127.0.0.1/x"
+        done = run(*command.split(), COTERIE_DATABASE_URL=url)
+        assert "write @ in the password as %40" in done.stderr
+        assert "sh@" not in done.output
+
+
 @pytest.mark.usefixtures("serves")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_an_empty_folder_becomes_an_analyst_with_one_key(
