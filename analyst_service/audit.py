@@ -6,6 +6,7 @@ neither can be stored without the other. A line contains no payload, token or ro
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import AuditLine, Session, table
 from clustering_protocols.records import hash_chain
+from clustering_protocols.wire.states import Event
 
 
 class AuditEntry(NamedTuple):
@@ -22,6 +24,16 @@ class AuditEntry(NamedTuple):
 
     number: int
     line: str
+
+
+def state_digests(db: Transaction, session_id: str) -> set[str]:
+    """Return the digests of all states that a session has had."""
+    events = (Event.ROUND_OPENED, Event.RUNS_DONE)
+    has_state = sa.or_(*(AuditLine.line.contains(event.value) for event in events))
+    query = sa.select(AuditLine.line)
+    lines = db.scalars(query.where(AuditLine.session_id == session_id, has_state))
+    digests = (json.loads(line).get("digest") for line in lines)
+    return set(filter(None, digests))
 
 
 def add_line(

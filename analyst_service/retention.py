@@ -94,8 +94,7 @@ def _purge_session(db: Transaction, session_id: str) -> set[str]:
         )
         for kind in (Task, Contribution)
     )
-    state = sa.select(Session.state_digest).where(Session.id == session_id)
-    digests = _collect_digests(db, *in_blobs, state)
+    digests = _collect_digests(db, *in_blobs) | audit.state_digests(db, session_id)
     db.execute(sa.delete(Task).where(Task.session_id == session_id))
     db.execute(
         sa.update(Contribution)

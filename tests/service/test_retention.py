@@ -63,7 +63,6 @@ def test_an_ended_session_releases_its_stored_data(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join().finish()
     contributions = column(api, Contribution.digest, session)
     assert contributions < blobs_of(api)
-    grow_old(api)  # the states of earlier rounds are named by nobody
     keep(api)
     assert column(api, Contribution.digest, session) == contributions
     assert column(api, Task.digest, session) == set()
@@ -157,8 +156,6 @@ def test_deleting_leaves_the_audit_and_nothing_else(api: Api, state: str) -> Non
         session.join(B).finish()
     gone = api.send("DELETE", session.path, session.key)
     assert (gone.status_code, gone.content) == (204, b"")
-    grow_old(api)  # the states of earlier rounds are named by nobody
-    keep(api)
     rows, blobs = api.stored()
     for table in ("tasks", "contributions", "results", "members", "invitations"):
         assert rows[table] == [], table
