@@ -31,6 +31,7 @@ _PIECE: Final = 4 << 20
 _PARTS_ABOVE: Final = 64 << 20
 # Not just the number 507, which addresses, digests and times in an error may contain.
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
+_NO_BUCKET: Final = ("nosuchbucket", "containernotfound")
 _PROBE: Final = "probe"
 _MARK: Final = "mark"
 _SHRINKS: Final = 8  # the cache is shrunk after an eighth of its size has been fetched
@@ -273,10 +274,13 @@ def _translate_errors() -> Iterator[None]:
     except (BaseError, OSError) as error:
         if _is_storage_full(error):
             raise StorageFull("The analyst's object store has no room left.") from None
+        if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+            log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
+            raise Unavailable("The object store refuses this analyst.") from None
         log.error("object store: %s", type(error).__name__)  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store does not answer.") from None
 
 
 def _is_storage_full(error: BaseException) -> bool:
     text = str(error).lower().replace(" ", "")
-    return any(part.replace(" ", "") in text for part in _FULL)
+    return any(code.replace(" ", "") in text for code in codes)

@@ -183,6 +183,30 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
         blobs.check_writable()
 
 
+@pytest.mark.parametrize(
+    "answering",
+    [
+        (404, "<Error><Code>NoSuchBucket</Code></Error>"),
+        (404, "<Error><Code>ContainerNotFound</Code></Error>"),
+    ],
+    indirect=True,
+)
+def test_a_missing_bucket_is_an_outage_and_not_a_missing_object(
+    answering: Any, tmp_path: Path
+) -> None:
+    blobs = over(answering, tmp_path / "cache")
+    for use in (
+        blobs.check,
+        blobs.mark,
+        lambda: blobs.set_mark("mark"),
+        lambda: blobs.map(DIGEST),
+        lambda: blobs.put(b"x"),
+        lambda: list(blobs.older_than(LATER)),
+    ):
+        with pytest.raises(Unavailable, match="bucket of the object store does not exist"):
+            use()
+
+
 @pytest.mark.parametrize("url", ["nothing://here", "s3://", "bucket"])
 def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(Unavailable, match="COTERIE_BLOB_STORE"):
