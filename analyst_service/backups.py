@@ -30,7 +30,7 @@ from analyst_service.blobs import (
 )
 from analyst_service.database import Database, SystemClock, migrate_schema
 from analyst_service.identity import read_identity, write_identity
-from analyst_service.models import Installation
+from analyst_service.models import Base, Installation
 from analyst_service.retention import find_live_digests
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Malformed
@@ -135,9 +135,9 @@ def restore_backup(
     the process is killed before that, the command can be run again.
     """
     description = _read_description(folder, database)
-    if sa.inspect(database.engine).get_table_names():
-        raise BackupFailed(_NOT_EMPTY)
     if description.database == "sqlite":
+        with database.engine.connect() as connection:
+            _tables_without_rows(connection)
         _load_file(folder, database, settings)
     else:
         with database.begin_initial_fill() as connection:
@@ -147,6 +147,22 @@ def restore_backup(
             with Transaction(connection) as transaction:
                 _restore_blobs_and_key(folder, transaction, settings)
     return description
+
+
+def _tables_without_rows(connection: sa.Connection) -> sa.MetaData:
+    """Return the analyst's tables; refuse any row, and any table of another program."""
+    tables = sa.MetaData()
+    tables.reflect(connection)
+    own = {name for name in tables.tables if name != "alembic_version"}
+    if own and connection.dialect.name == "postgresql":  # nobody adds a row meanwhile
+        names = ", ".join(f'"{name}"' for name in tables.tables)
+        connection.execute(sa.text(f"LOCK TABLE {names}"))
+    if own - Base.metadata.tables.keys() or any(
+        connection.scalar(sa.select(sa.exists().select_from(tables.tables[name])))
+        for name in own
+    ):
+        raise BackupFailed(_NOT_EMPTY)
+    return tables
 
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:

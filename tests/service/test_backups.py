@@ -225,6 +225,30 @@ def test_an_analyst_that_is_there_is_never_written_over(
     assert "no schema yet" in run(place, "key", "list").stderr
 
 
+@on_both_databases
+def test_a_migrated_database_without_rows_counts_as_empty(
+    copy: Path, place: Settings
+) -> None:
+    """As with Docker, where the schema is created before any other command."""
+    assert run(place, "migrate").exit_code == 0
+    done = run(place, "restore", copy)
+    assert done.exit_code == 0, done.output
+    assert SECRET_LABEL in run(place, "key", "list").stdout
+    assert "analyst exists here already" in refused(place, copy)
+
+
+@on_both_databases
+def test_a_database_with_a_table_of_another_program_is_never_filled(
+    copy: Path, place: Settings
+) -> None:
+    engine = sa.create_engine(place.database)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE wards (name text)")
+    assert "analyst exists here already" in refused(place, copy)
+    assert sa.inspect(engine).get_table_names() == ["wards"]
+    engine.dispose()
+
+
 def damage_database(copy: Path) -> None:
     path = copy / "database.db"
     if path.exists():

@@ -6,6 +6,7 @@ here with these places as folders, while every path is noted that it writes to.
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -108,12 +109,22 @@ def test_compose_commands_write_only_into_volumes(tmp_path: Path) -> None:
     certificate(tmp_path)
     analyst = Container(SERVICES["analyst"], tmp_path / "root")
     analyst.run(*SERVICES["migrate"]["command"])
-    [make_key, backup] = commands()["analyst"]
-    assert (make_key[1], backup[1]) == ("key", "backup")
+    [make_key, backup, restore] = commands()["analyst"]
+    assert (make_key[1], backup[1], restore[1]) == ("key", "backup", "restore")
     assert analyst.run(*make_key).startswith("ck_")
     analyst.run(*backup)
     assert (Path(analyst.inside("/backups")) / "monday" / "backup.json").exists()
-    allowed = [Path(analyst.inside(place)) for place in places(analyst.service)]
+    other = Container(SERVICES["analyst"], tmp_path / "other")
+    other.run(*SERVICES["migrate"]["command"])
+    shutil.copytree(
+        analyst.inside("/backups"), other.inside("/backups"), dirs_exist_ok=True
+    )
+    other.run(*restore)
+    allowed = [
+        Path(container.inside(place))
+        for container in (analyst, other)
+        for place in places(container.service)
+    ]
     strays = {
         path
         for path in written(tmp_path)
