@@ -70,6 +70,12 @@ def check_installation(database: Database, parts: KeyAndStore) -> None:
     _require_matching_parts(row, parts)
 
 
+def has_started(database: Database) -> bool:
+    """Return whether a database records a key and a store of arrays."""
+    with database.read() as transaction:
+        return transaction.get(Installation, _ROW_ID) is not None
+
+
 def adopt_key(database: Database, key: str) -> None:
     """Replace the key that :func:`check_installation` recorded at the first start."""
     change = sa.update(Installation).values(key=key)

@@ -167,6 +167,12 @@ def open_key_and_store(settings: Settings) -> KeyAndStore:
     from analyst_service.installation import KeyAndStore
     from clustering_protocols.common.errors import Unavailable
 
+    if not settings.identity_path.exists() and has_started(database):
+        raise click.ClickException(
+            f"The analyst's key {settings.identity_path} is missing. Restore identity.json "
+            "from a backup, or copy it from another analyst of this database. "
+            "COTERIE_IDENTITY_FILE says where it is."
+        )
     try:
         return KeyAndStore(load_identity(settings).key, settings.blob_location.open())
     except Unavailable as error:

@@ -69,7 +69,7 @@ def adopt_part(part: str) -> None:
 
     settings = read_settings()
     with open_current_database(settings) as database:
-        parts = open_key_and_store(settings)
+        parts = open_key_and_store(settings, database)
         try:
             if part == "key":
                 adopt_key(database, parts.key)
@@ -161,7 +161,7 @@ def backup(folder: Path) -> None:
         open_current_database(settings) as database,
         _explain_backup_errors(folder, "be written"),
     ):
-        parts = open_key_and_store(settings)
+        parts = open_key_and_store(settings, database)
         check_installation(settings, database, parts)
         n_blobs = back_up(database, parts.store, load_identity(settings), folder)
     log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)

@@ -77,7 +77,7 @@ def serve(
     if init or settings.database.startswith("sqlite"):
         _set_up_empty_database(settings, host, port)
     with open_current_database(settings) as database:
-        check_installation(settings, database, open_key_and_store(settings))
+        check_installation(settings, database, open_key_and_store(settings, database))
     _check_certificate_files(certificate, private_key)
     ends = _check_certificate_expiry(certificate or settings.certificate_file)
     _check_port_is_free(host, port)

@@ -167,6 +167,21 @@ def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
         check_installation(database, KeyAndStore(OTHERS, stores("one")))
 
 
+@pytest.mark.usefixtures("serves")
+def test_no_command_replaces_a_missing_key_that_the_database_records(
+    api: Api, tmp_path: Path
+) -> None:
+    run = partial(command, api.service.settings)
+    assert run("serve").exit_code == 0
+    missing = tmp_path / "missing.json"
+    for words in ("serve", f"backup {tmp_path / 'copy'}", "config adopt store"):
+        done = run(*words.split(), COTERIE_IDENTITY_FILE=missing)
+        assert done.exit_code == 1
+        assert f"The analyst's key {missing} is missing." in done.stderr
+        assert "adopt key" not in done.stderr
+        assert not missing.exists()
+
+
 @pytest.mark.threat(171)
 @pytest.mark.usefixtures("serves")
 def test_serve_and_backup_name_the_wrong_setting_and_the_remedy(

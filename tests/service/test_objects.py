@@ -203,7 +203,9 @@ def test_a_missing_bucket_is_an_outage_and_not_a_missing_object(
         lambda: blobs.put(b"x"),
         lambda: list(blobs.older_than(LATER)),
     ):
-        with pytest.raises(Unavailable, match="bucket of the object store does not exist"):
+        with pytest.raises(
+            Unavailable, match="bucket of the object store does not exist"
+        ):
             use()
 
 
