@@ -279,6 +279,6 @@ def _open_database(settings: Settings) -> Database:
 
 
 def _driver_message(error: Exception) -> str:
-    """Return the last line of the driver's error message, which contains no password."""
+    """Return the first line of the driver's error message, which contains no password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no answer"]
-    return f"{lines[-1].strip().rstrip('.')}."
+    return f"{lines[0].strip().rstrip('.')}."

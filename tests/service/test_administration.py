@@ -42,7 +42,7 @@ Run = Callable[..., Result]
         ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not supported"),
         (
             {"COTERIE_DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/x"},
-            "The database cannot be used",
+            'server at "127.0.0.1", port 1 failed: Connection refused. COTERIE_DATABASE',
         ),
         (
             {"COTERIE_DATABASE_URL": "postgresql://127.0.0.1:5432/nowhere-at-all"},
