@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -36,6 +38,10 @@ _PORT: Final = 587
 def is_mail_address(text: str) -> bool:
     """Return whether the text is a single mail address and nothing else."""
     return _MAIL.fullmatch(text) is not None
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
 
 
 class MailServer(NamedTuple):
@@ -177,12 +183,39 @@ class Settings(BaseSettings):
     @property
     def protocol_package_names(self) -> tuple[str, ...]:
         """The distributions whose protocols are offered besides the built-in ones."""
-        return tuple(filter(None, map(str.strip, self.protocol_packages.split(","))))
+        return _items(self.protocol_packages)
+
+    @property
+    def named_hidden(self) -> tuple[str, ...]:
+        """Return the protocols of which no session may be opened here."""
+        return _items(self.hidden_protocols)
 
     def offers_protocol(self, protocol: str) -> bool:
         """Return whether coordinators may open sessions of a protocol here."""
-        hidden = {name.strip() for name in self.hidden_protocols.split(",")}
-        return protocol not in hidden
+        return protocol not in self.named_hidden
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, text: str) -> str:
+        for address in () if text.strip() == "*" else _items(text):
+            try:
+                ip_network(address)
+            except ValueError:
+                raise ValueError(
+                    f"{address!r} is no IP address or network; '*' alone stands for any"
+                ) from None
+        return text
+
+    @model_validator(mode="after")
+    def _check_packages(self) -> Self:
+        for name in self.named_packages:
+            try:
+                distribution(name)
+            except (PackageNotFoundError, ValueError):
+                raise ValueError(
+                    f"COTERIE_PROTOCOL_PACKAGES names {name!r}, which is not installed"
+                ) from None
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -52,6 +52,12 @@ def read_settings() -> Settings:
     for warning in _find_warnings(Settings.model_fields):
         click.echo(f"Warning: {warning}", err=True)
     use_packages(lambda: settings.protocol_package_names)
+    for name in settings.named_hidden:
+        if find_module(name) is None:
+            raise click.ClickException(
+                f"COTERIE_HIDDEN_PROTOCOLS names {name!r}, which is no protocol here."
+                f"{did_you_mean(name, find_modules())}"
+            )
     return settings
 
 

@@ -50,6 +50,16 @@ Run = Callable[..., Result]
         ),
         ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
         ({"COTERIE_SMTP_SERVER": "mail.example.org:25"}, "smtp://user@host:587"),
+        (
+            {"COTERIE_HIDDEN_PROTOCOLS": "dummy, lff"},
+            "names 'lff', which is no protocol here. Did you mean 'llf'?",
+        ),
+        ({"COTERIE_TRUSTED_PROXIES": "10.0.0.1, nginx"}, "'nginx' is no IP address"),
+        ({"COTERIE_TRUSTED_PROXIES": "10.0.0.1,*"}, "'*' is no IP address"),
+        (
+            {"COTERIE_PROTOCOL_PACKAGES": "nix"},
+            "COTERIE_PROTOCOL_PACKAGES names 'nix', which is not installed.",
+        ),
         ({"COTERIE_SMTP_SERVER": "smtp://mail.example.org"}, "needs COTERIE_SMTP_FROM"),
     ],
 )
