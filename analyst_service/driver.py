@@ -128,7 +128,7 @@ class Driver:
             self._service.check_clock()
         except Unavailable as error:
             if not self._is_clock_wrong:
-                log.error("driver: no step is taken. %s", error)  # noqa: TRY400  no traceback: the text suffices
+                log.error("driver: no step is taken. %s", error.detail)  # noqa: TRY400  no traceback: the text suffices
             self._is_clock_wrong = True
         else:
             if self._is_clock_wrong:

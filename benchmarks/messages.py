@@ -29,8 +29,8 @@ _EXITS: Mapping[int, str] = {
     3: "refused at home by a guard, or a risk that is not accepted",
     4: "the session ended without a result",
     5: "the input cannot be used",
-    6: "the analyst cannot be reached",
-    7: "the analyst refused, or it cannot be done now",
+    6: "the analyst cannot be reached, or cannot answer now",
+    7: "the analyst refused, or it is not possible now",
 }
 
 

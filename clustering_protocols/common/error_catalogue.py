@@ -124,7 +124,8 @@ class Problem(Enum):
     INVITATION_EXPIRED = Facts(
         410,
         "The invitation is no longer valid",
-        "Ask the coordinator for a new invitation.",
+        "Ask the coordinator for a new invitation; or for a new session, if the "
+        "administrator revoked the slot.",
     )
     SHAPE_CONFLICT = Facts(
         409,
@@ -228,7 +229,8 @@ class Problem(Enum):
     EQUIVOCATION = Facts(
         409,
         "The analyst sent two different tasks under one round and attempt",
-        "Nothing was sent. Stop and tell the coordinator.",
+        "Nothing was sent. Stop and tell the coordinator. The analyst is dishonest, or it "
+        "was restored from a backup; ask its administrator.",
     )
     TASK_REFUSED = Facts(
         409,
@@ -276,7 +278,8 @@ class Problem(Enum):
     UNAVAILABLE = Facts(
         503,
         "The service cannot answer now",
-        "Check the address and that the analyst runs; then try again.",
+        "Try again later. The administrator reads the reason in the analyst's log ('not "
+        "ready').",
     )
 
     @property

@@ -268,5 +268,5 @@ def _compare_clocks(header: str | None, local_time: datetime) -> CheckResult:
     return CheckResult(
         "clock",
         f"This clock is {abs(seconds):,.0f} seconds {direction} the analyst's.",
-        "Set this machine's clock by a time server (NTP): deadlines depend on it.",
+        "One of the two clocks is wrong; check this one by NTP, then ask the administrator.",
     )

@@ -44,10 +44,11 @@ _MAX_BODY_SECONDS: Final = 30.0
 """Most seconds of an attempt with a body that count against the patience."""
 
 UNREACHABLE: Final = "cannot be reached"
+UNREADY: Final = "cannot answer now"
 FULL: Final = "has no room left"
 _OUTAGES: Final[dict[int | None, str]] = {
     None: UNREACHABLE,
-    **dict.fromkeys((502, 503, 504), UNREACHABLE),
+    **dict.fromkeys((502, 503, 504), UNREADY),
     507: FULL,
 }
 
@@ -186,7 +187,10 @@ class Transport:
             if response is not None and (delay is None or response.is_success):
                 return response
             if delay is None:
-                raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {problem}.")
+                raise Unavailable(
+                    f"{attempt} attempts in {elapsed:.0f} s: {problem}.",
+                    remedy="Check the address and that the analyst runs; then try again.",
+                )
             time.sleep(delay)
             elapsed += delay
 

@@ -41,7 +41,7 @@ def main() -> None:
                  Nothing of the refused round was sent.
     Exit code 4: the session ended without a result.
     Exit code 5: the input cannot be used.
-    Exit code 6: the analyst cannot be reached.
-    Exit code 7: the analyst refused, or it cannot be done now.
+    Exit code 6: the analyst cannot be reached, or cannot answer now.
+    Exit code 7: the analyst refused, or it is not possible now.
     Exit code 130: stopped by Ctrl-C.
     """  # noqa: D301  click reads the character

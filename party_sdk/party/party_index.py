@@ -91,7 +91,7 @@ def all_parties(home: Path) -> Iterator[PartySummary]:
 def _describe_order(status: Mapping[str, Any]) -> str:
     is_over = status["ended_at"] is not None
     round_text = f", round {status['round']}" if status["round"] and not is_over else ""
-    outage = ", the analyst cannot be reached" if status["outage_since"] else ""
+    outage = ", the analyst cannot answer now" if status["outage_since"] else ""
     trouble = status["trouble"]
     reason = f": {trouble['headline']}" if trouble else ""
     return f"{status['state']}{round_text}{outage}{reason}"

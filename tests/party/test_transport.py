@@ -322,7 +322,7 @@ def test_an_analyst_without_room_is_waited_for_and_that_is_said(hand: Hand) -> N
     http = httpx.Client(base_url=URL, transport=wire)
     with connect(URL, http=http, listeners=Listeners(on_outage=told.append)) as sending:
         assert sending._transport.send("PUT", "/x", headers={}).status_code == 200
-    assert told == ["has no room left", "cannot be reached", ""]
+    assert told == ["has no room left", "cannot answer now", ""]
     assert len(hand.slept) == 3
 
 
@@ -377,7 +377,7 @@ def test_a_request_that_the_analyst_may_hold_is_no_silence(
 
 @pytest.mark.usefixtures("soon")
 def test_an_outage_that_was_said_is_no_silence() -> None:
-    assert heard(answering(0, 503), patience=0.5) == ([], ["cannot be reached"])
+    assert heard(answering(0, 503), patience=0.5) == ([], ["cannot answer now"])
 
 
 class AsTheProxy(SmallHandler):
@@ -400,7 +400,7 @@ def test_a_coordinator_reads_at_once_that_all_analysts_are_gone(
         found = terminal.json("doctor", url, expect=1)
     said = done.stderr.splitlines()
     assert re.fullmatch(
-        r"The analyst cannot be reached; trying again since \d\d:\d\d:\d\d\.", said[0]
+        r"The analyst cannot answer now; trying again since \d\d:\d\d:\d\d\.", said[0]
     )
     assert "The analyst does not answer the proxy." in done.stderr
     assert json.loads(done.stdout)["exit_code"] == 6

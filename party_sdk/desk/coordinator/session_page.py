@@ -106,7 +106,7 @@ def session_page(
         page = build_session_desk(coordinator, opened, status)
     except Unavailable as error:
         refusal = Refusal(
-            title="The analyst cannot be reached",
+            title="The analyst cannot answer now",
             detail=error.detail,
             remedy="This page tries again every few seconds. Nothing is lost: the session "
             "waits until its deadline.",

@@ -168,7 +168,7 @@ def _describe_status(status: OrderStatus, party_order: PartyOrder) -> str:
     if question is not None:
         return question.sentence
     if status.outage_since is not None:
-        return "The analyst cannot be reached; it is tried again."
+        return "The analyst cannot answer now; it is tried again."
     if status.awaited:
         return f"Waiting for {', '.join(status.awaited)}."
     return "The labels are ready." if status.state is OrderState.COMPLETED else ""

@@ -103,7 +103,7 @@ def test_a_whole_session_needs_no_typed_command(
         state = page.locator("dl.glance dd").first
         page.locator("dl.glance dt", has_text=re.compile("^round$")).wait_for()
         analyst.kill()
-        page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
+        page.get_by_role("heading", name="The analyst cannot answer now").wait_for()
         coordinator.look.check()
         analyst.start()
         parties["r3c1"].compared()
