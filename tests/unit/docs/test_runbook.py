@@ -16,7 +16,7 @@ ROWS = [
 # Words of a server or of a system, and what a person's own names stand for.
 _OTHERS = re.compile(
     r"role .*|.*is not permitted to log in|password authentication failed"
-    r"|too many clients already|Connection refused|for north|failure|SIGKILL|ends on"
+    r"|too many clients already|Connection refused|SQLSTATE 57P01|SQLITE_BUSY|for north|failure|SIGKILL|ends on"
 )
 # Where a program puts a word into its sentence.
 _PARTS = r" ?…:? ?|: |; |\(E\w+\)\.?|signal 9 \(|^not |^The analyst (?=cannot)"
