@@ -389,9 +389,7 @@ def test_no_error_prints_the_secret_of_an_invitation(
     assert parsed.secret.hex() not in refused.output
 
 
-def test_an_invitation_may_be_followed_by_its_own_slot(
-    online: Terminal, rows: Path
-) -> None:
+def test_an_invitation_may_be_followed_by_its_own_slot(online: Terminal) -> None:
     _, invitation = opened(online)
     file = online.file("a.invitation", invitation)
     accepted = accepting(online, invitation)
