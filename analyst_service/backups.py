@@ -141,6 +141,7 @@ def restore_backup(
         _load_file(folder, database, settings)
     else:
         with database.begin_initial_fill() as connection:
+            _tables_without_rows(connection).drop_all(connection)
             migrate_schema(connection, description.revision)
             _load_tables(folder / "tables", connection)
             migrate_schema(connection)

@@ -264,15 +264,16 @@ def _translate_errors() -> Iterator[None]:
 
     try:
         yield
-    except FileNotFoundError as error:
-        raise KeyError("there is no such object") from error
-    except (PermissionDeniedError, UnauthenticatedError) as error:
-        if _is_storage_full(error):
-            raise StorageFull("The analyst's object store has no room left.") from None
-        log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
-        raise Unavailable("The object store refuses this analyst.") from None
     except (BaseError, OSError) as error:
-        if _is_storage_full(error):
+        if _holds(error, _NO_BUCKET):
+            log.error("object store: the bucket does not exist")  # noqa: TRY400  its text may hold addresses
+            raise Unavailable(
+                "The bucket of the object store does not exist: correct "
+                "COTERIE_BLOB_STORE."
+            ) from None
+        if isinstance(error, FileNotFoundError):
+            raise KeyError("there is no such object") from error
+        if _holds(error, _FULL):
             raise StorageFull("The analyst's object store has no room left.") from None
         if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
             log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
@@ -281,6 +282,6 @@ def _translate_errors() -> Iterator[None]:
         raise Unavailable("The object store does not answer.") from None
 
 
-def _is_storage_full(error: BaseException) -> bool:
+def _holds(error: BaseException, codes: Iterable[str]) -> bool:
     text = str(error).lower().replace(" ", "")
     return any(code.replace(" ", "") in text for code in codes)

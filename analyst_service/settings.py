@@ -208,7 +208,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_packages(self) -> Self:
-        for name in self.named_packages:
+        for name in self.protocol_package_names:
             try:
                 distribution(name)
             except (PackageNotFoundError, ValueError):

@@ -34,8 +34,15 @@ def read_settings() -> Settings:
 
     from analyst_service.secret_files import variable_name
     from analyst_service.settings import Settings
-    from clustering_protocols.common.values import describe_finding
-    from clustering_protocols.protocol_packages import use_packages
+    from clustering_protocols.common.values import (
+        describe_finding,
+        suggest_similar_name,
+    )
+    from clustering_protocols.protocol_packages import (
+        find_module,
+        find_modules,
+        use_packages,
+    )
 
     try:
         settings = Settings()
@@ -56,7 +63,7 @@ def read_settings() -> Settings:
         if find_module(name) is None:
             raise click.ClickException(
                 f"COTERIE_HIDDEN_PROTOCOLS names {name!r}, which is no protocol here."
-                f"{did_you_mean(name, find_modules())}"
+                f"{suggest_similar_name(name, find_modules())}"
             )
     return settings
 
@@ -168,9 +175,9 @@ def load_identity(settings: Settings) -> Institution:
         ) from None
 
 
-def open_key_and_store(settings: Settings) -> KeyAndStore:
-    """Load the analyst's key and open its blob store; neither is checked yet."""
-    from analyst_service.installation import KeyAndStore
+def open_key_and_store(settings: Settings, database: Database) -> KeyAndStore:
+    """Load the analyst's key and open its blob store; refuse to replace a missing key."""
+    from analyst_service.installation import KeyAndStore, has_started
     from clustering_protocols.common.errors import Unavailable
 
     if not settings.identity_path.exists() and has_started(database):

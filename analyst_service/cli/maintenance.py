@@ -181,7 +181,7 @@ def backup(folder: Path) -> None:
 def restore(folder: Path) -> None:
     """Restore a backup from FOLDER into an empty installation.
 
-    The database (COTERIE_DATABASE_URL) must be of the same kind and empty, and the data
+    The database (COTERIE_DATABASE_URL) must be of the same kind without rows, and the data
     folder (COTERIE_DATA_DIR) must be empty too. The schema is upgraded to this release.
     Start the service afterwards: sessions continue.
     """
