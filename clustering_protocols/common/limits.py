@@ -29,6 +29,9 @@ def fits_in_one_array(n_rows: int, n_features: int) -> bool:
     return n_rows <= MANY_ROWS and n_rows * n_features <= MANY_NUMBERS
 
 
+LARGEST_NUMBER: Final = 1e100
+"""Largest magnitude of a number from others, so that sums of squares fit into float64."""
+
 MANY_IN_A_GRAPH: Final = 100_000
 """The largest number of rows that spectral clustering does not group first.
 

@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic.fields import Field as Declared
 
-from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.common.limits import CONTROLS, LARGEST_NUMBER
 
 MOST_FIELDS: Final = 100_000
 MOST_LEVELS: Final = 10_000

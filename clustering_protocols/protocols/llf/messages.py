@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from pydantic import Field
 
+from clustering_protocols.common.limits import LARGEST_NUMBER
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import (
     ByteArray,
@@ -16,7 +17,6 @@ from clustering_protocols.records.arrays import (
     WordArray,
 )
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 
 UPDATES: Final = "updates"
 """The name of the stage that makes the updates; masks are bound to it as well."""
@@ -64,7 +64,7 @@ class Sums(Record):
     round: int = Field(ge=1, le=2**31)
     attempt: int = Field(ge=1, le=2**31)
     start: Annotated[FloatArray, Spec("k", "m")]
-    moved: float | None = Field(default=None, ge=0, le=LARGEST)
+    moved: float | None = Field(default=None, ge=0, le=LARGEST_NUMBER)
     stop: bool = False
 
 

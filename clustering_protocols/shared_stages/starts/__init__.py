@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.common.limits import LEAST_OWN_ROWS
+from clustering_protocols.common.limits import LARGEST_NUMBER, LEAST_OWN_ROWS
 from clustering_protocols.contract import Exchange, Stage, role_factories
 from clustering_protocols.terms.terms import Layout
 
@@ -43,6 +43,11 @@ def check_initial_centroids(params: Any) -> None:
         raise InvalidParameters(
             f"initial_centroids has {len(centroids)} rows for {params.n_clusters} "
             "clusters."
+        )
+    if any(abs(value) > LARGEST_NUMBER for row in centroids or () for value in row):
+        raise InvalidParameters(
+            f"initial_centroids must be between -{LARGEST_NUMBER:g} and "
+            f"{LARGEST_NUMBER:g}: squares of larger numbers overflow."
         )
 
 

@@ -6,14 +6,12 @@ Records accept all finite numbers, but a squared distance to 1e300 is infinite.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from clustering_protocols.common.errors import InvalidArray
+from clustering_protocols.common.limits import LARGEST_NUMBER
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks
 from clustering_protocols.records.arrays import FloatArray
-
-LARGEST: Final = 1e100
 
 
 def check_magnitudes(subject: str, *arrays: FloatArray) -> None:
@@ -27,9 +25,9 @@ def check_block_magnitudes(subject: str, rows: RowBlocks, engine: Engine) -> Non
 
 
 def _check_sizes(subject: str, sizes: Iterable[float]) -> None:
-    # `any(size > LARGEST)` would let NaN pass.
-    if not all(size <= LARGEST for size in sizes):
-        raise InvalidArray(f"{subject} holds numbers larger than {LARGEST:g}.")
+    # `any(size > LARGEST_NUMBER)` would let NaN pass.
+    if not all(size <= LARGEST_NUMBER for size in sizes):
+        raise InvalidArray(f"{subject} holds numbers larger than {LARGEST_NUMBER:g}.")
 
 
 def _largest_magnitude_of_block(block: RowBlock) -> float:

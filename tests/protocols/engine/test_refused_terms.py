@@ -10,6 +10,7 @@ from clustering_protocols.terms.terms import Layout, SessionRequest
 
 ROWS, COLUMNS = (3, 1), (1, 3)
 GIVEN = {"init": "given", "initial_centroids": [[1, 2], [3, 4]]}
+FAR = {"init": "given", "initial_centroids": [[1e101, 2], [3, 4]]}
 ECDH = {"alignment": {"method": "ecdh"}}
 PREDICTOR = {"predictor": True}
 LANDMARKS = {"distances": "landmarks"}
@@ -31,6 +32,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         (ROWS, {"init": "given"}, "need each other"),
         (ROWS, {"initial_centroids": [[1, 2], [3, 4]]}, "need each other"),
         (ROWS, {**GIVEN, "initial_centroids": [[1, 2]]}, "1 rows for 2 clusters"),
+        (ROWS, FAR, r"between -1e\+100 and 1e\+100"),
         (ROWS, {"scaling": "none"}, "data dictionary"),
         (ROWS, {"scaling": "minmax"}, "data dictionary"),
         (ROWS, {"output": "memberships"}, "fuzzy_cmeans"),
@@ -62,6 +64,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         ((3, 2), {}, "takes split rows"),
         (ROWS, {"init": "given"}, "need each other"),
         (ROWS, {**GIVEN, "initial_centroids": [[1, 2]]}, "1 rows for 2 clusters"),
+        (ROWS, FAR, r"between -1e\+100 and 1e\+100"),
     ],
     "omnifc": [
         ((3, 2), {}, "column groups"),

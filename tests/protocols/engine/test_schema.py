@@ -104,6 +104,8 @@ def test_names_and_levels_are_compared_in_normal_form() -> None:
         ({"type": "date", "constraints": {"minimum": "2026-02-30"}}, "the form"),
         ({"type": "boolean", "constraints": {"minimum": 0}}, "for numbers and dates"),
         ({"constraints": {"minimum": True}}, "minimum"),
+        ({"constraints": {"minimum": 10**400}}, r"between -1e\+100 and 1e\+100"),
+        ({"constraints": {"maximum": 1e101}}, r"between -1e\+100 and 1e\+100"),
         ({"format": "any"}, "Extra inputs"),
         ({"constraints": {"pattern": "a*"}}, "Extra inputs"),
     ],
