@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 from clustering_protocols.terms.preparation import Ranges
 
 if TYPE_CHECKING:  # imported only if needed, as most sessions do not use this stage
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # imported only if needed, as most sessions do not use this s
 
 
 _ROUNDING: Final = 1.001
+_FEWEST_STEPS: Final = 100.0
+"""Fewest steps of the encoding in a standard deviation: rounding is then below 1 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,8 +130,30 @@ def build_scaler(
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     """Raise if rows are outside the dictionary's ranges, before anything of them is sent.
 
+    Also refuse ranges so wide that sums or distances would be rounded to nearly nothing.
     Prepared fields are not checked here: this was done when they were read, and the
     values that fill their gaps may exceed a range by a rounding error.
     """
-    if context.session.terms.plan(context.slot.name) is None:
-        context.session.bounds(context.slot.name).check(data)
+    if context.session.terms.plan(context.slot.name) is not None:
+        return
+    context.session.bounds(context.slot.name).check(data)
+    if context.session.params.scaling != "standard":
+        _check_steps(context, data)
+
+
+def _check_steps(context: PartyContext[Any], data: DataSource) -> None:
+    from clustering_protocols.shared_stages.statistics.by_leader import measure
+
+    scale = scaler_of(context)
+    spread = measure(data, moments=True, ranges=False).spread * scale.inverse
+    if context.session.layout.n_column_groups == 1:
+        steps = spread * FixedPoint.of(scale.sum_limit, EXACT_BITS).unit
+    else:  # squared distances are encoded
+        steps = np.square(spread) * FixedPoint.of(np.square(2.0 * scale.limit)).unit
+    hidden = np.array(data.columns)[(spread > 0) & (steps < _FEWEST_STEPS)]
+    if hidden.size:
+        raise GuardRefused(
+            f"The dictionary's range of {', '.join(map(repr, hidden.tolist()))} is so wide "
+            "that rounding would hide the differences between your rows: ask the "
+            "coordinator for the true minimum and maximum, or for scaling 'standard'."
+        )

@@ -538,6 +538,19 @@ def test_a_range_of_zero_alone_is_a_constant_column() -> None:
     assert np.isfinite(run.outcomes["r1c1"].centroids).all()
 
 
+@pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
+def test_a_range_so_wide_that_rounding_hides_the_rows_is_refused(
+    layout: Layout,
+) -> None:
+    X = blobs(60, 3)
+    by_rows = layout.n_column_groups == 1
+    data = cut(X, layout, [20] * 3) if by_rows else by_columns(X, [1] * 3)
+    said = within(-1e16, 1e16, data, layout)
+    params = Llf(n_clusters=2, scaling="minmax")
+    with pytest.raises(GuardRefused, match=r"dictionary's range of .* is so wide"):
+        simulation.run(params, layout, data, SEED, dictionary=said)
+
+
 def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
     X = blobs(20, 3)
     with pytest.raises((InvalidData, InvalidParameters), match="rows"):
