@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +19,14 @@ from clustering_protocols.secrecy.identities import (
     fingerprint,
 )
 from party_sdk.home.store import store_of
+
+_INVISIBLE: Final = re.compile(
+    r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Unicode's Default_Ignorable_Code_Point, and the blank Braille pattern."""
+_LOOK_ALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK"})
 
 
 class OwnIdentity:
@@ -49,15 +59,16 @@ class OwnIdentity:
         """Create an identity; an existing one without a name keeps its key.
 
         Raises GuardRefused if a named identity exists, whose card others may trust,
-            unless ``replace``.
+            unless ``replace``; or if a word of the name has letters of two scripts.
         Raises InvalidParameters if the name is empty or has control characters.
         """
         try:
             TypeAdapter(InstitutionName).validate_python(name)
         except ValidationError:
             name = ""
-        if not name.strip():
+        if not _fold(name):
             raise InvalidParameters("A name has 1 to 100 characters that can be shown.")
+        _check_scripts(name)
         with self._store.transaction():
             before = None if replace else self.stored
             if before is not None and before.name:
@@ -116,7 +127,9 @@ class TrustedInstitutions:
 
         Raises GuardRefused if the key has another name, or the name (in any spelling)
             another key, which must be forgotten first.
+        Raises GuardRefused if a word of the name has letters of two scripts.
         """
+        _check_scripts(card.name)
         with self._store.transaction() as database:
             self.check(card.name, card.key)
             name = self.name_of(card.key)
@@ -150,6 +163,17 @@ class TrustedInstitutions:
 
 
 def _fold(name: str) -> str:
-    """Return a name without blanks, case and variants of characters."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    """Return a name without blanks, invisible characters, case and variants."""
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))
+
+
+def _check_scripts(name: str) -> None:
+    """Refuse a word with letters of two scripts that look alike."""
+    for word in re.split(r"[\s-]+", _INVISIBLE.sub("", name)):
+        scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in word}
+        if len(scripts & _LOOK_ALIKES) > 1:
+            raise GuardRefused(
+                f"A word of {name!r} has letters of two scripts that look alike, so that the "
+                "name may imitate another: the institution has to write it in one script."
+            )

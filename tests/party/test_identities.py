@@ -112,7 +112,17 @@ def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["St. Mary's", "st. mary's", "ST.  MARY'S ", "\uff33t. Mary's"]
+    "name",
+    [
+        "St. Mary's",
+        "st. mary's",
+        "ST.  MARY'S ",
+        "\uff33t. Mary's",
+        *(
+            f"St.{invisible}Mary's"
+            for invisible in "\u200b\u2060\xad\ufe0f\u3164\u2800"
+        ),
+    ],
 )
 def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
     known = TrustedInstitutions(home)
@@ -126,6 +136,20 @@ def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
     assert known.read() == before
     known.check(name, before["St. Mary's"])
     known.check("St. Mark's", other.key)
+
+
+@pytest.mark.parametrize(
+    "name", ["St. M\u0430ry's", "St. Mary'\u0455", "\u0391BC Clinic"]
+)
+def test_a_name_with_letters_of_another_script_in_a_word_is_not_trusted(
+    home: Path, name: str
+) -> None:
+    known = TrustedInstitutions(home)
+    with pytest.raises(GuardRefused, match="letters of two scripts"):
+        known.trust(Institution(name, bytes(32)).card)
+    known.trust(
+        Institution("\u041a\u043b\u0438\u043d\u0438\u043a\u0430 Nord", bytes(32)).card
+    )
 
 
 def test_one_key_has_one_name(home: Path) -> None:
