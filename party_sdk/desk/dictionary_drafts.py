@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
-from party_sdk.desk.responses import Form
+from party_sdk.desk.responses import Form, path_in
 from party_sdk.tables import ReadOptions, examine
 from party_sdk.tables.drafts import find_id_column, infer
 from party_sdk.tables.variables import DictionaryDraft, Variable
@@ -65,7 +65,7 @@ class TableDraft:
             for cells in zip(*columns, strict=False)
         )
         return cls(
-            path=folder / Path(table).expanduser() if table else None,
+            path=path_in(folder, table) if table else None,
             ids=tuple(name for name in ids if name),
             levels=bool(form.get(f"levels.{number}")),
             listed=form.get(f"listed.{number}"),

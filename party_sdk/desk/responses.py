@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,3 +230,21 @@ def file(content: bytes, name: str, media_type: str) -> Response:
     disposition = f'attachment; filename="{_NOT_IN_NAMES.sub("-", name)}"'
     headers = {"Content-Disposition": disposition}
     return Response(content, media_type=media_type, headers=headers)
+
+
+def path_in(folder: Path, name: str) -> Path:
+    """Return the path of a file or folder, relative to the folder of tables.
+
+    Raises InvalidParameters if it cannot be read: a pipe would block the desk.
+    """
+    try:
+        path = folder / Path(name).expanduser()
+        mode = path.stat().st_mode
+        is_file = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, RuntimeError, ValueError):  # no such user, a name that is too long
+        is_file = False
+    if not is_file:
+        raise InvalidParameters(f"The file {name[-100:]!r} cannot be read.")
+    return path

@@ -39,7 +39,7 @@ from party_sdk.coordinator.option_parsing import (
 )
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.dictionary_drafts import TableDraft
-from party_sdk.desk.responses import Form
+from party_sdk.desk.responses import Form, path_in
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.tables.variables import read_schema
 
@@ -178,7 +178,7 @@ class Draft:
 
     def path(self, text: str) -> Path:
         """Return the path of a named file."""
-        return self.tables / Path(text).expanduser()
+        return path_in(self.tables, text)
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:

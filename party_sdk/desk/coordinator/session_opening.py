@@ -166,7 +166,7 @@ def _review(
 
 
 def _make_folder(request: Request, folder: str) -> Path:
-    return private_folder(desk_of(request).tables / Path(folder).expanduser())
+    return private_folder(path_in(desk_of(request).tables, folder))
 
 
 def invitations_page(

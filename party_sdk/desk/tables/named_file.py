@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from party_sdk.desk.responses import Form
+from party_sdk.desk.responses import Form, path_in
 from party_sdk.tables import sheet_names
 
 _BY_FIELDS: Final = ("sheet", "skip")
@@ -33,21 +31,18 @@ def pasted_or_named(form: Form, field: str, folder: Path) -> str:
         return text
     if not file_name:
         raise InvalidParameters(f"Paste the {field}, or name its file.")
-    path = folder / Path(file_name).expanduser()
+    path = path_in(folder, file_name)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, errors="replace") as file:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return file.read(_MOST_BYTES)
-    except (OSError, ValueError):
-        pass
-    raise InvalidParameters(f"The file {path.name!r} cannot be read.")
+        with path.open(errors="replace") as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        raise InvalidParameters(f"The file {path.name!r} cannot be read.") from None
 
 
 def path_of(form: Form, folder: Path, name: str = "path") -> str:
     """Return the path in a field, relative to the folder of tables."""
     path = form.get(name).strip()
-    return str(folder / Path(path).expanduser()) if path else ""
+    return str(path_in(folder, path)) if path else ""
 
 
 def csv_of(form: Form) -> str:

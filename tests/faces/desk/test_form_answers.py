@@ -1,5 +1,6 @@
 """Every form of the desk is answered at an address that can be asked for again."""
 
+import os
 from urllib.parse import urlencode
 
 import httpx
@@ -56,6 +57,30 @@ def test_no_page_is_the_answer_to_a_form(
     first, again = (desk.follow(answer) for _ in range(2))
     assert first.status_code == again.status_code not in {404, 405}
     assert texts(first) == texts(again)
+
+
+PATHS = ("path", "file", "dictionary", "folder", "people", "table.1", "dictionary.1")
+
+
+@pytest.mark.threat(161)
+@pytest.mark.parametrize("path", ["~no-such-user/x.csv", "a" * 5_000, "pipe.csv"])
+def test_no_path_in_a_form_makes_the_desk_fail_or_wait(
+    desk: DeskBrowser, analyst: Analyst, path: str
+) -> None:
+    """A pipe that nobody writes to would block whoever opens it."""
+    os.mkfifo(desk.desk.tables / "pipe.csv")
+    session = come(desk, "coordinator", analyst, "")
+    fields = dict.fromkeys(PATHS, path) | {"do": "review", "id": "id"}
+    for form in FORMS:
+        if form != "/leave":
+            address = form.format(session=session, slot="north")
+            answer = sent(desk, address, fields)
+            if answer.status_code == 303:
+                answer = desk.follow(answer)
+            assert answer.status_code < 500, address
+    for page in ("/tables", "/sessions/-/new"):
+        assert desk.get(f"{page}?{urlencode(fields)}").status_code < 500
+    assert desk.said == []
 
 
 def test_what_a_form_came_to_is_kept_for_this_visit_alone(browser: DeskBrowser) -> None:
