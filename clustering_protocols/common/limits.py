@@ -17,6 +17,9 @@ MINIMUM_MEMBERS: Final = 3
 LEAST_OWN_ROWS: Final = 5
 """The minimum size of a local cluster whose mean a party sends as an initial centre."""
 
+FEW_ROWS: Final = 10
+"""The sum of fewer rows of a party reveals too much of each of them."""
+
 MANY_ROWS: Final = 500_000
 """The largest number of rows for k-means++, which reads all rows once per cluster."""
 

@@ -274,6 +274,7 @@ SMALL_OVERLAP: Final = "allow_small_overlap"
 SHOWN_TOGETHER: Final = "allow_shown_together"
 SUMS_LIMIT: Final = "sums_limit"
 ONE_FIELD: Final = "allow_one_field"
+GIVEN_START: Final = "allow_given_start"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
@@ -294,6 +295,10 @@ CHOICES: Final[Mapping[str, str]] = {
     ONE_FIELD: (
         "Upload rows although one variable makes up nearly the whole distance between "
         "them. The analyst can then read the values of this variable."
+    ),
+    GIVEN_START: (
+        "Add up your rows around points that the coordinator chose, although few rows of "
+        "yours are near one of them. Other parties may then read these rows."
     ),
 }
 """Choices that each party makes alone in any protocol."""

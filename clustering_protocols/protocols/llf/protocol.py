@@ -7,6 +7,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import FEW_ROWS
 from clustering_protocols.common.suitability import (
     Method,
     Partitioning,
@@ -155,16 +156,16 @@ RISKS: Final[Mapping[str, Risk]] = {
     "given-start-shows-rows": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
-        sentence="The coordinator sets the start: with split columns it shows the analyst "
-        "rows along known directions; with split rows many such sessions narrow rows down.",
-        measured="With split rows 20 % of a row's cells were found within 5 % of their "
-        "range from four pairs of sessions; one session reveals as much.",
-        remedy="Another start; with split rows also publish 'sizes'.",
+        sentence="With split rows, members read exact rows of people whom the "
+        "coordinator chooses, up to 'sums_limit'; with split columns, the analyst reads parts "
+        "of rows.",
+        measured="With split rows, 1 session gave the exact row of a person whose day of "
+        "birth was known.",
+        remedy="Another start, or refuse when your software asks about few rows.",
         detail="With split columns the analyst learns how far each row lies along k - 1 "
         "known directions; with more clusters than columns, it learns every row. With split "
-        "rows and few updates the coordinator sets which rows are in which cluster. "
-        "Means are published in round steps of at least max(1/20, 5/n) standard "
-        "deviations of a cluster of n rows.",
+        "rows the start and the weights of variables set which rows are in which cluster. "
+        "Your software asks before the first sums if a cluster has one to nine of your rows.",
     ),
     "memberships-show-columns": Risk(
         level=RiskLevel.OPTION,
@@ -194,7 +195,7 @@ def _row_risks(params: LosslessFederated) -> Iterator[str]:
         yield "start-shows-own-clusters"
     if params.start == "random_party":
         yield "start-shows-means-of-five-rows"
-    if params.start == "given" and params.publish == "centroids":
+    if params.start == "given":
         yield "given-start-shows-rows"
 
 

@@ -62,7 +62,10 @@ from clustering_protocols.shared_stages.starts.messages import (
     ProposedByAll,
     StartCentroids,
 )
-from clustering_protocols.shared_stages.starts.roles import compute_start_alone
+from clustering_protocols.shared_stages.starts.roles import (
+    compute_start_alone,
+    question_for,
+)
 from clustering_protocols.shared_stages.sums import (
     Findings,
     Sum,
@@ -189,9 +192,12 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
         stop=has_converged(view.params, moved),
     )
     own = weights / split_sums(view.encoding.unit, len(weights))[1]
+    V, asks = state.centroids, ""
+    if not state.asked:
+        asks = question_for(view.context, lambda: rows_round.nearest(view, data, V))
     state = state.model_copy(update={"asked": task.number, "own": own})
     remember = [view.initial_centroids(), state, *history]
-    return Reply(contribution=contribution, remember=remember)
+    return Reply(contribution=contribution, remember=remember, asks=asks)
 
 
 def local_sums(

@@ -46,7 +46,10 @@ from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, sca
 from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
-from clustering_protocols.shared_stages.starts.roles import compute_start_alone
+from clustering_protocols.shared_stages.starts.roles import (
+    compute_start_alone,
+    question_for,
+)
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import n_group_rows
@@ -251,13 +254,15 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
     def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
         """Contribute to an update, or report the digest of the result."""
         view = RoundView(context)
-        before = context.memory.get(messages.Components)
+        before, asks = context.memory.get(messages.Components), ""
         if isinstance(task, messages.ReportDigest):
             return _report_digest(view, task)
         if before is None:
             task.require({"before": 0})
             check_ranges(context, data)
             components = view.initial_components()
+            place = _DensestComponent(view.shape, components, view.scale)
+            asks = question_for(context, lambda: place(data).labels)
         elif before.closing:
             raise ProtocolFailed("The analyst asks for an update after the last.")
         else:
@@ -284,6 +289,7 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
         return Reply(
             contribution=messages.Sums(words=words, last=closing),
             remember=[components.model_copy(update={"own": own}), *remember],
+            asks=asks,
         )
 
     def early_outcome(self, context: MixtureContext) -> Outcome | None:

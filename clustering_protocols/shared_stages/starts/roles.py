@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from clustering_protocols.common.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.common.limits import FEW_ROWS
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -22,11 +23,12 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import Scope, group_stream
 from clustering_protocols.shared_stages.statistics import magnitudes
+from clustering_protocols.terms.session_risks import GIVEN_START
 
 from . import clusters, messages
 
@@ -58,6 +60,28 @@ def compute_start_alone(
     return np.clip(
         V, -scale.limit, scale.limit
     )  # ranges may be much wider than the data
+
+
+def question_for(context: PartyContext[Any], label: Callable[[], IntArray]) -> str:
+    """Return the question to the operator before the first sums of a given start, or "".
+
+    label: returns the cluster (n,) of each own row by the start.
+    """
+    if context.session.params.start != "given" or context.choices.get(GIVEN_START):
+        return ""
+    sizes = np.bincount(label())
+    few = sizes[(sizes > 0) & (sizes < FEW_ROWS)]
+    if not few.size:
+        return ""
+    rows = "a single row" if few.min() == 1 else f"only {few.min()} rows"
+    return (
+        "The coordinator chose the points around which the clusters start, and near one of "
+        f"them you have {rows}. All parties read the sum of the rows near each point, and "
+        "so read this data exactly if no other party has rows there. A coordinator who "
+        "knows one value of a person can obtain all others in this way. Ask the "
+        "coordinator where the points come from. Nothing was sent yet. To send the sums, "
+        f"run again with --choice {GIVEN_START}=true."
+    )
 
 
 _Step = Literal["propose", "settle", "confirm"]

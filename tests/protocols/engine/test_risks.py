@@ -124,7 +124,7 @@ BROUGHT: list[tuple[str, tuple[int, ...], dict[str, Any], str]] = [
     ("llf", (3,), {"init": "bounds"}, ""),
     ("llf", (3,), {"n_init": 2}, f"{OWN} {RACE}"),
     ("llf", (3,), GIVEN, START),
-    ("llf", (3,), {**GIVEN, "publish": "sizes"}, ""),
+    ("llf", (3,), {**GIVEN, "publish": "sizes"}, START),
     ("llf", (4,), {"quorum": 3}, f"{OWN} {SUBTRACTED}"),
     ("llf", (4,), {"participation": 0.9}, f"{OWN} {SUBTRACTED}"),
     ("llf", (3,), {"min_cluster_rows": 9}, f"{OWN} small-clusters-move"),
