@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 from xml.etree.ElementTree import Element, ParseError, iterparse
+from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
 from python_calamine import (
@@ -198,12 +199,45 @@ def unpack_sheet(
     return unpacked.model_copy(update={"warnings": (*unpacked.warnings, warning)})
 
 
+_UNREADABLE: Final = (
+    *(CalamineError, ValueError, BadZipFile, KeyError, expat.ExpatError),
+    NotImplementedError,  # a compression that Python does not know
+)
+_MOST_REPEATS: Final = {
+    "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-columns-repeated": 16_384,
+    "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-rows-repeated": 1_048_576,
+}
+"""Columns and rows of the largest sheet that office programs write."""
+
+
+def _check_repeats(path: Path) -> None:
+    """Refuse an OpenDocument cell that is repeated more often than a sheet has cells.
+
+    Calamine copies it as often as the file says, which takes minutes.
+    """
+
+    def check(_: str, attributes: Mapping[str, str]) -> None:
+        for name, most in _MOST_REPEATS.items():
+            if int(attributes.get(name, "1")) > most:
+                raise InvalidData(
+                    f"{path.name!r} repeats a cell more often than a sheet has rows or "
+                    "columns: save it as CSV."
+                )
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler = check
+    with ZipFile(path) as book, book.open("content.xml") as content:
+        parser.ParseFile(content)
+
+
 @contextmanager
 def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
     try:
+        if path.suffix.lower() == ".ods":
+            _check_repeats(path)
         with CalamineWorkbook.from_path(path) as book:
             yield book
-    except (CalamineError, OSError, ValueError) as error:
+    except (*_UNREADABLE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk is full
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
