@@ -237,13 +237,15 @@ def list_keys(
 
 
 def revoke_credential(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
-    """Revoke a key or token; raise :class:`NotFound` if there is nothing to revoke.
+    """Revoke a key or token, even an expired one, whose notices then end.
+
+    Raises NotFound if there is nothing to revoke.
 
     A party whose token was revoked can get another one by joining again. Use
     :func:`analyst_service.members.revoke_access` to prevent that.
     """
     if not _revoke_matching(db, Credential.id == credential_id):
-        raise NotFound("No valid credential has this id.")
+        raise NotFound("No credential has this id, or it was revoked before.")
     log_when_committed(db, Act.KEY_REVOKED, by, key=credential_id)
 
 

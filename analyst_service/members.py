@@ -69,7 +69,7 @@ def invite_parties(
     require_not_ended(session)
     members = members_of(db, session.id)
     free = {m.slot: m for m in members if m.state != SlotState.JOINED}
-    invited = list(free) if slots is None else slots
+    invited = list(free) if slots is None else list(dict.fromkeys(slots))
     if unknown := set(invited) - {member.slot for member in members}:
         raise InvalidParameters(
             f"There is no slot {', '.join(sorted(unknown))}; the slots are "

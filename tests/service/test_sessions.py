@@ -371,6 +371,13 @@ def test_free_slots_alone_are_invited(
     assert problem_of(refusal) is Problem.SESSION_OVER
 
 
+def test_a_slot_that_is_listed_twice_is_invited_once(file_api: Api) -> None:
+    session = file_api.open(Dummy(), PARTS)
+    before = len(session.audit)
+    assert list(session.invite(A, A)) == [A]
+    assert [entry["slot"] for entry in session.audit[before:]] == [A]
+
+
 def test_an_invitation_is_for_its_slot_and_institution_alone(file_api: Api) -> None:
     session = file_api.open(Dummy(), PARTS, named=True)
     other = session.member(A, institution=Institution("", bytes(32)))
