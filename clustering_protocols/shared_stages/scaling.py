@@ -142,10 +142,10 @@ def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
 
 
 def _check_steps(context: PartyContext[Any], data: DataSource) -> None:
-    from clustering_protocols.shared_stages.statistics.by_leader import measure
+    from clustering_protocols.shared_stages.statistics.by_leader import measure_moments
 
     scale = scaler_of(context)
-    spread = measure(data, moments=True, ranges=False).spread * scale.inverse
+    spread = measure_moments(data, moments=True, ranges=False).spread * scale.inverse
     if context.session.layout.n_column_groups == 1:
         steps = spread * FixedPoint.of(scale.sum_limit, EXACT_BITS).unit
     else:  # squared distances are encoded

@@ -222,10 +222,13 @@ class Field(SparseModel):
             return default
         if isinstance(bound, str) != (self.type == "date"):
             raise ValueError("bounds of dates are texts, others are numbers")
-        try:
-            return parse_day_number(bound) if isinstance(bound, str) else float(bound)
-        except OverflowError:
-            raise ValueError("a bound is too large for a number") from None
+        if isinstance(bound, str):
+            return parse_day_number(bound)
+        if abs(bound) > LARGEST_NUMBER:
+            raise ValueError(
+                f"a bound must be between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}"
+            )
+        return float(bound)
 
 
 class Schema(SparseModel):

@@ -33,9 +33,6 @@ from clustering_protocols.terms.terms import Layout
 
 from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 
-FEW_ROWS: Final = 10
-"""It is a risk if the centroids of clusters with fewer rows may move."""
-
 _OF_ROWS: Final = {
     "analyst": (
         "Numbers of rows and features, how far the centroids move in each round, and "

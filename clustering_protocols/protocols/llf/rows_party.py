@@ -194,7 +194,9 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
     own = weights / split_sums(view.encoding.unit, len(weights))[1]
     V, asks = state.centroids, ""
     if not state.asked:
-        asks = question_for(view.context, lambda: rows_round.nearest(view, data, V))
+        asks = question_for(
+            view.context, lambda: rows_round.nearest_centroids(view, data, V)
+        )
     state = state.model_copy(update={"asked": task.number, "own": own})
     remember = [view.initial_centroids(), state, *history]
     return Reply(contribution=contribution, remember=remember, asks=asks)

@@ -35,6 +35,7 @@ from party_sdk.desk.responses import (
     Form,
     desk_of,
     form_of,
+    path_in,
     query_of,
     redirect_to,
     render_page,
