@@ -1,4 +1,4 @@
-"""The report on a table: how it is read, and its problems with line and column."""
+"""The report on a table: how its columns were read, with all problems and warnings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 _LEAST_UNIQUE: Final = 0.998
-_NAMESAKES: Final = 4  # rows that may share values even in a small table: two pairs
+_NAMESAKES: Final = 4  # in a small table, two pairs of rows may share their values
 _LEAST_FILLED: Final = 0.05
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
@@ -26,9 +26,9 @@ _SINGULAR: Final = {
 
 
 class Finding(BaseModel, frozen=True):
-    """One problem and its location, never the value itself.
+    """A problem of a table and its location. It never quotes a cell.
 
-    of_cell: whether a cell has a wrong value, which a :class:`CellProblem` shows.
+    of_cell: whether a cell has a wrong value, which a :class:`CellProblem` quotes.
     """
 
     line: int | None = None
@@ -37,22 +37,22 @@ class Finding(BaseModel, frozen=True):
     of_cell: bool = False
 
     def sentence(self, word: str) -> str:
-        """Return the finding as people read it: ``line 9, crp: empty``."""
+        """Return the location and the problem, such as ``line 9, crp: empty``."""
         line = None if self.line is None else f"{word} {self.line}"
         location = ", ".join(part for part in (line, self.column) if part)
         return f"{location}: {self.what}" if location else self.what
 
 
 class CellProblem(BaseModel, frozen=True):
-    """The wrong cells of one column, by value.
+    """The wrong values of one column that share the same problem.
 
-    Its values are cells: they are shown on the operator's own terminal and desk, and
-    written to no log, file or message.
+    The values come from cells: they may be shown on the operator's own terminal and
+        desk, but must not be written to a log, file or message.
 
-    values: pairs of a value and its number of rows, the most frequent first.
-    n_rows: number of rows with a wrong cell, including values that are not listed.
+    values: pairs of a value and its number of rows, the most frequent value first.
+    n_rows: number of rows with a wrong value, including values that are not listed.
     line: line or row number of the first of these rows.
-    hint: a possible remedy.
+    hint: a possible remedy; empty if there is none.
     """
 
     column: str
@@ -63,7 +63,7 @@ class CellProblem(BaseModel, frozen=True):
     hint: str = ""
 
     def sentence(self, word: str) -> str:
-        """Return the problem as a text: ``sex: 'M' (161), 'f' (11) are not levels``."""
+        """Return a sentence such as ``sex: 'M' (161) is not a level (first: line 2)``."""
         parts = []
         for text, n in self.values[:MOST_SHOWN]:
             clean = " ".join(text.split())
@@ -80,10 +80,10 @@ class CellProblem(BaseModel, frozen=True):
 
 
 class ColumnReport(BaseModel, frozen=True):
-    """How one column is read: name, type, and numbers of missing and unreadable cells.
+    """How a column was read: its name, its type, and its numbers of missing and unreadable cells.
 
-    codes: for each text that means a missing value, its number of rows.
-    least, largest: a number, or a date in ISO 8601; None for a column that may hold ids.
+    codes: for each code of a missing value, the number of rows that hold it.
+    least, largest: numbers, or dates in ISO 8601; None if the values might be ids.
     """
 
     name: str
@@ -96,7 +96,7 @@ class ColumnReport(BaseModel, frozen=True):
 
     @property
     def codes_sentence(self) -> str:
-        """Return a sentence about codes of missing values; empty if there are none."""
+        """Return a sentence that lists the codes read as missing; empty if none were."""
         counts = [
             f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()
         ]
@@ -104,7 +104,7 @@ class ColumnReport(BaseModel, frozen=True):
 
     @property
     def range(self) -> tuple[str, str]:
-        """Return the least and the largest value as texts; both empty if unknown."""
+        """Return the smallest and the largest value as texts; both are empty if unknown."""
         if self.least is None or self.largest is None:
             return "", ""
         bounds = self.least, self.largest
@@ -113,15 +113,15 @@ class ColumnReport(BaseModel, frozen=True):
 
 
 class KeyPreview(BaseModel, frozen=True):
-    """A match key with its figures for one table.
+    """A match key, and how well it would identify the rows of one table.
 
-    Its values are cells: they are shown on the operator's own terminal and desk, and
-    written to no log, file or message.
+    The first values come from cells: they may be shown on the operator's own terminal
+        and desk, but must not be written to a log, file or message.
 
-    n_filled: number of rows with a value.
+    n_filled: number of rows that have a value of the key.
     n_unique: number of rows with a value that no other row has.
-    n_stand_ins: rows without a value because a cell stands for a missing one.
-    first: the values of the first rows; empty if missing or not unique.
+    n_stand_ins: number of rows in which a cell holds a placeholder for a missing value.
+    first: the key's values in the first rows; empty where there is no unique value.
     """
 
     key: str
@@ -133,24 +133,24 @@ class KeyPreview(BaseModel, frozen=True):
 
     @property
     def completeness(self) -> float:
-        """Return the share of the rows that have a value."""
+        """Return the fraction of rows that have a value."""
         return self.n_filled / self.n_rows if self.n_rows else 0.0
 
     @property
     def uniqueness(self) -> float:
-        """Return the share of the values that no other row has."""
+        """Return the fraction of values that occur only once; 1 if there are none."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     @property
     def serves(self) -> bool:
-        """Return whether enough rows have a value, and nearly all values are unique."""
+        """Return whether enough rows have a value and nearly all values are unique."""
         n_shared = self.n_filled - self.n_unique
         nearly_unique = self.uniqueness >= _LEAST_UNIQUE or n_shared <= _NAMESAKES
         return self.completeness >= _LEAST_FILLED and nearly_unique
 
     @property
     def sentence(self) -> str:
-        """Return the figures as a sentence."""
+        """Return how many rows have a value, and how many of these values are unique."""
         figures = (
             f"{self.n_filled:,} of {self.n_rows:,} rows have a value, and "
             f"{self.n_unique:,} of these values are unique"
@@ -161,21 +161,21 @@ class KeyPreview(BaseModel, frozen=True):
 
     @property
     def first_values(self) -> str:
-        """Return the first values for the operator's own screen."""
+        """Return the key's first values as one text, for the operator's own screen."""
         return ", ".join(repr(value) if value else "none" for value in self.first)
 
 
 class CheckReport(BaseModel, frozen=True):
-    """The result of reading a table, with the problems that make it unreadable.
+    """The result of reading a table, including any problems that make it unusable.
 
     file: the file's name, without its folder.
-    counts: what line numbers count: ``line`` for a text file, ``row`` for other tables.
-    rows: 0 if the table cannot be read.
-    not_read: number of rows that were left out or are unreadable.
-    dialect: how a text file is written; ``--csv NAME=VALUE`` sets a part of it.
-    problems: at most ten; ``more_problems`` counts the others.
-    cells: the problems with values of cells.
-    match_keys: figures of the session's match keys, if these link the rows.
+    counts: what line numbers count: ``line`` in a text file, ``row`` in other tables.
+    rows: number of rows that were read; 0 if the table cannot be read.
+    not_read: number of rows that were left out or could not be read.
+    dialect: how the file is written; ``--csv NAME=VALUE`` overrides a detected setting.
+    problems: the first ten problems; ``more_problems`` is the number of the others.
+    cells: the wrong values of cells, by column and problem.
+    match_keys: previews of the session's match keys, if these link the rows.
     """
 
     file: str
@@ -192,14 +192,14 @@ class CheckReport(BaseModel, frozen=True):
 
     @property
     def counted_rows(self) -> str:
-        """Return the number of rows read, and of all rows if some were not read."""
+        """Return a text such as ``90 of 100 rows``, or ``90 rows`` if none are missing."""
         if not self.not_read:
             return f"{self.rows} rows"
         return f"{self.rows} of {self.rows + self.not_read} rows"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return all problems, with cell values, for the operator's own screen."""
+        """Return all problems with the wrong values, for the operator's own screen only."""
         columns = {problem.column for problem in self.cells}
         findings = [p for p in self.problems if not (p.of_cell and p.column in columns)]
         more = self.more_problems and not self.cells
@@ -211,7 +211,7 @@ class CheckReport(BaseModel, frozen=True):
 
     @property
     def dialect_texts(self) -> dict[str, str]:
-        """Return the settings of a text file's dialect as people write them."""
+        """Return the settings of the dialect as readable texts, by name."""
         texts = {}
         for name, part in self.dialect.items():
             if isinstance(part, str):
@@ -222,12 +222,12 @@ class CheckReport(BaseModel, frozen=True):
         return texts
 
     def raise_for_problems(self) -> None:
-        """Raise :class:`InvalidData` with the problems, if there are any."""
+        """Raise :class:`InvalidData` if the table has problems."""
         if self.problems:
             raise self.refusal(self.problems, self.more_problems)
 
     def refusal(self, findings: Sequence[Finding], more: int) -> InvalidData:
-        """Return findings as an error that names the file, lines and columns."""
+        """Build the error that lists some findings and says how many ``more`` there are."""
         detail = _join_sentences(findings, more, self.counts)
         if self.file and any(finding.line or finding.column for finding in findings):
             detail = f"{self.file}: {detail}"
@@ -235,9 +235,9 @@ class CheckReport(BaseModel, frozen=True):
 
 
 class Findings:
-    """Collects findings up to a limit, and counts the others.
+    """A list of findings up to a limit, and the number of further ones.
 
-    limit: None to collect all.
+    limit: the most findings to store; None for no limit.
     """
 
     def __init__(self, limit: int | None = MOST_SHOWN) -> None:
@@ -253,7 +253,7 @@ class Findings:
         *,
         of_cell: bool = False,
     ) -> None:
-        """Add one finding; a repeated header row is added once, not for each column."""
+        """Add a finding. A repeated header row is added once, not for each column."""
         if what == HEADER:
             column = None
             if line in self._headers:
@@ -271,7 +271,7 @@ class Findings:
 
 
 def sentences(findings: Findings, word: str) -> str:
-    """Return all findings as one text."""
+    """Join findings into one text; ``word`` says whether they count lines or rows."""
     return _join_sentences(findings.shown, findings.more, word)
 
 
@@ -282,7 +282,7 @@ def _join_sentences(findings: Sequence[Finding], more: int, word: str) -> str:
 
 
 def shape_of(text: str) -> str:
-    """Return the shape of a value instead of the value: 9 for digits, A for letters."""
+    """Replace letters by A and digits by 9, to show a value's form but not the value."""
     shape = "".join(_symbol_of(character) for character in text[: _LONGEST_FORM + 1])
     if len(shape) > _LONGEST_FORM:
         shape = re.sub(r"9{4,}", "999…", re.sub(r"A{4,}", "AAA…", shape))
@@ -300,7 +300,7 @@ def _symbol_of(character: str) -> str:
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Return at most twelve quoted names for a sentence, and the number of others."""
+    """Quote up to twelve names, separated by commas, and add how many more there are."""
     quoted = list(map(repr, names))
     more = [f"{len(quoted) - 12} more"] * (len(quoted) > 12)
     return ", ".join([*quoted[:12], *more])

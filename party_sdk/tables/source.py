@@ -1,4 +1,4 @@
-"""The interface of every kind of table, before its cells are converted to numbers."""
+"""The interface through which any kind of table is read, before cells become numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from party_sdk.tables.report import Findings
 
 
 class RowLocations:
-    """The line or row numbers of a table, as error messages give them.
+    """The line or row numbers of a table's rows, for use in messages.
 
-    word: what numbers count: ``line`` for a text file, ``row`` for other tables.
-    find: returns ``numbers``; called when they are first needed.
-    n_omitted: number of rows of the table that were left out.
+    word: what the numbers count: ``line`` in a text file, ``row`` in other tables.
+    find: computes ``numbers`` when they are first needed.
+    n_omitted: number of the table's rows that were left out.
     """
 
     def __init__(
@@ -32,16 +32,16 @@ class RowLocations:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """Return the number (n,) of each row, ascending, from 1."""
+        """Return the line or row number of each row, int64 (n,), counted from 1."""
         return self._find()
 
     def lookup(self, rows: Iterable[int]) -> list[int]:
-        """Return the numbers of rows given by index."""
+        """Return the line or row numbers of the rows with these indices."""
         numbers: list[int] = self.numbers[list(rows)].tolist()
         return numbers
 
     def omit(self, rows: IntArray) -> RowLocations:
-        """Return the locations without some rows, given by index."""
+        """Return a copy without the rows with these indices."""
         if not len(rows):
             return self
         return RowLocations(
@@ -51,7 +51,7 @@ class RowLocations:
         )
 
     def omit_numbers(self, numbers: Collection[int]) -> RowLocations:
-        """Return the locations without some row numbers."""
+        """Return a copy without the rows with these line or row numbers."""
         if not numbers:
             return self
         is_left_out = np.isin(self.numbers, list(numbers))
@@ -62,13 +62,13 @@ Cells: TypeAlias = Sequence[pa.Array]
 
 
 class Batch(NamedTuple):
-    """Some rows of a table.
+    """A batch of a table's rows.
 
-    cells: of the requested columns.
-    names: of the columns that name the rows.
-    unmapped: the cells before a mapping changed them; None without a mapping.
-    original: one float64 array (n,) for each column whose cells a mapping changes, in
-        order; its numbers stand for the cells before the change.
+    cells: the cells of the requested columns.
+    names: the cells of the columns that name the rows.
+    unmapped: the requested cells before a mapping changed them; None without a mapping.
+    original: for each column that a mapping changes, numbers float64 (n,) that stand
+        for the cells before the change.
     """
 
     cells: Cells
@@ -78,10 +78,10 @@ class Batch(NamedTuple):
 
 
 class Source(ABC):
-    """A table that can be read: its columns, and batches of some of them.
+    """A table of any kind, whose columns can be read in batches of rows.
 
-    names, kinds: of all columns; kinds as detected from the table.
-    forms: how each column writes numbers and dates.
+    names, kinds: the names of all columns, and the kinds of value detected in them.
+    forms: how numbers and dates are written in each column.
     """
 
     names: Names
@@ -91,43 +91,44 @@ class Source(ABC):
     @property
     @abstractmethod
     def locations(self) -> RowLocations:
-        """Return the line or row numbers of the table."""
+        """Return the line or row numbers of the table's rows."""
 
     @property
     @abstractmethod
     def warnings(self) -> Sequence[str]:
-        """Return warnings about formats that were guessed."""
+        """Return warnings about formats that had to be guessed."""
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return how the table is written, for people."""
+        """Return the settings with which the table is read, for people to check."""
         return {}
 
     @abstractmethod
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of ``columns`` and of the columns in ``naming``, in row order.
+        """Yield the cells of ``columns`` and of the columns in ``naming`` by rows.
 
-        Cells are typed, or texts in the form of their column. Ambiguous numbers are
-        recorded for :meth:`add_findings`.
+        Cells are either typed, or texts written in the form of their column. Ambiguous
+        numbers are remembered and reported by :meth:`add_findings`.
         """
 
     @abstractmethod
     def add_findings(self, findings: Findings) -> None:
-        """Add the problems of the last pass, such as rejected rows."""
+        """Add the problems found by the last pass over the rows, such as bad lines."""
 
     def read_locations(self) -> RowLocations | None:
-        """Return the line or row numbers of the last pass.
+        """Return the line or row numbers of the rows that the last pass read.
 
-        None if stray quotation marks hide where rows begin.
+        Returns None if stray quotation marks make it uncertain where rows begin.
         """
         return self.locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return the given lines that cannot be split into cells.
+        """Return those of the given lines that cannot be split into cells.
 
-        Reads the whole table; afterwards :attr:`locations` counts each such line as a row.
+        Reads the whole table; afterwards :attr:`locations` counts each such line as a
+        row.
         """
         del lines
         return frozenset()

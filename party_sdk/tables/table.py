@@ -1,4 +1,4 @@
-"""A table after reading: its rows in an unnamed file, and its report."""
+"""A table that was read completely: its rows in a temporary file, and its report."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from party_sdk.tables.source import RowLocations
 
 
 class Spool:
-    """Rows of float64 that are written once and then read any number of times.
+    """A temporary file of float64 rows, written once and read any number of times.
 
-    width: numbers in a row.
-    file: without a name, so that nothing remains when the process ends. The spool
-        duplicates its descriptor, so the caller may close the file.
+    width: number of columns.
+    file: an unnamed file, so that nothing remains on disk when the process ends. The
+        spool duplicates its descriptor, so the caller may close the file.
     """
 
     def __init__(self, width: int, file: IO[bytes]) -> None:
@@ -40,18 +40,18 @@ class Spool:
         empty(self._file)
 
     def write(self, X: FloatArray) -> None:
-        """Append a batch of rows, or raise StorageFull if the disk is full."""
+        """Append rows of shape (n, width). Raises StorageFull if the disk is full."""
         with _report_full_disk(f"The rows as numbers ({8 * self.width} bytes each)"):
             self._file.write(np.ascontiguousarray(X).data)
             self._file.flush()
         self.n_rows += len(X)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows in pieces of at most ``BATCH_ROWS``.
+        """Yield the rows in batches of at most ``BATCH_ROWS``.
 
-        Each piece is a private memory map: a role may write into it without changing the
-        file. The memory is freed with the piece, whereas a map of the whole file would
-        count as memory of this process.
+        Each batch is a private memory map: the caller may overwrite it without changing
+            the file. The memory of a batch is freed with the batch, whereas a map of
+            the whole file would count as memory of this process.
         """
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield np.memmap(
@@ -63,15 +63,15 @@ class Spool:
             ).view(np.ndarray)
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, in this order."""
+        """Return a copy of the rows with these indices, in the order given."""
         shape = (self.n_rows, self.width)
         return np.array(np.memmap(self._file, np.float64, mode="r", shape=shape)[rows])
 
 
 class ColumnSpool:
-    """Arrow columns that are written batch by batch, and then mapped into memory.
+    """A temporary file of Arrow columns, written in batches and later memory-mapped.
 
-    file: without a name, as in :class:`Spool`.
+    file: an unnamed file, as in :class:`Spool`.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -79,7 +79,7 @@ class ColumnSpool:
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def write(self, columns: Sequence[pa.Array]) -> None:
-        """Append a batch, or raise StorageFull if the disk is full."""
+        """Append a batch of columns. Raises StorageFull if the disk is full."""
         batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
         with _report_full_disk("Columns as text"):
             if self._writer is None:
@@ -88,7 +88,7 @@ class ColumnSpool:
             self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Finish the stream."""
+        """Write the end of the Arrow stream, after which the file can be read."""
         with _report_full_disk("Columns as text"):
             if self._writer is None:
                 empty(self._file)
@@ -98,9 +98,9 @@ class ColumnSpool:
 
 
 def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
-    """Return the batches that a :class:`ColumnSpool` wrote, as maps of its file.
+    """Map the file of a closed :class:`ColumnSpool` into memory and return its batches.
 
-    Raises pyarrow.ArrowInvalid if the file holds something else.
+    Raises pyarrow.ArrowInvalid if the file is not an Arrow stream.
     """
     if not os.fstat(file.fileno()).st_size:
         return []
@@ -110,7 +110,6 @@ def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
 
 
 def empty(file: IO[bytes]) -> None:
-    """Empty a file."""
     file.seek(0)
     file.truncate()
 
@@ -121,7 +120,7 @@ def _report_full_disk(content: str) -> AbstractContextManager[None]:
 
 
 class ArrowIds(Sequence[str]):
-    """Ids in one Arrow buffer; an id becomes a Python text when it is accessed."""
+    """A sequence of ids stored in Arrow, which become Python strings only when accessed."""
 
     def __init__(self, pieces: Sequence[pa.Array]) -> None:
         self._ids = pa.chunked_array(pieces, pa.large_string())
@@ -142,7 +141,7 @@ class ArrowIds(Sequence[str]):
             yield from piece.to_pylist()
 
     def take(self, rows: IntArray) -> ArrowIds:
-        """Return the ids of the rows with these numbers."""
+        """Return the ids of the rows with these indices, in the order given."""
         return ArrowIds(self._ids.take(pa.array(rows)).chunks)
 
     def __eq__(self, other: object) -> bool:
@@ -156,17 +155,17 @@ class ArrowIds(Sequence[str]):
 
     @property
     def arrow(self) -> pa.ChunkedArray:
-        """Return the ids as an Arrow array."""
+        """Return the ids as an Arrow array, without a copy."""
         return self._ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnmappedCells:
-    """The column names and cells of a table before a mapping changed them.
+    """A table's own column names and cells, as they were before a mapping changed them.
 
-    headers: the table's names of the columns, in the session's order.
+    headers: the names of the columns in the table, in the session's order.
     changed: indices of the columns whose cells the mapping changed, ascending.
-    spool: for these columns, numbers that stand for the cells before the change.
+    spool: for each changed column, numbers that stand for its original cells.
     """
 
     headers: tuple[str, ...]
@@ -176,17 +175,17 @@ class UnmappedCells:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """A data source over a table that was read to its end.
+    """A data source over a table that was read completely.
 
-    Each batch has a column per field, in the dictionary's order, or in the table's if
-    there is none: numbers, 0 or 1 for booleans, the index of a level in the dictionary,
-    days since 1970-01-01, or NaN for a missing value.
+    Columns have the order of the dictionary, or of the table without one. Cells are
+    stored as numbers: 0 or 1 for a boolean, the index of a level in the dictionary, the
+    number of days since 1970-01-01 for a date, and NaN for a missing value.
 
-    naming: the columns that name the rows.
-    file: None for a table that was in memory.
+    naming: names of the columns that name the rows.
+    file: None if the table was in memory.
     column_specs: the columns to cluster.
-    obstacles: what prevents clustering without a preparation: missing values, words.
-    unmapped: names and cells before the mapping; None without a mapping.
+    obstacles: missing values, words or dates for which no preparation is agreed.
+    unmapped: names and cells before the mapping; None if the mapping changed nothing.
     """
 
     report: CheckReport
@@ -206,9 +205,9 @@ class Table:
 
     @property
     def original(self) -> DataSource:
-        """Return the rows as the table has them, before any mapping.
+        """Return the rows as they were before any mapping and without a dictionary.
 
-        A level is the number in its text or a hash of it, as if there were no dictionary.
+        A level becomes the number that its text holds, or a hash of the text.
         """
         levels = {
             index: np.array([number_of_cell(level) for level in column.field.levels])
@@ -226,19 +225,18 @@ class Table:
         return tuple(column.name for column in self.column_specs)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows; NaN for a missing value."""
+        """Yield the rows in batches; a missing value is NaN."""
         return self.spool.batches()
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, in this order."""
+        """Return a copy of the rows with these indices, in the order given."""
         return self.spool.take(rows)
 
     def describe_same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
-        """Return a sentence about rows with the same id; empty if there are none.
+        """Return a sentence that lists rows with the same id; empty if there are none.
 
-        It gives at most ten pairs, by line or row number, and quotes no id.
-
-        normalise: returns the normal form of an id; by default the id itself.
+        It lists at most ten pairs of line or row numbers, and quotes no id. Ids are
+        compared in the form that ``normalise`` returns, by default as they are.
         """
         if self.ids is None:
             return ""
@@ -266,7 +264,7 @@ class Table:
 
 
 class _UnmappedRows:
-    """The rows of a table before any mapping or dictionary."""
+    """A table's rows as a data source that undoes its mapping and dictionary."""
 
     def __init__(
         self,
@@ -280,7 +278,7 @@ class _UnmappedRows:
         self.n_rows, self.ids, self.columns = table.n_rows, table.ids, headers
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows."""
+        """Yield the rows in batches."""
         if self._unmapped is None:
             originals: Iterable[FloatArray | None] = repeat(None)
         else:
@@ -289,7 +287,7 @@ class _UnmappedRows:
             yield self._unmap(np.array(rows), unmapped)
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, in this order."""
+        """Return a copy of the rows with these indices, in the order given."""
         unmapped = None if self._unmapped is None else self._unmapped.spool.take(rows)
         return self._unmap(self._table.take(rows), unmapped)
 
@@ -297,6 +295,6 @@ class _UnmappedRows:
         if self._unmapped is not None:
             rows[:, self._unmapped.changed] = unmapped
         for index, words in self._levels.items():
-            is_level = rows[:, index] < len(words)  # not NaN, nor another word
+            is_level = rows[:, index] < len(words)  # False for NaN
             rows[is_level, index] = words[rows[is_level, index].astype(np.int64)]
         return rows

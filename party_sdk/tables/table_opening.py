@@ -1,4 +1,4 @@
-"""Open a file, data frame or matrix as rows, or read some of its columns."""
+"""Open files, data frames and matrices as sources of rows, or read some columns."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def open_table(
 ) -> DataSource:
     """Open a table as a source of rows.
 
-    table: a file (text, Excel, Parquet, SPSS, SAS, Stata), a numpy array, a scipy
+    table: a file (text, Excel, Parquet, SPSS, SAS or Stata), a numpy array, a scipy
         sparse matrix, or a table of pandas, polars or pyarrow.
-    id_column, columns, schema, preparation, allow, match_columns: as for
+    id_column, columns, schema, preparation, allow, match_columns: as in
         :class:`ReadOptions`.
-    dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written.
-        Other settings are detected.
-    mapping: TableMapping, or its file; translates the table into the dictionary's terms.
+    dialect: how a text file is written, as a Dialect, mapping or sequence of
+        'name=value'. Settings that are not given are detected.
+    mapping: TableMapping or its file; translates the table to the dictionary's terms.
 
-    Raises InvalidData if the table cannot be read, or has missing values, words or dates
-        for which no preparation is agreed. The message names lines and columns, but no
-        value.
+    Raises InvalidData if the table cannot be read, or has missing values, words or
+        dates for which no preparation is agreed. The message names lines and columns,
+        but quotes no value.
     """
     options = ReadOptions(
         id_column=id_column,
@@ -87,7 +87,7 @@ def open_table(
 
 
 def open_source_of(table: Any, options: ReadOptions) -> DataSource:
-    """Open a table as :func:`open_table` does."""
+    """Open a table as :func:`open_table` does, with its arguments as one object."""
     if isinstance(table, DataSource):
         return table
     if isinstance(table, np.ndarray):
@@ -95,7 +95,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
             raise InvalidData("An array has no named columns; use a data frame.")
         if table.dtype.kind not in "biuf":
             raise InvalidData(f"An array of {table.dtype} holds no numbers.")
-        # masked values are missing
+        # masked values become NaN, which means missing
         return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
     if file_of(table) is None:
         from scipy.sparse import issparse
@@ -106,7 +106,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
 
 def open_clusterable(table: Any, options: ReadOptions) -> Table:
-    """Open a file or data frame; raise InvalidData if it needs another preparation."""
+    """Read a table; raise InvalidData unless the agreed preparation is sufficient."""
     data = read_table(table, options)
     if data.obstacles:
         raise data.report.refusal(data.obstacles.shown, data.obstacles.more)
@@ -114,20 +114,20 @@ def open_clusterable(table: Any, options: ReadOptions) -> Table:
 
 
 def read_table(table: Any, options: ReadOptions) -> Table:
-    """Return a table, which may have missing values and categories to prepare.
+    """Read a table, which may still have missing values or categories to prepare.
 
-    Raises InvalidData if it cannot be read.
+    Raises InvalidData if the table cannot be read.
     """
     report, data = examine(table, options)
     report.raise_for_problems()
-    if data is None:  # a report without problems comes with a table
+    if data is None:  # unreachable: examine returns a table unless there are problems
         raise ValueError("there is no table, and its report has no problem")
     return data
 
 
 def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
-    """Return the report on a table, and the table itself if there are no problems."""
-    file, columns = file_of(table), None  # all columns
+    """Read a table and return its report, with the table if there are no problems."""
+    file, columns = file_of(table), None  # None reads all columns
     if options.columns is not None or options.schema is not None:
         field_names = () if options.schema is None else options.schema.used.names
         ids = *options.id_columns, *options.match_columns
@@ -149,7 +149,7 @@ def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None
 
 
 def file_of(table: Any) -> Path | None:
-    """Return the path of a table; None for a table in memory."""
+    """Return the path of a table in a file, or None if the table is in memory."""
     return Path(table) if isinstance(table, str | os.PathLike) else None
 
 
@@ -160,13 +160,13 @@ def open_source(
     folder: Path,
     columns: Collection[str] | None = None,
 ) -> Iterator[Source]:
-    """Open a table as a source of cells, with its mapping applied.
+    """Open a table as a source of cells, to which the mapping is applied.
 
-    folder: for private copies.
+    folder: private folder for temporary copies.
     columns: the session's columns that will be requested; None for all.
 
-    Raises InvalidData if it is not a table, does not fit the mapping, or changes during
-        the read.
+    Raises InvalidData if the table cannot be read, does not fit the mapping, or is
+        changed while it is read.
     """
     path = file_of(table)
     if path is None:
@@ -186,7 +186,7 @@ def _open_file(
 ) -> Source:
     kind, dialect = kind_of(path), options.file_dialect
     if kind in {"text", "gzip"}:
-        from party_sdk.tables.text_files import TextSource  # imports DuckDB
+        from party_sdk.tables.text_files import TextSource  # loads DuckDB only if needed
 
         return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
@@ -214,9 +214,9 @@ def _file_state(path: Path) -> tuple[int, int, int]:
 
 
 def read_labels(table: Any) -> Labels:
-    """Return titles and value labels of a statistics file; empty for other tables.
+    """Return the column titles and value labels of a statistics file.
 
-    Raises InvalidData if it cannot be read.
+    They are empty for other tables. Raises InvalidData if the file cannot be read.
     """
     path = file_of(table)
     has_labels = path is not None and kind_of(path) in STATISTICS
@@ -224,9 +224,9 @@ def read_labels(table: Any) -> Labels:
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
-    """Return the sheets of a workbook that are not empty.
+    """Return a workbook's sheets that are not empty; no sheets for other files.
 
-    Raises InvalidData if it cannot be read.
+    Raises InvalidData if the workbook cannot be read.
     """
     return _unpack_part(path, "sheets").sheets if kind_of(path) == "excel" else ()
 
@@ -241,13 +241,13 @@ def _unpack_part(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Some columns of a table.
+    """Some of a table's columns.
 
-    names: of all columns.
-    batches: the requested columns in order, then those in ``naming``.
+    names: the names of all columns of the table.
+    batches: the columns that were requested, in order, followed by those in ``naming``.
     locations: line or row numbers of the rows.
-    left_out: problems of lines and cells that were not read.
-    forms: how each column writes numbers and dates.
+    left_out: problems of the lines and cells that could not be read.
+    forms: how numbers and dates are written in each column.
     """
 
     names: tuple[str, ...]
@@ -263,12 +263,12 @@ def read_cells(
     columns: Sequence[Column] = (),
     naming: Sequence[str] = (),
 ) -> Excerpt:
-    """Read columns of a table without checks.
+    """Read some columns of a table without checking their values.
 
-    columns: columns to read; numbers are parsed.
-    naming: columns whose cells are not parsed; they keep codes of missing values.
+    columns: columns to read, whose numbers are parsed.
+    naming: columns to read as they are, including codes of missing values.
 
-    Raises InvalidData if the table cannot be read, or has no such column.
+    Raises InvalidData if the table cannot be read, or has no column of a given name.
     """
     names = [*(column.name for column in columns), *naming]
     with (
@@ -304,14 +304,14 @@ def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
 
 
 def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
-    """Return the names of a file's columns."""
+    """Return the names of all columns of a file."""
     return list(read_cells(path, options).names)
 
 
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
-    """Return the names of up to 40 columns and their first five rows, for the operator.
+    """Return column names and the first five rows, as a preview for the operator.
 
-    Columns that name the rows, or whose values might be ids, are left out.
+    It shows at most 40 columns, and none that name the rows or might hold ids.
     """
     ids = options.id_columns
     names = [name for name in column_names(path, options) if name not in ids]
@@ -327,7 +327,7 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
 
 
 def _may_be_ids(cells: Sequence[str | None]) -> bool:
-    """Return whether words or whole numbers are all different, like ids."""
+    """Return whether the cells are words or whole numbers that all differ, like ids."""
     present = [cell for cell in cells if cell]
     is_id = any(
         _WHOLE_OR_WORD.fullmatch(cell) and not is_date(cell) for cell in present
@@ -336,7 +336,7 @@ def _may_be_ids(cells: Sequence[str | None]) -> bool:
 
 
 def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[str]:
-    """Return one column of a file as texts, for example the true classes."""
+    """Return a column as texts, for example the true classes; a missing cell is empty."""
     batches = read_cells(path, options, naming=[name]).batches
     return [
         text or "" for batch in batches for text in texts(batch.column(0)).to_pylist()
@@ -345,7 +345,7 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LongForm:
-    """Names of the columns of objects, items and counts; by default each line counts 1."""
+    """Names of the columns of objects, items and counts; by default, each line counts 1."""
 
     object: str
     item: str
@@ -353,7 +353,7 @@ class LongForm:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the form that ``object,item`` or ``object,item,count`` names."""
+        """Parse a text of the form ``object,item`` or ``object,item,count``."""
         names = [name.strip() for name in text.split(",")]
         if len(names) not in {2, 3} or not all(names):
             raise InvalidData("The long form is OBJECT,ITEM or OBJECT,ITEM,COUNT.")
@@ -363,16 +363,15 @@ class LongForm:
 def occurrences(
     table: pa.Table, form: LongForm, objects: Sequence[str] | None = None
 ) -> SparseSource:
-    """Return co-occurrences as a sparse source of rows; nothing is densified.
+    """Build the sparse matrix of objects and items from a table in long form.
 
-    objects: the ids of all objects, the same at all parties and in the order of the rows;
-        an object without a line has an empty row. By default the objects of ``table``,
+    objects: the ids of all objects, in the order of rows that all parties agreed; an
+        object without a line gets an empty row. By default the objects of ``table``,
         sorted.
 
-    Raises InvalidData if a column is missing or has gaps, or a line names an object that
-        is not among ``objects``.
+    Raises InvalidData if a column does not exist or has empty cells, or if a line names
+        an object that is not in ``objects``.
     """
-    # imported here, since other tables do not need it
     from scipy.sparse import coo_array
 
     for name in (form.object, form.item, form.count):
@@ -410,7 +409,7 @@ def open_long(
     objects: Sequence[str] | None = None,
     options: ReadOptions = DEFAULTS,
 ) -> SparseSource:
-    """Return a file of co-occurrences in long form as a source of sparse rows."""
+    """Open a file of co-occurrences in long form as a source of sparse rows."""
     names = [name for name in (form.object, form.item, form.count) if name]
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
@@ -438,7 +437,7 @@ def _encode_names(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], lis
 
 
 def read_objects(path: Path) -> list[str]:
-    """Read object ids from a text file, one per line."""
+    """Read the ids of objects from a text file with one id per line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Read a whole table: numbers go to the spool, problems to the report."""
+"""Read a table completely: numbers go to a temporary file, problems into a report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from party_sdk.tables.table import (
 )
 
 _MOST_VALUES: Final = 1_000
-"""Different values of a column that are counted separately; others are counted together."""
+"""Up to this many distinct wrong values of a column are counted one by one."""
 _MOST_LEVELS: Final = 20
 _NO_NUMBERS: Final = "not numbers"
 _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
@@ -71,7 +71,7 @@ _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
 class _WrongValues:
-    """The values of one column with the same problem; ``row`` is their first row."""
+    """The values of a column that share a problem; ``row`` is the first row with one."""
 
     def __init__(self, row: int) -> None:
         self.row = row
@@ -79,7 +79,6 @@ class _WrongValues:
         self.counts: dict[str, int] = {}
 
     def add(self, text: str) -> None:
-        """Add a row that holds a value."""
         self.n_rows += 1
         if text in self.counts or len(self.counts) < _MOST_VALUES:
             self.counts[text] = self.counts.get(text, 0) + 1
@@ -89,8 +88,8 @@ class _WrongValues:
     ) -> CellProblem:
         """Return the problem with its values, the most frequent first.
 
-        is_wrong_row: whether the column has a single wrong value, in a row with wrong
-            values in other columns.
+        is_wrong_row: whether there is a single wrong value, and its row is wrong in
+            other columns as well, so that the row itself may not belong to the data.
         """
         values = sorted(self.counts.items(), key=lambda item: -item[1])
         texts, wrong_line = [text for text, _ in values], line if is_wrong_row else None
@@ -127,9 +126,9 @@ def _add_bounds(column: Column, fault: str) -> str:
 
 
 def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
-    """Return a remedy for wrong values, if their form suggests one.
+    """Return a remedy that the form of the wrong values suggests; empty if none does.
 
-    line: of a row that is wrong in several columns; None for other values.
+    line: number of the line if it is wrong in several columns; None otherwise.
     """
     is_number = fault == _NO_NUMBERS
     if is_number and any(map(read_minus, texts)):
@@ -155,7 +154,7 @@ def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
 
 
 def _hint_for_numbers(texts: Sequence[str]) -> str:
-    """Return the decimal sign or thousands separator that would read the numbers."""
+    """Return the decimal sign or thousands separator with which the texts are numbers."""
     candidates = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
     signs = {sign for t in candidates for sign in ".," if read_number(t, sign, None)}
     if not candidates:
@@ -182,7 +181,7 @@ NO_ID: Final = "no id"
 def examine(
     source: Source, options: ReadOptions, file: Path | None, scratch: Scratch
 ) -> tuple[CheckReport, Table | None]:
-    """Return the report on a source, and its table if there are no problems.
+    """Read a source and return its report, with the table if there are no problems.
 
     Raises InvalidData if a named column does not exist, or the source cannot be read.
     Raises InvalidParameters if ``options.allow`` names an unknown guard.
@@ -198,7 +197,7 @@ def examine(
         empty = set() if options.columns or options.schema else reading.blank_columns
         if not 0 < len(empty) < len(columns):
             break
-        # a delimiter at the end of each line adds a column without name and values
+        # Lines that end with a delimiter seem to have one more column, which is blank.
         columns = [column for column in columns if column.name not in empty]
     return reading.result(file)
 
@@ -235,7 +234,7 @@ def _build_columns(
             "names the rows, but not change its levels, unit or codes."
         )
     return [
-        replace(  # a mapping that changes cells has removed the codes
+        replace(  # codes of missing values are gone from cells that the mapping changed
             column,
             codes=frozenset() if mapping.changes(column.name) else column.codes,
             header=mapping.source_of(column.name),
@@ -245,7 +244,7 @@ def _build_columns(
 
 
 class TableReading:
-    """One pass over a source: numbers to the spool, findings to the report."""
+    """A pass over a source that writes its rows to a spool and collects their problems."""
 
     def __init__(
         self,
@@ -272,13 +271,13 @@ class TableReading:
         self._named_totals: dict[str, list[int]] = {}
         self._problems: dict[tuple[int, str], str] = {}  # by row and column name
         self._n_more_problems = 0
-        self._values = dict[tuple[int, str], _WrongValues]()  # by column and fault
+        self._values = dict[tuple[int, str], _WrongValues]()  # by column and problem
         self._code_counts = [Counter[str]() for _ in columns]
         self._gaps: list[tuple[int, str, str]] = []
         self._n_unreadable = np.zeros(len(columns), np.int64)
 
     def run(self) -> None:
-        """Read all rows."""
+        """Read all rows of the source."""
         for batch in self._source.batches(self._columns, self._naming):
             ids = batch.names
             begin = self._spool.n_rows
@@ -292,7 +291,7 @@ class TableReading:
                     self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
                 self._check_ids(begin, ids, row_ids)
             for column, piece in zip(self._columns, batch.cells, strict=True):
-                if column.type == "words":  # a word may mark a row of totals
+                if column.type == "words":  # words such as "total" mark a row of totals
                     rows = (begin + guards.find_totals(texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
             X, bad_cells = self._convert_cells(begin, batch)
@@ -320,7 +319,7 @@ class TableReading:
     def _convert_cells(
         self, begin: int, batch: Batch
     ) -> tuple[FloatArray, set[tuple[int, int]]]:
-        """Return float64 (n_rows, n_columns), and (row, column) of each unreadable cell."""
+        """Return float64 (n_rows, n_columns), and (row, column) of unreadable cells."""
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
         bad_cells = set()
         pairs = zip(self._columns, batch.cells, strict=True)
@@ -340,7 +339,7 @@ class TableReading:
     def _add_wrong_cell(
         self, begin: int, batch: Batch, row: int, index: int, fault: str, kind: str
     ) -> None:
-        """Record a wrong cell, with its value for the operator's own screen."""
+        """Record a wrong cell and its value, grouped by ``kind`` of problem."""
         name = self._columns[index].name
         self._add_problem(begin + row, name, fault)
         cells = (batch.unmapped or batch.cells)[index]
@@ -367,13 +366,13 @@ class TableReading:
 
     @property
     def blank_columns(self) -> frozenset[str]:
-        """Return the columns that have neither a name nor a value."""
+        """Return the columns that have neither a name nor any value."""
         pairs = zip(self._columns, self._guard.missing, strict=True)
         names = (column.name for column, n in pairs if n == self._spool.n_rows)
         return frozenset(name for name in names if UNNAMED.fullmatch(name))
 
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
-        """Return the report, and the table unless there are problems."""
+        """Return the report, and the table if there are no problems."""
         findings, obstacles = Findings(), Findings()
         self._source.add_findings(findings)
         certain, cells = self._source.read_locations(), tuple[CellProblem, ...]()
@@ -420,7 +419,7 @@ class TableReading:
             )
         if guards.TOTALS_ROW in self._allow:
             return
-        # outside the id, a word for totals counts only if the last row alone has it
+        # In other columns than the id, only a single such word in the last row counts.
         has_word = any(rows == [n_rows - 1] for rows in self._named_totals.values())
         last_rows = [n_rows - 1] if has_word or guard.has_totals else []
         for line in locations.lookup(sorted({*self._totals, *last_rows})):
@@ -494,7 +493,7 @@ class TableReading:
         )
 
     def _column_report(self, index: int) -> ColumnReport:
-        """Describe a column, with its range unless it may hold ids."""
+        """Build the report on a column, without its range if it might hold ids."""
         column, guard = self._columns[index], self._guard
         minimum, maximum = guard.low[index], guard.high[index]
         value_range: dict[str, Any] = {}
@@ -519,7 +518,7 @@ class TableReading:
 def _find_changes(
     columns: Sequence[Column], mapping: TableMapping | None
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the columns' names in the table, and indices of columns whose cells change.
+    """Return the columns' names in the table, and indices of those with changed cells.
 
     Both are empty if the mapping changes neither names nor cells.
     """
@@ -552,7 +551,7 @@ def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:
 
 
 def _kind_to_prepare(column: Column) -> str:
-    """Return the kind of value that needs a preparation; empty if the column needs none."""
+    """Return the kind of values that need a preparation; empty if none of them does."""
     if column.field is not None:
         is_clustered = column.field.role == "cluster"
         return "categories" if column.field.is_category and is_clustered else ""

@@ -1,4 +1,4 @@
-"""Text files: their dialect is detected, then DuckDB splits the lines into cells."""
+"""Read text files: detect the dialect, then let DuckDB split the lines into cells."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ _REJECT_PROBLEMS: Final = {
     "INVALID ENCODING": "bytes that are no text in this encoding: save the file in one "
     "encoding, or say which by --csv encoding=…",
 }
-"""The problem for each of DuckDB's reasons, whose own message may quote cells."""
+"""Our own wording of DuckDB's reasons, because its messages may quote cells."""
 
 
 class TextSource(Source):
-    """A text file with one line per row, and the names of columns in the first.
+    """A text file with the names of columns in its first line and one row per line.
 
     kind: {"text", "gzip"}.
-    dialect: the operator's settings; others are detected in the file.
-    folder: for a copy in UTF-8, if DuckDB cannot read the file itself.
+    dialect: the settings that the operator chose; all others are detected.
+    folder: for a UTF-8 copy, if DuckDB cannot read the file itself.
     allow: guards that are switched off.
     """
 
@@ -115,11 +115,11 @@ class TextSource(Source):
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
         self._utf8_path = path
-        # whether lines end in several ways, or with a carriage return alone
+        # Lines may end in different ways, or with a single carriage return.
         feeds, returns = head.count(b"\n"), head.count(b"\r")
         has_mixed_ends = returns > (crlfs := head.count(b"\r\n")) or 0 < crlfs < feeds
         is_plain = kind == "text" and encoding in _UTF8_ENCODINGS and not has_mixed_ends
-        # DuckDB treats a path with these characters as a pattern
+        # DuckDB would take a path with these characters for a glob pattern.
         if not is_plain or re.search(r"[*?[]", str(path.absolute())):
             self._utf8_path = folder / "decoded.csv"
             copy_as_utf8(path, kind, encoding, self._utf8_path, self._limits)
@@ -130,23 +130,23 @@ class TextSource(Source):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return warnings about guesses from the file's beginning and the last pass."""
+        """Return warnings about guessed settings and ambiguous numbers."""
         return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def locations(self) -> RowLocations:
-        """Return the line numbers of the rows."""
+        """Return the line number of each row."""
         return RowLocations("line", lambda: self._find_rows()[0][1:] + 1)
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return the dialect."""
+        """Return the settings of the dialect by name."""
         return self.dialect.describe()
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield texts, as the file has them."""
+        """Yield the cells as texts, exactly as the file holds them."""
         positions = [self.names.position(column.name) for column in columns]
         ids = [self.names.position(name) for name in naming]
         self._sign_watches = SignWatches(
@@ -164,7 +164,7 @@ class TextSource(Source):
             n_rows += len(batch)
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return the given lines that cannot be split into cells."""
+        """Return those of the given lines that cannot be split into cells."""
         for _ in self._text_batches([0]):
             pass
         rejected = frozenset(self._lines_of(self._rejects))
@@ -172,7 +172,7 @@ class TextSource(Source):
         return self._rejected_lines
 
     def read_locations(self) -> RowLocations | None:
-        """Return the line numbers without those that the last pass rejected."""
+        """Return the line numbers of the rows that were read; None if uncertain."""
         if not self._rejects:
             return self.locations
         if any(reject.reason == "UNQUOTED VALUE" for reject in self._rejects):
@@ -197,7 +197,7 @@ class TextSource(Source):
             raise duck.reading_error(self._path, error) from None
 
     def add_findings(self, findings: Findings) -> None:
-        """Add the lines that DuckDB rejected in the last pass, and ambiguous numbers."""
+        """Add the lines that the last pass could not read, and ambiguous numbers."""
         reasons = dict[int, str]()
         for line, reject in zip(
             self._lines_of(self._rejects), self._rejects, strict=True
@@ -232,9 +232,9 @@ class TextSource(Source):
         return lines
 
     def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
-        """Yield the line and the problem of each cell whose lines look like rows.
+        """Yield the line and the problem of each cell that seems to contain whole rows.
 
-        Two stray quotation marks turn everything between them into one cell.
+        Two stray quotation marks turn all lines between them into a single cell.
         """
         quote = self.dialect.quote.encode()
         if self._cells_hold_lines or not any(
@@ -261,7 +261,7 @@ class TextSource(Source):
     def _is_row(self, line: str) -> bool:
         dialect, width = self.dialect, len(self.kinds)
         cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
-        if len(cells) != width:  # perhaps a quoted cell holds a delimiter
+        if len(cells) != width:  # a quoted cell may hold a delimiter
             cells = next(iter(split_lines([line], dialect)), [])
         return 1 < len(cells) == width and all(
             kind in {"words", "nothing"}
@@ -273,10 +273,10 @@ class TextSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class _LineIndex:
-    """The lines of a text in UTF-8.
+    """The positions of a UTF-8 file's lines, and what is needed to find its rows.
 
-    ends: int64 (n,); the byte of each line's end.
-    n_quotes: int64 (n,); quotation marks in each line.
+    ends: int64 (n,); the offset in bytes of each line's end.
+    n_quotes: int64 (n,); the number of quotation marks in each line.
     is_blank: bool (n,); whether the line is empty.
     """
 
@@ -286,7 +286,7 @@ class _LineIndex:
 
     @classmethod
     def scan(cls, pieces: Iterable[bytes], dialect: Dialect) -> Self:
-        """Return the lines of a text that comes in pieces."""
+        """Build the index from the content of a file, which is read in pieces."""
         quote, n_bytes, n_quotes, last = ord(dialect.quote), 0, 0, b"\n"
         ends, counts, returns = list[IntArray](), list[IntArray](), list[IntArray]()
         for piece in filter(None, pieces):
@@ -298,7 +298,7 @@ class _LineIndex:
             returns.append(np.frombuffer(last + piece, np.uint8)[feeds] == _RETURN)
             n_bytes, n_quotes = n_bytes + len(piece), n_quotes + len(quotes)
             last = piece[-1:]
-        if last != b"\n":  # a line without an end
+        if last != b"\n":  # the last line has no line feed
             ends.append(np.array([n_bytes]))
             counts.append(np.array([n_quotes]))
             returns.append(np.array([False]))
@@ -310,13 +310,13 @@ class _LineIndex:
     def rows(
         self, skip: int, rejected: Collection[int], *, one_column: bool
     ) -> tuple[IntArray, IntArray]:
-        """Return the first and the last line of each row, counted from 0, header included.
+        """Return the first and last line of each row, including the header, from 0.
 
-        A quoted cell may hold several lines. A blank line between rows is a row only in a
-        table of one column.
+        A quoted cell may contain line breaks. Blank lines between rows are skipped,
+        except in a table of one column, where they are rows with an empty cell.
 
-        rejected: lines, counted from 1, that are one row each despite their quotation
-            marks.
+        rejected: numbers, from 1, of lines that are a row each, whatever marks they
+            contain.
         """
         n_quotes = self.n_quotes.copy()
         n_quotes[:skip] = 0
@@ -361,11 +361,12 @@ def _read_head(path: Path, kind: FileKind) -> bytes:
 
 
 def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> str:
-    """Return the text of a file's beginning, which may end within a character.
+    """Decode the beginning of a file, which may end within a character.
 
-    is_named: whether the operator named the encoding; if not, invalid bytes are skipped.
+    is_named: whether the operator chose the encoding; if not, invalid bytes are
+        skipped.
 
-    Raises InvalidData if a byte is invalid in a named encoding.
+    Raises InvalidData if a byte is invalid in a chosen encoding.
     """
     if not is_named:
         return head.decode(encoding, errors="ignore")
@@ -379,22 +380,22 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
 
 
 def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
-    """Detect the encoding of a text.
+    """Detect the encoding of a text file.
 
-    If the beginning is UTF-8 with letters outside ASCII, the file is taken for UTF-8,
-    and a later error names the line of a wrong byte. If the beginning is ASCII, all of an
-    uncompressed file is read to decide.
+    If the beginning of the file is UTF-8 and not plain ASCII, the whole file is assumed
+    to be UTF-8, and an invalid byte is later reported with its line. If it is plain
+    ASCII, the rest of the file is read as well, unless it is compressed.
 
-    Raises InvalidData if it is not a text.
+    Raises InvalidData if the file is not a text.
     """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return encoding
     if b"\0" in head[:4096]:
         return _find_utf16_order(head[:4096])
-    # Lines in another encoding are rarely valid UTF-8 by chance. If only some lines are
-    # invalid, two files were joined: as UTF-8 the invalid lines are refused, whereas in
-    # their encoding the other lines would get wrong letters.
+    # Text in another encoding is rarely valid UTF-8 by chance. If only some lines are
+    # invalid, two files were probably joined. Read as UTF-8, the invalid lines are
+    # rejected; read in their encoding, the valid lines would be garbled unnoticed.
     lines = [line for line in head.splitlines() if not line.isascii()]
     is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
     if not (_is_utf8(head) or is_mixed):
@@ -428,7 +429,7 @@ def _single_byte_encoding(byte_values: set[int]) -> str:
 
 
 def _find_utf16_order(head: bytes) -> str:
-    """Detect the byte order of UTF-16 without a mark, where half of the bytes are NUL."""
+    """Detect the byte order of UTF-16 without a mark by the positions of NUL bytes."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd > 0.4 * len(head) / 2 and even < odd / 4:
         return "utf-16-le"
@@ -445,7 +446,7 @@ def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:
 def utf8_pieces(
     path: Path, kind: FileKind, encoding: str, errors: str = "strict"
 ) -> Iterator[bytes]:
-    """Yield a text as UTF-8 in which lines end with a line feed."""
+    """Yield the content of a text file in pieces, as UTF-8 with line feeds."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     lines = io.IncrementalNewlineDecoder(decoder, translate=True)
     for piece in _pieces_of(path, kind):
@@ -456,11 +457,11 @@ def utf8_pieces(
 def copy_as_utf8(
     path: Path, kind: FileKind, encoding: str, copy: Path, limits: Limits
 ) -> None:
-    """Write a text as UTF-8 in which lines end with a line feed.
+    """Copy a text file as UTF-8 with line feeds.
 
-    Raises InvalidData if a byte is invalid in the encoding, or a compressed file exceeds
-        the limits.
-    Raises StorageFull if there is no room for the copy.
+    Raises InvalidData if a byte is invalid in the encoding, or if a compressed file is
+        damaged or exceeds the limits.
+    Raises StorageFull if the disk has no room for the copy.
     """
     try:
         with copy.open("wb") as target:

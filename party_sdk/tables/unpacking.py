@@ -1,16 +1,17 @@
 """Unpack workbooks, statistics files and Parquet in a separate process.
 
-A broken or hostile file may crash the library that parses it, or make it use all memory.
-So the process has limits on memory, disk and time. It reads a question from a private
-folder, and writes the table there as an Arrow stream, with an answer in JSON. If it ends
-without an answer, the command reports why and continues.
+A damaged or hostile file may crash the library that parses it, or make it use all
+memory. Therefore a separate process parses it, with limits on memory, disk and time. It
+reads its request from a private folder, and writes the table there as an Arrow stream,
+with an answer in JSON. If there is no answer, the calling process reports why and
+continues.
 
     python -m party_sdk.tables.unpacking FOLDER
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # in the imported module, so that classes exist once
+if __name__ == "__main__":  # run the imported module, so that each class exists once
     import sys
     from importlib import import_module
 
@@ -68,25 +69,26 @@ class _Message(BaseModel):
 
 
 class Labels(_Message):
-    """Column titles and value labels of a statistics file, by column name."""
+    """The column titles and value labels of a statistics file, each by column name."""
 
     titles: dict[str, str] = {}
     labels: dict[str, dict[float, str]] = {}
 
 
 class Unpacked(_Message):
-    """The answer of the reader process, which describes its copy of the rows.
+    """The answer of the reader process, which describes the copy of the rows.
 
-    names, kinds: of all columns.
-    columns: indices of the columns in the copy, in its order.
-    is_text: whether numbers and dates may be written as texts.
-    first: the number of the first row; ``empty``: the numbers of empty rows.
+    names, kinds: names of all columns of the file, and the kind of value in each.
+    columns: for each column of the copy, its index among all columns.
+    is_text: whether columns of texts may in fact hold numbers or dates.
+    first: number of the first row; ``empty``: numbers of the empty rows, which the copy
+        lacks.
     format: the part of the file that was read, such as its sheet.
-    numeric: indices of text columns that held numbers in the file.
+    numeric: indices of the columns that held numbers in the file.
     mixed: indices of the ``numeric`` columns that also held numbers written as texts.
-    problems: findings for a person to decide, such as hidden rows.
-    sheets: the sheets of a workbook that are not empty.
-    refusal: problem, detail and remedy of an error, none of which quotes a cell.
+    problems: findings that a person has to decide on, such as hidden rows.
+    sheets: names of the sheets of a workbook that are not empty.
+    refusal: the problem, detail and remedy of an error, none of which quotes a cell.
     """
 
     names: tuple[str, ...] = ()
@@ -106,10 +108,10 @@ class Unpacked(_Message):
 
 
 class Question(_Message):
-    """The request to a reader process.
+    """The request to the reader process, which asks for one ``part`` of the file.
 
     columns: names of the columns to read; None for all.
-    large: whether the operator lifts the limits.
+    large: whether the operator has lifted the limits.
     """
 
     path: Path
@@ -121,15 +123,15 @@ class Question(_Message):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits on reading the file."""
+        """Return the limits that apply to this file."""
         return Limits(self.path.name, self.large)
 
     def unpack(self, folder: Path) -> Unpacked:
-        """Write the rows into a folder, and return their description.
+        """Read the requested part of the file, and copy its rows to the folder.
 
         Raises CoterieError if the file cannot be read.
         """
-        # imported here, since each kind of file needs a different library
+        # Imported here, because each kind of file needs a different library.
         if self.kind == "parquet":
             from party_sdk.tables.arrow_tables import unpack_parquet
 
@@ -146,9 +148,9 @@ class Question(_Message):
 
 
 def unpack(question: Question, folder: Path) -> Unpacked:
-    """Unpack a file into a folder in a separate process; return its answer.
+    """Unpack a file into a folder in a separate process, and return its answer.
 
-    On Windows the file is unpacked in this process.
+    On Windows the file is unpacked in the current process.
 
     Raises CoterieError as :meth:`Question.unpack` does.
     Raises InvalidData if the process crashes or exceeds a limit, or if there is too
@@ -163,7 +165,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
     try:
         try:
             text = question.model_dump_json().encode()
-        except ValueError:  # from pydantic
+        except ValueError:  # pydantic cannot encode lone surrogates
             raise InvalidData(
                 f"The file name {question.path.name!a} is not valid Unicode: rename it."
             ) from None
@@ -182,7 +184,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         error = CoterieError.of(Problem.from_slug(slug), detail)
     except (FileNotFoundError, LookupError, ValueError):
         raise answer_error(question.path) from None
-    except (MemoryError, OSError) as failed:  # while starting it or reading the answer
+    except (MemoryError, OSError) as failed:  # on starting it or reading its answer
         if _status_of(failed) != _OUT_OF_MEMORY:
             raise
         raise limits.error("memory", remedy) from None
@@ -191,12 +193,12 @@ def unpack(question: Question, folder: Path) -> Unpacked:
 
 
 def answer_error(path: Path) -> InvalidData:
-    """Return the error for an invalid answer."""
+    """Return the error to raise if the reader process gave no valid answer."""
     return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
 
 
 def _run_reader(folder: Path, seconds: float | None) -> int:
-    # without secrets; few threads, since their address space counts against the limit
+    # No secrets, and few threads, because their address space counts against the limit.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
     environment |= {
         "OPENBLAS_NUM_THREADS": "1",
@@ -206,9 +208,9 @@ def _run_reader(folder: Path, seconds: float | None) -> int:
     }
     with subprocess.Popen(  # noqa: S603  this interpreter, and no shell
         [sys.executable, *READER, str(folder)],
-        stdin=subprocess.PIPE,  # never written: it closes when this process ends
+        stdin=subprocess.PIPE,  # never written to; it closes when this process ends
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # messages of libraries may quote cells
+        stderr=subprocess.DEVNULL,  # error messages of libraries may quote cells
         env=environment,
     ) as process:
         try:
@@ -223,7 +225,7 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
         raise limits.error("disk", remedy)
     if status == _DISK_FULL:
         raise no_room(folder, _DISK_NOTE)
-    # the question is deleted once read: a later failure counts as lack of memory
+    # It deletes its request on starting; a later failure is probably a lack of memory.
     failed_later = status > 0 and not (folder / _QUESTION).exists()
     if status == _OUT_OF_MEMORY or status < 0 or failed_later:
         raise limits.error("memory", remedy)
@@ -235,15 +237,15 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
         )
 
 
-# In the other process
+# The reader process
 
 
 def main(path: str) -> NoReturn:
-    """Answer the question in a folder."""
+    """Read the request in a folder, write the answer there and exit."""
     folder = Path(path)
 
     def end_with_parent() -> None:
-        os.read(sys.stdin.fileno(), 1)  # sys.stdin.read would hold a lock at the exit
+        os.read(sys.stdin.fileno(), 1)  # sys.stdin.read would still hold its lock on exit
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
@@ -256,7 +258,7 @@ def main(path: str) -> NoReturn:
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
         os._exit(_status_of(error) or _FILE_TOO_LARGE)
-    os._exit(0)  # without the interpreter's slow cleanup
+    os._exit(0)  # skips the slow cleanup of the interpreter
 
 
 def _answer_question(question: Question, folder: Path) -> Unpacked:
@@ -264,7 +266,7 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
         return question.unpack(folder)
     except CoterieError as error:
         failure: CoterieError = error
-    except Exception as error:  # its text may quote cells, so it is not repeated
+    except Exception as error:  # its message may quote cells
         if _status_of(error):
             raise
         failure = InvalidData(
@@ -274,7 +276,7 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
 
 
 def _status_of(error: Exception) -> int | None:
-    """Return the exit status for an exceeded limit; None for other errors."""
+    """Return the exit status for an exceeded limit, or None for any other error."""
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or code == errno.ENOMEM:
         return _OUT_OF_MEMORY
@@ -284,9 +286,9 @@ def _status_of(error: Exception) -> int | None:
 
 
 def _limit_resources(*, large: bool) -> None:
-    """Limit the resources of this process, and switch core dumps off.
+    """Limit the memory, file size and CPU time of this process, and disable core dumps.
 
-    Memory maps of files count for RLIMIT_AS and not for RLIMIT_DATA; macOS ignores both.
+    RLIMIT_AS also counts memory-mapped files, unlike RLIMIT_DATA. macOS ignores both.
     """
     import resource
 
@@ -294,14 +296,14 @@ def _limit_resources(*, large: bool) -> None:
     if not large:
         limits[resource.RLIMIT_AS] = 2 * MOST_MEMORY
         limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED
-        # for all threads together; the waiting command usually kills this process first
+        # A sum over all threads. The waiting process usually kills this one earlier.
         limits[resource.RLIMIT_CPU] = int(4 * MOST_SECONDS)
     for resource_id, limit in limits.items():
         _, hard = resource.getrlimit(resource_id)
         soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource_id, (soft, soft))
-    # if the machine still runs out of memory, the kernel kills this process first
+    # If the machine still runs out of memory, the kernel kills this process first.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -314,9 +316,9 @@ _CHUNK_ROWS: Final = 50_000
 
 
 def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
-    """Copy the table of a statistics file; user-defined missing values become missing.
+    """Copy the rows of a statistics file; user-defined missing values become missing.
 
-    Raises InvalidData if it is not a statistics file, or exceeds the limits.
+    Raises InvalidData if it is not a readable statistics file, or exceeds the limits.
     """
     from party_sdk.tables.arrow_tables import write_rows
 
@@ -342,7 +344,7 @@ def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read the column titles and value labels of a statistics file."""
+    """Read the column titles and value labels of a statistics file, but not its rows."""
     _, read = _import_reader(path)
     _, metadata = read(str(path), metadataonly=True, output_format="dict")
     titles = metadata.column_names_to_labels or {}
@@ -356,7 +358,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def require_reader() -> None:
-    """Refuse statistics files if pyreadstat is not installed."""
+    """Raise the error that says how to install pyreadstat, if it is not installed."""
     why = "Files of SPSS, SAS and Stata are read by pyreadstat"
     require_extra("statistics", why, "pyreadstat")
 

@@ -1,4 +1,4 @@
-"""Dictionaries as people write them: rows of variables, in a form or a spreadsheet."""
+"""Dictionaries as people edit them: a row for each variable, in a form or spreadsheet."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _NO: Final = frozenset({"", "no", "n", "false", "0", "nein", "falsch", "non", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A row of the table of variables; empty texts mean the defaults.
+    """A variable as a row of the table of variables; an empty text means the default.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
-    levels: separated by commas, and quoted if they hold a comma; ``1=female`` is a level
-        with a label. A backslash escapes ``=`` or a backslash that belongs to the level.
+    levels: separated by commas, and quoted if they contain one; ``1=female`` is a level
+        with a label. A backslash precedes ``=`` or a backslash in a level itself.
     ordered, required: yes or no.
     missing: codes of missing values, separated by commas.
     """
@@ -60,7 +60,7 @@ class Variable:
 
     @classmethod
     def from_field(cls, field: Field, schema: Schema) -> Self:
-        """Return a field as texts, with the schema's codes unless the field has its own."""
+        """Write a field as texts, with the schema's codes unless the field has its own."""
         codes = field.missingValues
         if codes is None and set(schema.missingValues) - {""}:
             codes = schema.missingValues
@@ -86,9 +86,10 @@ class Variable:
         )
 
     def field(self) -> Field:
-        """Return the field that a row describes.
+        """Build the field that this row describes.
 
-        Raises InvalidData: with the cell and its problem.
+        Raises InvalidData if a cell is not valid; the message names the cell and its
+            problem.
         """
         kind = self.type.strip() or ("string" if self.levels.strip() else "number")
 
@@ -135,9 +136,9 @@ COLUMNS: Final = tuple(column.name for column in fields(Variable))
 
 
 def split_texts(text: str) -> tuple[str, ...]:
-    """Split a text at commas; a part in quotes may hold a comma.
+    """Split a text at its commas, except for commas within quotes.
 
-    Raises ValueError if it is not one line of CSV.
+    Raises ValueError if the text is not one line of CSV.
     """
     try:
         rows = list(csv.reader([text], skipinitialspace=True, strict=True))
@@ -147,7 +148,7 @@ def split_texts(text: str) -> tuple[str, ...]:
 
 
 def join_texts(texts: Any) -> str:
-    """Join texts with commas, as :func:`split_texts` reads them."""
+    """Join texts with commas, in the format that :func:`split_texts` reads."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="").writerow(texts)
     return buffer.getvalue()
@@ -196,9 +197,9 @@ Cells = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DictionaryDraft:
-    """The variables of a dictionary, as rows of texts.
+    """A draft of a dictionary, with one row of texts per variable.
 
-    reasons: why the draft leaves a variable out, by the variable's name.
+    reasons: for each variable that the draft leaves out, the reason.
     """
 
     variables: tuple[Variable, ...]
@@ -206,7 +207,7 @@ class DictionaryDraft:
 
     @classmethod
     def from_schema(cls, schema: Schema) -> Self:
-        """Return the rows of a dictionary."""
+        """Write a dictionary as rows of texts."""
         return cls(
             variables=tuple(
                 Variable.from_field(field, schema) for field in schema.fields
@@ -219,13 +220,13 @@ class DictionaryDraft:
         return tuple(variable.name for variable in self.variables)
 
     def faults(self) -> dict[int, str]:
-        """Return the problem of each wrong row, counted from 1."""
+        """Return the problem of each row that is not valid, by row number from 1."""
         return self._read()[1]
 
     def schema(self) -> Schema:
-        """Return the dictionary.
+        """Build the dictionary.
 
-        Raises InvalidData: with the invalid rows and their problems.
+        Raises InvalidData if any row is not valid; the message lists rows and problems.
         """
         schema_fields, faults = self._read()
         if faults:
@@ -258,9 +259,9 @@ class DictionaryDraft:
         return schema_fields, faults
 
     def change(self, changes: Mapping[str, Cells]) -> Self:
-        """Return a draft with changed cells, by variable name.
+        """Return a copy with the changed cells of some variables, given by name.
 
-        Raises InvalidParameters if a name is not among the variables.
+        Raises InvalidParameters if there is no variable of a given name.
         """
         cells_by_name = {normalise_text(name): cells for name, cells in changes.items()}
         if unknown := [name for name in cells_by_name if name not in self.names]:
@@ -272,9 +273,9 @@ class DictionaryDraft:
         return replace(self, variables=tuple(rows))
 
     def to_csv(self) -> str:
-        """Return the rows as CSV, with the names of columns first.
+        """Write the rows as CSV, below a line with the names of the columns.
 
-        A cell that a spreadsheet would take for a formula gets an apostrophe in front.
+        A cell that a spreadsheet would take for a formula gets a leading apostrophe.
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\r\n")
@@ -285,12 +286,12 @@ class DictionaryDraft:
 
     @classmethod
     def read_csv(cls, path: Path) -> Self:
-        """Return the rows of a CSV file, as a spreadsheet writes it.
+        """Read a draft from a CSV file that a spreadsheet may have written.
 
-        Cells are separated by commas, semicolons or tabs. Columns may come in any order,
+        Cells are separated by commas, semicolons or tabs. Columns may be in any order,
         and only ``name`` is required.
 
-        Raises InvalidData if it cannot be read, or has other columns.
+        Raises InvalidData if the file cannot be read or has unknown columns.
         """
         try:
             content = read_whole(path)
@@ -338,15 +339,15 @@ def _escape_formula(text: str) -> str:
 
 
 def _is_escaped(text: str) -> bool:
-    """Return whether an apostrophe protects a formula."""
+    """Return whether a leading apostrophe keeps a text from being a formula."""
     formula = text.lstrip("'")
     return formula != text and bool(_FORMULA.match(formula))
 
 
 def read_whole(path: Path) -> bytes:
-    """Read a file up to the size limit.
+    """Read a file of at most 64 MiB.
 
-    Raises InvalidData if it is larger than a dictionary may be.
+    Raises InvalidData if the file is larger.
     """
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
@@ -356,9 +357,9 @@ def read_whole(path: Path) -> bytes:
 
 
 def read_schema(path: Path) -> Schema:
-    """Return the dictionary in a file.
+    """Read a dictionary from a JSON file.
 
-    Raises InvalidData if there is no such file, or it is not a valid dictionary.
+    Raises InvalidData if the file does not exist or is not a valid dictionary.
     """
     try:
         return Schema.model_validate_json(read_whole(path))
@@ -371,9 +372,9 @@ def read_schema(path: Path) -> Schema:
 
 
 def read_draft(path: Path) -> DictionaryDraft:
-    """Return the draft in a file: a dictionary, or a table of variables (``.csv``).
+    """Read a draft from a dictionary in JSON, or from a table of variables (``.csv``).
 
-    Raises InvalidData if it is neither.
+    Raises InvalidData if the file does not exist or is neither of them.
     """
     if path.suffix.lower() == ".csv":
         return DictionaryDraft.read_csv(path)

@@ -1,6 +1,6 @@
-"""Words that tables use for the same levels and columns, in six languages.
+"""Words by which tables in six languages name the same levels and columns.
 
-English, German, French, Spanish, Italian and Dutch.
+The languages are English, German, French, Spanish, Italian and Dutch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEVEL_WORDS: Final = [
         *(translations.split("|") for translations in _LEVELS.values()), strict=True
     )
 ]
-"""The words for each level, by language."""
+"""For each language, the words that mean each level."""
 _COLUMNS: Final = {
     "sex": "sex gender geschlecht sexe genre sexo género sesso genere geslacht",
     "age": "age alter âge edad età leeftijd",
@@ -52,13 +52,13 @@ _COLUMNS: Final = {
 
 
 def fold(text: str) -> str:
-    """Return letters and digits of a text without case, accents and separators."""
+    """Reduce a text to its letters and digits, in lower case and without accents."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return re.sub(r"[\W_]+", "", plain)
 
 
 def fold_words(text: str) -> frozenset[str]:
-    """Return the words of a text, each folded."""
+    """Split a text into words, also at camel case, and fold each of them."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", text)
     return frozenset(filter(None, map(fold, re.split(r"[\s_.,;:()/-]+", spaced))))
 
@@ -74,19 +74,19 @@ _COLUMN_BY_WORD: Final = _index(_COLUMNS)
 
 
 def meaning_of_level(text: str) -> str | None:
-    """Return the meaning of a level, such as ``female``, or None."""
+    """Return what a level means in any language, such as ``female``; None if unknown."""
     return _LEVEL_BY_WORD.get(fold(text))
 
 
 def readings_of_letters(
     letters: Collection[str], meanings: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return the meanings of letters as initials of words in one language.
+    """Interpret letters as initials of the words for ``meanings`` in one language.
 
-    Single letters depend on each other: beside H for hombre, M means mujer, not man.
-    Only the readings that explain the most letters are returned.
+    Letters depend on each other: next to H for hombre, M means mujer, not man. Among
+        all languages, only the readings that explain the most letters are returned.
 
-    letters: as :func:`fold` returns them.
+    letters: letters in the form that :func:`fold` returns.
     """
     readings, n_explained = dict[str, set[str]](), 0
     for levels in _LEVEL_WORDS:
@@ -114,6 +114,6 @@ def readings_of_letters(
 
 
 def meanings_of_column(text: str) -> frozenset[str]:
-    """Return the meanings of the words in a column's name."""
+    """Return what the words in a column's name mean, such as ``age`` or ``weight``."""
     words = {fold(text), *fold_words(text)}
     return frozenset(_COLUMN_BY_WORD[word] for word in words if word in _COLUMN_BY_WORD)

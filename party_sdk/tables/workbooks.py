@@ -1,4 +1,4 @@
-"""Sheets of Excel and OpenDocument, read by calamine and copied as Arrow columns."""
+"""Read sheets of Excel and OpenDocument with calamine, and copy them to Arrow."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from party_sdk.tables.report import format_names
 from party_sdk.tables.unpacking import Unpacked
 
 NO_VALUE: Final = "#NOVALUE"
-"""Text in place of a formula without a calculated value."""
+"""The text that replaces a formula without a calculated value."""
 _NA_ERROR: Final = "#N/A!"
-"""Text in place of the error #N/A, since the text #N/A means a missing value."""
+"""The text that replaces the error #N/A, because #N/A as a text means missing."""
 _MOST_CELLS: Final = 100_000_000
-"""Most cells of a nearly empty sheet, since calamine holds empty cells in memory, too."""
+"""Limit on the cells of a nearly empty sheet: calamine stores empty cells as well."""
 _PERCENT_FORMATS: Final = frozenset({"9", "10"})
 _TRUE: Final = frozenset({"1", "true"})
 _CELL_REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
@@ -50,12 +50,12 @@ _RELATION: Final = (
 
 @dataclass(slots=True)
 class SheetMarks:
-    """Hidden rows and columns, percentages and errors of a sheet; indices from 0.
+    """Properties of a sheet that calamine does not report; indices are from 0.
 
     n_filled: number of cells that are not empty.
-    hidden_rows, hidden_columns: hidden by a filter or by hand.
-    percents: by row, the columns of numbers that are shown as percentages.
-    texts: by row and column, the text in place of an error, or of a formula without a
+    hidden_rows, hidden_columns: indices of those hidden by a filter or by hand.
+    percents: for each row, the columns whose number is displayed as a percentage.
+    texts: by row and column, the text that replaces an error or a formula without a
         value.
     """
 
@@ -67,9 +67,10 @@ class SheetMarks:
 
 
 def read_marks(path: Path, sheet: str) -> SheetMarks | None:
-    """Return the marks of a sheet; None unless the file is .xlsx or .xlsm.
+    """Read the marks of a sheet in an .xlsx or .xlsm file; None for other files.
 
-    Raises InvalidData if cells far from the others make the sheet too large for memory.
+    Raises InvalidData if the sheet is unreadable, or is too large because of far-off
+        cells.
     """
     if path.suffix.lower() not in {".xlsx", ".xlsm"}:
         return None
@@ -81,7 +82,7 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
 
 
 def _elements(content: IO[bytes]) -> Iterator[Element]:
-    """Yield each element of an XML part once it is complete."""
+    """Yield each element of an XML document as soon as it is complete."""
     for _, element in iterparse(content):  # noqa: S314  a process of its own
         element.tag = element.tag.rpartition("}")[2]
         yield element
@@ -144,7 +145,7 @@ def _scan_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
 
 
 def _column_of(reference: str, default: int) -> int:
-    """Return the column index of a cell such as 'AB12'; ``default`` if it names none."""
+    """Return the column index of a reference such as AB12, or ``default`` if absent."""
     match = _CELL_REFERENCE.fullmatch(reference)
     if match is None:
         return default
@@ -171,7 +172,7 @@ def _mark_cell(
 
 
 _SEPARATED_NUMBER: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
-"""A text that is a number with points or commas."""
+"""Matches a number with points or commas that is written as a text."""
 
 
 def unpack_sheet(
@@ -179,11 +180,12 @@ def unpack_sheet(
 ) -> Unpacked:
     """Copy one sheet: the names of columns below its title rows, then the rows.
 
-    ``dialect.skip`` counts rows of the sheet, including empty ones. Columns without a
-    name and without any value are left out.
+    Columns that have neither a name nor a value are left out. ``dialect.skip`` counts
+    the rows above the names, including empty ones. ``used`` names the columns to warn
+    about.
 
-    Raises InvalidData if the file is not a workbook, or has several sheets and ``dialect``
-        names none of them.
+    Raises InvalidData if the file is not a workbook, or has several sheets and
+        ``dialect`` does not choose one.
     """
     with _open_book(path) as book:
         name = _choose_sheet(path, book, dialect.sheet)
@@ -239,14 +241,14 @@ def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
             yield book
     except (*_UNREADABLE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk is full
+            raise  # an error of the system, such as a full disk
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
-    """Return the sheets of a workbook that are not empty.
+    """Return the names of a workbook's sheets that are not empty.
 
-    Raises InvalidData if it is not a workbook.
+    Raises InvalidData if the file is not a workbook.
     """
     with _open_book(path) as book:
         return tuple(_filled_sheets(path, book))
@@ -294,9 +296,9 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
 
 
 class _Rows:
-    """The rows of a sheet, with texts in place of errors and uncalculated formulas.
+    """The rows of a sheet, in which texts replace errors and uncalculated formulas.
 
-    left: index in the sheet of the first column that is not empty; rows begin there.
+    left: index of the first column that is not empty; each row begins there.
     """
 
     def __init__(
@@ -307,7 +309,7 @@ class _Rows:
         self.leaves_out = dialect.hidden == "leave-out"
 
     def iterate_from(self, begin: int) -> Iterator[list[Any]]:
-        """Yield rows from index ``begin``, one by one: all would not fit into memory."""
+        """Yield the rows from index ``begin`` on, one at a time to save memory."""
         rows = islice(self.sheet.iter_rows(), begin, None)
         for number, row in enumerate(rows, begin):
             if self.leaves_out and number in self.marks.hidden_rows:
@@ -426,9 +428,9 @@ def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
 
 
 def _count_rows_above(rows: _Rows, skip: int | None) -> int:
-    """Return the number of rows above the column names.
+    """Return the number of rows above the names of columns.
 
-    skip: the number that the operator set; None to detect it.
+    skip: the number that the operator chose; None to detect it.
     """
     n_above = rows.n_above if skip is None else max(rows.n_above, skip)
     for row in rows.iterate_from(n_above):
@@ -443,9 +445,9 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 
 @dataclass(slots=True)
 class _Content:
-    """Counts of the cells of a column.
+    """Counts of the cells in one column of a sheet.
 
-    texts: for each text in place of an error or uncalculated formula, its number of cells.
+    texts: how often each text replaces an error or an uncalculated formula.
     """
 
     is_filled: bool = False
@@ -457,11 +459,9 @@ class _Content:
 
     @property
     def is_numeric(self) -> bool:
-        """Return whether all cells are numbers."""
         return 0 < self.n_numbers == self.n_filled and not self.texts
 
     def add(self, cell: Any) -> None:
-        """Count a cell that is not empty."""
         if as_text(cell):
             self.is_filled = True
             self.n_filled += 1
