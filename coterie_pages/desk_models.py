@@ -79,7 +79,7 @@ class TableScreen(Screen):
     @property
     def problems(self) -> tuple[str, ...]:
         """Return the problems that prevent the use of the table, with lines."""
-        return () if self.report is None else self.report.sentences
+        return () if self.report is None else self.report.problem_sentences
 
     @property
     def fits(self) -> bool:

@@ -157,7 +157,7 @@ def drift_cells(drift: VariableDrift) -> tuple[str, str, str]:
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
     """Yield name, type and missing values of each column, with its range on request."""
     for column in columns:
-        ends = (end or "–" for end in column.range) if ranges else ()
+        ends = (end or "–" for end in column.range_texts) if ranges else ()
         yield column.name, column.type, column.missing, *ends
 
 

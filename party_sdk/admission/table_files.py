@@ -60,7 +60,7 @@ class TableSpec:
 
         Raises InvalidData if the table cannot be read, or does not satisfy the terms.
         """
-        from party_sdk.tables import LongForm, open_long, open_source_of, read_objects
+        from party_sdk.tables import LongForm, open_long_form, open_source_of, read_ids
 
         options = self._build_options(terms_fields)
         options = replace(options, columns=options.columns or columns or None)
@@ -70,24 +70,24 @@ class TableSpec:
                 check_required_fields(terms_fields, data)
         else:
             form = LongForm.parse(self.long_form)
-            objects = read_objects(self.objects_file) if self.objects_file else None
-            data = open_long(Path(self.path), form, objects, options)
+            objects = read_ids(self.objects_file) if self.objects_file else None
+            data = open_long_form(Path(self.path), form, objects, options)
         if self.on_open is not None:
             self.on_open(self, data)
         return data
 
     def examine(self, terms_fields: SlotFields | None = None) -> CheckReport:
         """Return a report on how the table is read, and on its problems."""
-        from party_sdk.tables import examine
+        from party_sdk.tables import examine_table
 
-        return examine(self.path, self._build_options(terms_fields))[0]
+        return examine_table(self.path, self._build_options(terms_fields))[0]
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return a report on whether the table can take part in a session at a slot."""
-        from party_sdk.tables import Finding, examine
+        from party_sdk.tables import Finding, examine_table
         from party_sdk.tables.linkage import preview_keys
 
-        report, data = examine(
+        report, data = examine_table(
             self.path, self._build_options(slot_fields_of(terms, slot))
         )
         findings = () if data is None else tuple(data.obstacles.shown)
@@ -115,11 +115,11 @@ class TableSpec:
 
         terms_fields, columns: as :meth:`SlotFields.of_new_rows` returns them.
         """
-        from party_sdk.tables import examine
+        from party_sdk.tables import examine_table
 
         options = self._build_options(terms_fields)
         options = replace(options, columns=columns or None)
-        report, data = examine(self.path, options)
+        report, data = examine_table(self.path, options)
         findings = () if data is None else tuple(data.obstacles.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})
 
@@ -140,14 +140,14 @@ class TableSpec:
         terms_fields: SlotFields,
         name_ids: Callable[[Sequence[str], str | None], str | None],
     ) -> str | None:
-        from party_sdk.tables import examine
+        from party_sdk.tables import examine_table
         from party_sdk.tables.drafts import find_id_column
 
         if self.long_form is not None or self.options.mapping is not None:
             return None
         allow = (*self.options.allow, "running-number")
         options = replace(self.options, columns=None, schema=None, allow=allow)
-        report, _ = examine(self.path, options)
+        report, _ = examine_table(self.path, options)
         fields = {*(self.options.columns or ())}
         if terms_fields.dictionary is not None:
             fields.update(terms_fields.dictionary.names)

@@ -72,7 +72,7 @@ def infer(
     check_new_files([out, csv_out], file, force=force)
     confirm = (lambda *_: True) if _EVERY in levels else _confirm_levels
     draft = draft_dictionary(str(file), reading.read_options(), confirm)
-    draft = draft.change(_variable_changes(describe, leave_out, levels))
+    draft = draft.with_changes(_variable_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")
         if variable.role == "leave-out" and why:
@@ -128,7 +128,7 @@ def _write_draft(
         say(f"{len(draft.variables)} variables in {table_out}", err=True)
         if out is None:
             return
-    dictionary = draft.schema()
+    dictionary = draft.to_schema()
     text = dictionary.model_dump_json(indent=2)
     if out is None:
         click.echo(text)

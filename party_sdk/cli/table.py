@@ -87,7 +87,7 @@ def table(
     from clustering_protocols.shared_stages.alignment.cell_values import (
         missing_ids_note,
     )
-    from party_sdk.tables import examine
+    from party_sdk.tables import examine_table
 
     if link:
         from party_sdk.tables.linkage import propose_match_keys
@@ -96,7 +96,7 @@ def table(
         return Output([_match_key_figures(key) for key in keys], _match_key_lines(keys))
     if id_patterns and not options.id_column:
         raise click.UsageError("Name the id column: --id-column.")
-    report, data = examine(str(file), options)
+    report, data = examine_table(str(file), options)
     if id_patterns and data is not None and data.ids:
         return _draft_patterns(data.ids)
     if data is not None:
@@ -136,7 +136,7 @@ def report_output(report: "CheckReport", *, fails: bool) -> Output:
 
 def _report_lines(report: "CheckReport") -> Iterator[str]:
     if report.columns:
-        yield f"{report.file or 'table'}: {report.counted_rows}"
+        yield f"{report.file or 'table'}: {report.row_count_text}"
     if report.dialect:
         dialect = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
         yield f"written with {dialect}"
@@ -144,7 +144,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
     for column in report.columns:
         counts = {"missing": column.missing, "not readable": column.unreadable}
         gaps = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-        low, high = column.range
+        low, high = column.range_texts
         extent = f"{low} to {high}" if low else ""
         yield f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip()
     if report.match_keys:
@@ -155,7 +155,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         yield f"    {key.first_values}"
     for warning in report.warnings:
         yield f"warning: {warning}"
-    for problem in report.sentences:
+    for problem in report.problem_sentences:
         yield f"problem: {problem}"
 
 
@@ -271,16 +271,16 @@ def _describe_cell(column: "ColumnProposal", cell: "LevelProposal") -> str:
 def _match_key_figures(key: "KeyPreview") -> dict[str, object]:
     """Return the figures of a match key without cells, because a program may log them."""
     shares = {"filled": key.completeness, "unique": key.uniqueness}
-    return {"key": key.key, **shares, "serves": key.serves}
+    return {"key": key.key, **shares, "serves": key.is_usable}
 
 
 def _match_key_lines(keys: Sequence["KeyPreview"]) -> Iterator[str]:
     for key in keys:
-        if key.serves:
+        if key.is_usable:
             yield key.key
-        prefix = "" if key.serves else f"not proposed: {key.key}: "
+        prefix = "" if key.is_usable else f"not proposed: {key.key}: "
         say(f"  {prefix}{key.sentence}", err=True)
-        if key.serves:
+        if key.is_usable:
             say(f"  first: {key.first_values}", err=True)
-    if needs := describe_quota(sum(key.serves for key in keys)):
+    if needs := describe_quota(sum(key.is_usable for key in keys)):
         say(needs, err=True)

@@ -9,7 +9,7 @@ from typing import Final, Self
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from party_sdk.desk.responses import Form, path_in
-from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables import ReadOptions, examine_table
 from party_sdk.tables.drafts import find_id_column, infer
 from party_sdk.tables.variables import DictionaryDraft, Variable
 
@@ -91,7 +91,9 @@ class TableDraft:
         if self.ids and not self.listed:
             return self  # the form names ids and table at the same time
         options = ReadOptions(allow=("running-number",))
-        id_column = find_id_column(self.path, options, examine(self.path, options)[0])
+        id_column = find_id_column(
+            self.path, options, examine_table(self.path, options)[0]
+        )
         return replace(self, ids=() if id_column is None else (id_column,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:
@@ -106,7 +108,7 @@ class TableDraft:
                 "Say which variables to cluster, which to describe and which to leave "
                 "out: they are listed here now."
             )
-        schema = draft.schema()
+        schema = draft.to_schema()
         used = set(schema.used.names)
         return schema.used, [name for name in schema.names if name not in used]
 

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from party_sdk.tables.table import ArrowIds, Table
     from party_sdk.tables.table_opening import (
         LongForm,
-        column_names,
-        examine,
+        examine_table,
         first_rows,
+        list_columns,
         open_clusterable,
-        open_long,
+        open_long_form,
         open_source_of,
         open_table,
         read_column,
-        read_objects,
+        read_ids,
+        read_sheet_names,
         read_table,
-        sheet_names,
     )
 
 __all__ = [
@@ -43,18 +43,18 @@ __all__ = [
     "ReadOptions",
     "Table",
     "as_date",
-    "column_names",
-    "examine",
+    "examine_table",
     "first_rows",
+    "list_columns",
     "lone_values",
     "open_clusterable",
-    "open_long",
+    "open_long_form",
     "open_source_of",
     "open_table",
     "read_column",
-    "read_objects",
+    "read_ids",
+    "read_sheet_names",
     "read_table",
-    "sheet_names",
 ]
 
 _MODULES = ("cells", "read_options", "report", "table", "guards", "table_opening")

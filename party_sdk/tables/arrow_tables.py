@@ -35,7 +35,7 @@ from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
 from party_sdk.tables.source import Batch, RowLocations, Source
-from party_sdk.tables.unpacking import Unpacked, answer_error
+from party_sdk.tables.unpacking import Unpacked, invalid_answer_error
 
 _SAMPLE: Final = 1_000
 """Number of texts from which the number and date format of a column is detected."""
@@ -100,7 +100,7 @@ class ArrowSource(Source):
         return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
-    def locations(self) -> RowLocations:
+    def row_locations(self) -> RowLocations:
         """Return the row numbers of the table."""
         first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
         end = first + len(self._table) + len(empty)
@@ -138,7 +138,7 @@ class ArrowSource(Source):
         """Add the problems of the file, and text columns with ambiguous numbers."""
         for problem in self._unpacked.problems:
             findings.add(problem)
-        self._sign_watches.add_findings(findings, self.locations)
+        self._sign_watches.add_findings(findings, self.row_locations)
 
 
 def frame_source(
@@ -223,11 +223,11 @@ def file_source(
             table = stream.read_all()
         table.validate(full=True)
     except (FileNotFoundError, pa.ArrowException, ValueError):
-        raise answer_error(path) from None
+        raise invalid_answer_error(path) from None
     names = Names(unpacked.names)
     n_chosen = len(unpacked.columns)
     if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
-        raise answer_error(path)
+        raise invalid_answer_error(path)
     positions = dict(zip(unpacked.columns, range(n_chosen), strict=True))
     return ArrowSource(names, unpacked.kinds, table, positions, dialect, unpacked)
 

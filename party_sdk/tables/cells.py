@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.tables.report import shape_of
+from party_sdk.tables.report import mask_text
 
 MISSING: Final = (
     "", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None",
@@ -204,7 +204,7 @@ def column_warnings(
             yield f"{name!r}: {SEPARATOR_REMEDY}; or set thousands = … in a mapping."
         elif 2 * len(number_like) > len(values):
             yield (
-                f"{name!r}: {shape_of(number_like[0])!r} is neither a number nor a date such "
+                f"{name!r}: {mask_text(number_like[0])!r} is neither a number nor a date such "
                 "as 2026-01-31."
             )
 

@@ -32,7 +32,7 @@ from party_sdk.tables.cells import (
     number_of,
     read_date,
 )
-from party_sdk.tables.report import HEADER, shape_of
+from party_sdk.tables.report import HEADER, mask_text
 
 _YES_AND_NO: Final = BOOLEANS | {
     "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
@@ -361,7 +361,7 @@ def _explain(column: Column, cell: str) -> str:
     """Return why a number or date cannot be read, without showing the value itself."""
     if column.is_header(cell):
         return HEADER
-    shape, own_form = shape_of(cell.strip()), column.form
+    shape, own_form = mask_text(cell.strip()), column.form
     if column.is_date:
         if SHORT_YEAR.fullmatch(cell.strip()):
             return EARLY_YEAR
@@ -386,11 +386,11 @@ def _explain_level(column: Column, text: str) -> str:
     if column.is_header(text):
         return HEADER
     if column.type == "boolean":
-        return f"{shape_of(text)!r} is neither yes nor no"
+        return f"{mask_text(text)!r} is neither yes nor no"
     folded = normalise_text(text).casefold()
     similar = [level for level in column.spellings or () if level.casefold() == folded]
     hint = f" (did you mean {similar[0]!r}?)" if similar else ""
-    return f"{shape_of(text)!r} is no level of the dictionary{hint}"
+    return f"{mask_text(text)!r} is no level of the dictionary{hint}"
 
 
 @cache

@@ -49,9 +49,9 @@ from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import CheckReport, shape_of
 from party_sdk.tables.table_opening import (
     Excerpt,
-    examine,
-    read_cells,
+    examine_table,
     read_column,
+    read_excerpt,
     read_labels,
 )
 from party_sdk.tables.unpacking import Labels
@@ -59,9 +59,9 @@ from party_sdk.tables.variables import DictionaryDraft
 from party_sdk.tables.words import (
     fold,
     fold_words,
+    interpret_initials,
     meaning_of_level,
     meanings_of_column,
-    readings_of_letters,
 )
 
 MOST_LEVELS: Final = 50
@@ -101,7 +101,7 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
 
     Raises InvalidData if the table cannot be read.
     """
-    report, _ = examine(table, options)
+    report, _ = examine_table(table, options)
     report.raise_for_problems()
     codebook = codebook_of(table, options.mapping)
     word_columns = [
@@ -167,7 +167,7 @@ def _read_words_and_decimals(
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
     names = [*dict.fromkeys([*word_columns, *number_columns])]
-    for pieces in read_cells(table, options, naming=names).batches if names else ():
+    for pieces in read_excerpt(table, options, naming=names).batches if names else ():
         for name, piece in zip(names, pieces.columns, strict=True):
             if name in decimals:
                 decimals[name] = max(decimals[name], _n_decimals(piece, sign))
@@ -361,20 +361,20 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         mapping=None,
         dialect=options.file_dialect,
     )
-    report, _ = examine(table, plain)
+    report, _ = examine_table(table, plain)
     if not report.columns:
         report.raise_for_problems()
     ids = options.id_columns
     free_columns = [
         name
-        for name in read_cells(table, plain).names
+        for name in read_excerpt(table, plain).names
         if name not in ids and can_be_written(name)
     ]
     codebook = codebook_of(table)
     matches = _match_columns(schema.fields, free_columns, codebook.titles)
     sources = _assign_columns(matches)
     columns_read = list(dict.fromkeys([*sources.values(), *ids, *free_columns[:1]]))
-    excerpt = read_cells(table, plain, naming=columns_read)
+    excerpt = read_excerpt(table, plain, naming=columns_read)
     counts = _count_texts(excerpt.batches, columns_read)
     columns = []
     for field in schema.fields:
@@ -446,7 +446,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
         if row in rows_so_far and any(row[index] for index in ids):
             copies.append(number)
         rows_so_far.add(row)
-    return tuple(excerpt.locations.lookup(copies[:MOST_LINES]))
+    return tuple(excerpt.locations.numbers_of_rows(copies[:MOST_LINES]))
 
 
 class _Match(NamedTuple):
@@ -674,7 +674,7 @@ def _leave_letters_open(
     }
     meanings = {
         letter: {levels[meaning] for meaning in readings}
-        for letter, readings in readings_of_letters(letters, levels).items()
+        for letter, readings in interpret_initials(letters, levels).items()
     }
     if not any(
         meanings.get(letter, set()) - {levels.get(meaning_of_level(cell.level) or "")}
@@ -821,11 +821,11 @@ def draft_options(
     """
     # a row number is no error here: it becomes the id, or is left out
     options = replace(options, allow=(*options.allow, "running-number"))
-    report, _ = examine(table, options)
+    report, _ = examine_table(table, options)
     report.raise_for_problems()
     if not options.id_columns and (name := find_id_column(table, options, report)):
         options = replace(options, id_column=name)
-        report, _ = examine(table, options)
+        report, _ = examine_table(table, options)
     draft = infer(table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS)
     reasons = {**draft.reasons, **dict.fromkeys(leave_out, "true classes")}
     for column in report.columns:
@@ -833,14 +833,14 @@ def draft_options(
             reasons[column.name] = "dates"
         elif column.least is not None and column.least == column.largest:
             reasons[column.name] = "one value"
-    draft = draft.change({name: {"role": "leave-out"} for name in reasons})
+    draft = draft.with_changes({name: {"role": "leave-out"} for name in reasons})
     if not any(variable.role == "cluster" for variable in draft.variables):
         raise InvalidData(
             "No column can be clustered: it would have to hold numbers, yes or no, or at "
             f"most {_MOST_WORDS} different words. "
             + "; ".join(f"{name!r}: {why}" for name, why in reasons.items())
         )
-    schema = draft.schema()
+    schema = draft.to_schema()
     used = set(schema.clustered_part.names)
     n_gaps = sum(column.missing for column in report.columns if column.name in used)
     return FirstDraft(replace(options, schema=schema), schema, reasons, n_gaps)

@@ -24,7 +24,7 @@ from party_sdk.tables.cells import (
 from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.read_options import UNNAMED
-from party_sdk.tables.report import Findings, shape_of
+from party_sdk.tables.report import Findings, mask_text
 from party_sdk.tables.source import RowLocations
 from party_sdk.tables.table import Spool
 
@@ -508,7 +508,7 @@ class SignWatch:
         index = compute.index(is_ambiguous, value=True).as_py()
         if self.row < 0 <= index:
             self.row = begin + index
-            self.text = shape_of(cells[index].as_py().strip())
+            self.text = mask_text(cells[index].as_py().strip())
 
 
 _SHORTEST: Final = len("1000")
@@ -542,7 +542,7 @@ class SignWatches:
         """Add a finding for each column with ambiguous numbers."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
-                [line] = locations.lookup([watch.row])
+                [line] = locations.numbers_of_rows([watch.row])
                 findings.add(describe_readings(watch.text), line, name)
 
     def warnings(self) -> Iterator[str]:

@@ -26,7 +26,7 @@ from party_sdk.tables.columns import texts, without_codes
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.table import Table
-from party_sdk.tables.table_opening import column_names, read_cells
+from party_sdk.tables.table_opening import list_columns, read_excerpt
 from party_sdk.tables.words import fold, fold_words
 
 _ROLES: Final = {
@@ -125,11 +125,11 @@ _KEYS: Final = (
 def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ...]:
     """Return match keys from the columns that identify people, the most reliable first.
 
-    Keys whose values too many rows share are included: see :attr:`KeyPreview.serves`.
+    Keys whose values too many rows share are included: see :attr:`KeyPreview.is_usable`.
 
     Raises InvalidData if the table has no such columns, or cannot be read.
     """
-    roles = person_columns(column_names(table, options))
+    roles = person_columns(list_columns(table, options))
     keys = candidate_keys(roles)
     name_columns = {fold(roles.get(role, "")) for role in ("given", "surname")}
     if name_columns & {"vorname", "nachname", "familienname"}:  # German names
@@ -171,7 +171,7 @@ def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[s
     """Return the linking ids of a table's rows: the joined cells of their key columns."""
     codes, columns = options.file_dialect.codes, key_columns(keys)
     ids: list[str] = []
-    for batch in read_cells(table, options, naming=columns).batches:
+    for batch in read_excerpt(table, options, naming=columns).batches:
         cells = [
             without_codes(texts(column), codes).to_pylist() for column in batch.columns
         ]
@@ -223,7 +223,7 @@ def unlinked_rows(
     rows = np.flatnonzero(labels < 0).tolist()
     lines, word = [row + 1 for row in rows], "row"
     if isinstance(data, Table):
-        lines, word = data.locations.lookup(rows), data.locations.word
+        lines, word = data.locations.numbers_of_rows(rows), data.locations.word
     return [
         UnlinkedRow(
             line,

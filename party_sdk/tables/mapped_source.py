@@ -245,7 +245,7 @@ class MappedSource(Source):
             for header, name in pairs
         ]
         self._rejected_lines: frozenset[int] = frozenset()
-        self._base_locations = source.locations  # of rows that can be split into cells
+        self._base_locations = source.row_locations  # without lines that are rejected
         self._n_yielded, self._n_read = 0, 0
         self._omitted_rows = np.empty(0, np.int64)
         self._absent_lines: list[int] = []
@@ -273,18 +273,18 @@ class MappedSource(Source):
         return self._source.format_description
 
     @property
-    def locations(self) -> RowLocations:
+    def row_locations(self) -> RowLocations:
         """Return the line or row numbers of the rows that take part."""
-        return self._base_locations.omit(self._omitted_rows)
+        return self._base_locations.without_rows(self._omitted_rows)
 
-    def read_locations(self) -> RowLocations | None:
+    def last_row_locations(self) -> RowLocations | None:
         """Return the line or row numbers of the last pass; None if they are uncertain."""
-        locations = self._source.read_locations()
+        locations = self._source.last_row_locations()
         if locations is None or not self._are_lines_certain():
             return None
         if self._mapping.leave_out.lines:
             locations = self._base_locations
-        return locations.omit(self._omitted_rows)
+        return locations.without_rows(self._omitted_rows)
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -347,10 +347,10 @@ class MappedSource(Source):
         if not lines:
             return self._omitted_rows
         self._rejected_lines = self._source.reject_lines(lines)
-        locations = self._source.locations
+        locations = self._source.row_locations
         # no row begins on a line inside a cell of several lines
         self._absent_lines = sorted({*lines}.difference(locations.numbers.tolist()))
-        self._base_locations = locations.omit_numbers(self._rejected_lines)
+        self._base_locations = locations.without_numbers(self._rejected_lines)
         return np.flatnonzero(np.isin(self._base_locations.numbers, lines))
 
     def _participation_mask(

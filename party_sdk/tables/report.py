@@ -36,7 +36,7 @@ class Finding(BaseModel, frozen=True):
     what: str
     of_cell: bool = False
 
-    def sentence(self, word: str) -> str:
+    def to_sentence(self, word: str) -> str:
         """Return the location and the problem, such as ``line 9, crp: empty``."""
         line = None if self.line is None else f"{word} {self.line}"
         location = ", ".join(part for part in (line, self.column) if part)
@@ -62,7 +62,7 @@ class CellProblem(BaseModel, frozen=True):
     line: int
     hint: str = ""
 
-    def sentence(self, word: str) -> str:
+    def to_sentence(self, word: str) -> str:
         """Return a sentence such as ``sex: 'M' (161) is not a level (first: line 2)``."""
         parts = []
         for text, n in self.values[:MOST_SHOWN]:
@@ -103,7 +103,7 @@ class ColumnReport(BaseModel, frozen=True):
         return f"{self.name}: read as missing: {', '.join(counts)}." if counts else ""
 
     @property
-    def range(self) -> tuple[str, str]:
+    def range_texts(self) -> tuple[str, str]:
         """Return the smallest and the largest value as texts; both are empty if unknown."""
         if self.least is None or self.largest is None:
             return "", ""
@@ -142,7 +142,7 @@ class KeyPreview(BaseModel, frozen=True):
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     @property
-    def serves(self) -> bool:
+    def is_usable(self) -> bool:
         """Return whether enough rows have a value and nearly all values are unique."""
         n_shared = self.n_filled - self.n_unique
         nearly_unique = self.uniqueness >= _LEAST_UNIQUE or n_shared <= _NAMESAKES
@@ -191,21 +191,21 @@ class CheckReport(BaseModel, frozen=True):
     match_keys: tuple[KeyPreview, ...] = Field(default=(), repr=False)
 
     @property
-    def counted_rows(self) -> str:
+    def row_count_text(self) -> str:
         """Return a text such as ``90 of 100 rows``, or ``90 rows`` if none are missing."""
         if not self.not_read:
             return f"{self.rows} rows"
         return f"{self.rows} of {self.rows + self.not_read} rows"
 
     @property
-    def sentences(self) -> tuple[str, ...]:
+    def problem_sentences(self) -> tuple[str, ...]:
         """Return all problems with the wrong values, for the operator's own screen only."""
         columns = {problem.column for problem in self.cells}
         findings = [p for p in self.problems if not (p.of_cell and p.column in columns)]
         more = self.more_problems and not self.cells
         return (
-            *(problem.sentence(self.counts) for problem in self.cells),
-            *(finding.sentence(self.counts) for finding in findings),
+            *(problem.to_sentence(self.counts) for problem in self.cells),
+            *(finding.to_sentence(self.counts) for finding in findings),
             *([f"{self.more_problems} more"] if more else []),
         )
 
@@ -224,14 +224,14 @@ class CheckReport(BaseModel, frozen=True):
     def raise_for_problems(self) -> None:
         """Raise :class:`InvalidData` if the table has problems."""
         if self.problems:
-            raise self.refusal(self.problems, self.more_problems)
+            raise self.build_error(self.problems, self.more_problems)
 
-    def refusal(self, findings: Sequence[Finding], more: int) -> InvalidData:
+    def build_error(self, findings: Sequence[Finding], more: int) -> InvalidData:
         """Build the error that lists some findings and says how many ``more`` there are."""
         detail = _join_sentences(findings, more, self.counts)
         if self.file and any(finding.line or finding.column for finding in findings):
             detail = f"{self.file}: {detail}"
-        return InvalidData(detail, cells=self.sentences if self.cells else ())
+        return InvalidData(detail, cells=self.problem_sentences if self.cells else ())
 
 
 class Findings:
@@ -270,18 +270,18 @@ class Findings:
         return bool(self.shown)
 
 
-def sentences(findings: Findings, word: str) -> str:
+def join_findings(findings: Findings, word: str) -> str:
     """Join findings into one text; ``word`` says whether they count lines or rows."""
     return _join_sentences(findings.shown, findings.more, word)
 
 
 def _join_sentences(findings: Sequence[Finding], more: int, word: str) -> str:
-    parts = [finding.sentence(word) for finding in findings]
+    parts = [finding.to_sentence(word) for finding in findings]
     parts += [f"and {more} more"] if more else []
     return "; ".join(parts).rstrip(".") + "."
 
 
-def shape_of(text: str) -> str:
+def mask_text(text: str) -> str:
     """Replace letters by A and digits by 9, to show a value's form but not the value."""
     shape = "".join(_symbol_of(character) for character in text[: _LONGEST_FORM + 1])
     if len(shape) > _LONGEST_FORM:

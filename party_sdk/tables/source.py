@@ -35,12 +35,12 @@ class RowLocations:
         """Return the line or row number of each row, int64 (n,), counted from 1."""
         return self._find()
 
-    def lookup(self, rows: Iterable[int]) -> list[int]:
+    def numbers_of_rows(self, rows: Iterable[int]) -> list[int]:
         """Return the line or row numbers of the rows with these indices."""
         numbers: list[int] = self.numbers[list(rows)].tolist()
         return numbers
 
-    def omit(self, rows: IntArray) -> RowLocations:
+    def without_rows(self, rows: IntArray) -> RowLocations:
         """Return a copy without the rows with these indices."""
         if not len(rows):
             return self
@@ -50,12 +50,12 @@ class RowLocations:
             self.n_omitted + len(rows),
         )
 
-    def omit_numbers(self, numbers: Collection[int]) -> RowLocations:
+    def without_numbers(self, numbers: Collection[int]) -> RowLocations:
         """Return a copy without the rows with these line or row numbers."""
         if not numbers:
             return self
         is_left_out = np.isin(self.numbers, list(numbers))
-        return self.omit(np.flatnonzero(is_left_out))
+        return self.without_rows(np.flatnonzero(is_left_out))
 
 
 Cells: TypeAlias = Sequence[pa.Array]
@@ -90,7 +90,7 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def locations(self) -> RowLocations:
+    def row_locations(self) -> RowLocations:
         """Return the line or row numbers of the table's rows."""
 
     @property
@@ -117,18 +117,17 @@ class Source(ABC):
     def add_findings(self, findings: Findings) -> None:
         """Add the problems found by the last pass over the rows, such as bad lines."""
 
-    def read_locations(self) -> RowLocations | None:
+    def last_row_locations(self) -> RowLocations | None:
         """Return the line or row numbers of the rows that the last pass read.
 
         Returns None if stray quotation marks make it uncertain where rows begin.
         """
-        return self.locations
+        return self.row_locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
         """Return those of the given lines that cannot be split into cells.
 
-        Reads the whole table; afterwards :attr:`locations` counts each such line as a
-        row.
+        Reads the whole table; afterwards each such line counts as a row of its own.
         """
         del lines
         return frozenset()

@@ -37,7 +37,7 @@ class Spool:
         self.n_rows, self.width = 0, width
         self._file = os.fdopen(os.dup(file.fileno()), "r+b")
         weakref.finalize(self, self._file.close)
-        empty(self._file)
+        truncate_file(self._file)
 
     def write(self, X: FloatArray) -> None:
         """Append rows of shape (n, width). Raises StorageFull if the disk is full."""
@@ -83,7 +83,7 @@ class ColumnSpool:
         batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
         with _report_full_disk("Columns as text"):
             if self._writer is None:
-                empty(self._file)
+                truncate_file(self._file)
                 self._writer = pa.ipc.new_stream(self._file, batch.schema)
             self._writer.write_batch(batch)
 
@@ -91,13 +91,13 @@ class ColumnSpool:
         """Write the end of the Arrow stream, after which the file can be read."""
         with _report_full_disk("Columns as text"):
             if self._writer is None:
-                empty(self._file)
+                truncate_file(self._file)
             else:
                 self._writer.close()
                 self._file.flush()
 
 
-def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
+def map_arrow_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
     """Map the file of a closed :class:`ColumnSpool` into memory and return its batches.
 
     Raises pyarrow.ArrowInvalid if the file is not an Arrow stream.
@@ -109,7 +109,8 @@ def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
         return list(stream)
 
 
-def empty(file: IO[bytes]) -> None:
+def truncate_file(file: IO[bytes]) -> None:
+    """Delete the content of an open file."""
     file.seek(0)
     file.truncate()
 
@@ -252,7 +253,7 @@ class Table:
         repeats = np.setdiff1d(np.arange(len(codes)), first)
         sample = repeats[:MOST_SHOWN]
         rows = sorted({*map(int, first[codes[sample]]), *map(int, sample)})
-        lines = dict(zip(rows, self.locations.lookup(rows), strict=True))
+        lines = dict(zip(rows, self.locations.numbers_of_rows(rows), strict=True))
         pairs = [f"{lines[int(first[codes[r]])]} and {lines[int(r)]}" for r in sample]
         more = (
             f", and {len(repeats) - len(sample)} more"
@@ -278,7 +279,6 @@ class _UnmappedRows:
         self.n_rows, self.ids, self.columns = table.n_rows, table.ids, headers
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows in batches."""
         if self._unmapped is None:
             originals: Iterable[FloatArray | None] = repeat(None)
         else:
@@ -287,7 +287,6 @@ class _UnmappedRows:
             yield self._unmap(np.array(rows), unmapped)
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these indices, in the order given."""
         unmapped = None if self._unmapped is None else self._unmapped.spool.take(rows)
         return self._unmap(self._table.take(rows), unmapped)
 

@@ -38,10 +38,10 @@ from party_sdk.tables.files import (
 from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
-from party_sdk.tables.report import CheckReport, Findings, sentences
+from party_sdk.tables.report import CheckReport, Findings, join_findings
 from party_sdk.tables.source import RowLocations, Source
-from party_sdk.tables.table import ColumnSpool, Table, mapped_batches
-from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack
+from party_sdk.tables.table import ColumnSpool, Table, map_arrow_batches
+from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack_file
 
 _MOST_ROWS: Final = 200
 _WHOLE_OR_WORD: Final = re.compile(r"\d+|.*[^\d.,+-].*")
@@ -109,7 +109,7 @@ def open_clusterable(table: Any, options: ReadOptions) -> Table:
     """Read a table; raise InvalidData unless the agreed preparation is sufficient."""
     data = read_table(table, options)
     if data.obstacles:
-        raise data.report.refusal(data.obstacles.shown, data.obstacles.more)
+        raise data.report.build_error(data.obstacles.shown, data.obstacles.more)
     return data
 
 
@@ -118,14 +118,14 @@ def read_table(table: Any, options: ReadOptions) -> Table:
 
     Raises InvalidData if the table cannot be read.
     """
-    report, data = examine(table, options)
+    report, data = examine_table(table, options)
     report.raise_for_problems()
-    if data is None:  # unreachable: examine returns a table unless there are problems
+    if data is None:  # a report without problems comes with a table
         raise ValueError("there is no table, and its report has no problem")
     return data
 
 
-def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
+def examine_table(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
     """Read a table and return its report, with the table if there are no problems."""
     file, columns = file_of(table), None  # None reads all columns
     if options.columns is not None or options.schema is not None:
@@ -137,7 +137,7 @@ def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None
             new_scratch() as scratch,
             open_source(table, options, scratch.folder, columns) as source,
         ):
-            return table_reading.examine(source, options, file, scratch)
+            return table_reading.examine_source(source, options, file, scratch)
     except InvalidData as refused:
         findings = Findings()
         findings.add(refused.detail)
@@ -186,7 +186,7 @@ def _open_file(
 ) -> Source:
     kind, dialect = kind_of(path), options.file_dialect
     if kind in {"text", "gzip"}:
-        from party_sdk.tables.text_files import TextSource  # loads DuckDB only if needed
+        from party_sdk.tables.text_files import TextSource  # loads DuckDB
 
         return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
@@ -201,7 +201,7 @@ def _open_file(
         columns=None if columns is None else tuple(columns),
         large=LARGE_FILE in options.allow,
     )
-    unpacked = unpack(question, folder)
+    unpacked = unpack_file(question, folder)
     return file_source(path, unpacked, folder / COPY, dialect)
 
 
@@ -223,7 +223,7 @@ def read_labels(table: Any) -> Labels:
     return _unpack_part(path, "labels").labels if path and has_labels else Labels()
 
 
-def sheet_names(path: Path) -> tuple[str, ...]:
+def read_sheet_names(path: Path) -> tuple[str, ...]:
     """Return a workbook's sheets that are not empty; no sheets for other files.
 
     Raises InvalidData if the workbook cannot be read.
@@ -233,7 +233,7 @@ def sheet_names(path: Path) -> tuple[str, ...]:
 
 def _unpack_part(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
     with private_folder() as folder:
-        return unpack(Question(path=path, kind=kind_of(path), part=part), folder)
+        return unpack_file(Question(path=path, kind=kind_of(path), part=part), folder)
 
 
 # Some columns, without checks
@@ -257,7 +257,7 @@ class Excerpt:
     forms: Mapping[str, CellForm]
 
 
-def read_cells(
+def read_excerpt(
     table: Any,
     options: ReadOptions,
     columns: Sequence[Column] = (),
@@ -287,8 +287,8 @@ def read_cells(
             source.add_findings(findings)
         return Excerpt(
             names=source.names.all,
-            batches=mapped_batches(scratch.cells),
-            locations=source.read_locations() or source.locations,
+            batches=map_arrow_batches(scratch.cells),
+            locations=source.last_row_locations() or source.row_locations,
             left_out=findings,
             forms=forms,
         )
@@ -303,9 +303,9 @@ def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
-def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
+def list_columns(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return the names of all columns of a file."""
-    return list(read_cells(path, options).names)
+    return list(read_excerpt(path, options).names)
 
 
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
@@ -314,9 +314,9 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
     It shows at most 40 columns, and none that name the rows or might hold ids.
     """
     ids = options.id_columns
-    names = [name for name in column_names(path, options) if name not in ids]
+    names = [name for name in list_columns(path, options) if name not in ids]
     names = names[:40]
-    batches = read_cells(path, options, naming=names).batches if names else []
+    batches = read_excerpt(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
     columns = [texts(c).to_pylist() for c in batches[0].slice(0, _MOST_ROWS).columns]
@@ -337,7 +337,7 @@ def _may_be_ids(cells: Sequence[str | None]) -> bool:
 
 def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return a column as texts, for example the true classes; a missing cell is empty."""
-    batches = read_cells(path, options, naming=[name]).batches
+    batches = read_excerpt(path, options, naming=[name]).batches
     return [
         text or "" for batch in batches for text in texts(batch.column(0)).to_pylist()
     ]
@@ -360,7 +360,7 @@ class LongForm:
         return cls(*names)
 
 
-def occurrences(
+def build_occurrence_source(
     table: pa.Table, form: LongForm, objects: Sequence[str] | None = None
 ) -> SparseSource:
     """Build the sparse matrix of objects and items from a table in long form.
@@ -403,7 +403,7 @@ def occurrences(
     return SparseSource(R, columns=sorted(items), ids=list(order))
 
 
-def open_long(
+def open_long_form(
     path: Path,
     form: LongForm,
     objects: Sequence[str] | None = None,
@@ -416,13 +416,13 @@ def open_long(
     plain_options = replace(
         options, id_column=None, match_columns=(), columns=None, schema=None
     )
-    excerpt = read_cells(path, plain_options, columns)
+    excerpt = read_excerpt(path, plain_options, columns)
     if excerpt.left_out:
-        raise InvalidData(sentences(excerpt.left_out, excerpt.locations.word))
+        raise InvalidData(join_findings(excerpt.left_out, excerpt.locations.word))
     if not excerpt.batches:
         raise InvalidData(f"{path.name!r} has no rows.")
     table = pa.Table.from_batches(excerpt.batches).rename_columns(names)
-    return occurrences(table, form, objects)
+    return build_occurrence_source(table, form, objects)
 
 
 def _encode_names(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
@@ -436,7 +436,7 @@ def _encode_names(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], lis
     return coded.indices.to_numpy(), names
 
 
-def read_objects(path: Path) -> list[str]:
+def read_ids(path: Path) -> list[str]:
     """Read the ids of objects from a text file with one id per line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -50,7 +50,7 @@ from party_sdk.tables.report import (
     ColumnReport,
     Findings,
     format_names,
-    sentences,
+    join_findings,
 )
 from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.table import (
@@ -59,7 +59,7 @@ from party_sdk.tables.table import (
     Spool,
     Table,
     UnmappedCells,
-    mapped_batches,
+    map_arrow_batches,
 )
 
 _MOST_VALUES: Final = 1_000
@@ -178,7 +178,7 @@ def _hint_for_dates(texts: Sequence[str]) -> str:
 NO_ID: Final = "no id"
 
 
-def examine(
+def examine_source(
     source: Source, options: ReadOptions, file: Path | None, scratch: Scratch
 ) -> tuple[CheckReport, Table | None]:
     """Read a source and return its report, with the table if there are no problems.
@@ -193,13 +193,13 @@ def examine(
     source.names.require(naming)
     while True:
         reading = TableReading(source, columns, naming, options, allow, scratch)
-        reading.run()
+        reading.read_rows()
         empty = set() if options.columns or options.schema else reading.blank_columns
         if not 0 < len(empty) < len(columns):
             break
         # Lines that end with a delimiter seem to have one more column, which is blank.
         columns = [column for column in columns if column.name not in empty]
-    return reading.result(file)
+    return reading.build_result(file)
 
 
 def _build_columns(
@@ -276,7 +276,7 @@ class TableReading:
         self._gaps: list[tuple[int, str, str]] = []
         self._n_unreadable = np.zeros(len(columns), np.int64)
 
-    def run(self) -> None:
+    def read_rows(self) -> None:
         """Read all rows of the source."""
         for batch in self._source.batches(self._columns, self._naming):
             ids = batch.names
@@ -289,7 +289,7 @@ class TableReading:
                 no_id = [] if self._uses_match_keys else np.flatnonzero(empty).tolist()
                 for row in no_id:
                     self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
-                self._check_ids(begin, ids, row_ids)
+                self._find_totals_and_headers(begin, ids, row_ids)
             for column, piece in zip(self._columns, batch.cells, strict=True):
                 if column.type == "words":  # words such as "total" mark a row of totals
                     rows = (begin + guards.find_totals(texts(piece))).tolist()
@@ -354,7 +354,7 @@ class TableReading:
         else:
             self._n_more_problems += 1
 
-    def _check_ids(
+    def _find_totals_and_headers(
         self, begin: int, ids: Sequence[pa.Array], row_ids: pa.Array
     ) -> None:
         first = texts(ids[0])
@@ -371,31 +371,31 @@ class TableReading:
         names = (column.name for column, n in pairs if n == self._spool.n_rows)
         return frozenset(name for name in names if UNNAMED.fullmatch(name))
 
-    def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
+    def build_result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return the report, and the table if there are no problems."""
         findings, obstacles = Findings(), Findings()
         self._source.add_findings(findings)
-        certain, cells = self._source.read_locations(), tuple[CellProblem, ...]()
-        locations = certain or self._source.locations
+        certain, cells = self._source.last_row_locations(), tuple[CellProblem, ...]()
+        locations = certain or self._source.row_locations
         if certain is not None or not findings:
             problems = [(*cell, fault) for cell, fault in self._problems.items()]
-            _add_by_line(findings, problems, locations)
+            _add_findings_in_order(findings, problems, locations)
             findings.more += self._n_more_problems
             if any(finding.of_cell for finding in findings.shown):
                 cells = tuple(self._cell_problems(locations))
             self._add_guard_findings(findings, locations)
             self._add_obstacles(obstacles, locations)
-        report = self._report(file, findings, obstacles, locations, cells)
+        report = self._build_report(file, findings, obstacles, locations, cells)
         if findings:
             return report, None
-        ids = ArrowIds([batch.column(0) for batch in mapped_batches(self._cells)])
+        ids = ArrowIds([batch.column(0) for batch in map_arrow_batches(self._cells)])
         return report, Table(
             report=report,
             naming=self._naming,
             file=file,
             column_specs=tuple(self._columns),
             ids=ids if self._naming else None,
-            locations=self._source.locations,
+            locations=self._source.row_locations,
             obstacles=obstacles,
             spool=self._spool,
             unmapped=UnmappedCells(self._headers, self._changed, self._original)
@@ -422,7 +422,7 @@ class TableReading:
         # In other columns than the id, only a single such word in the last row counts.
         has_word = any(rows == [n_rows - 1] for rows in self._named_totals.values())
         last_rows = [n_rows - 1] if has_word or guard.has_totals else []
-        for line in locations.lookup(sorted({*self._totals, *last_rows})):
+        for line in locations.numbers_of_rows(sorted({*self._totals, *last_rows})):
             findings.add(
                 f"looks like a row of totals: delete it, or --allow {guards.TOTALS_ROW}",
                 line=line,
@@ -447,20 +447,20 @@ class TableReading:
                 )
         n_missing = self._guard.missing - self._n_unreadable
         n_gaps = int(n_missing[np.flatnonzero(self._gaps_refused)].sum())
-        _add_by_line(obstacles, self._gaps, locations)
+        _add_findings_in_order(obstacles, self._gaps, locations)
         obstacles.more += max(0, n_gaps - len(self._gaps))
 
     def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
         wrong_values = sorted(self._values.items(), key=lambda item: item[0][0])
         first_rows = [values.row for _, values in wrong_values]
-        lines = locations.lookup(first_rows)
+        lines = locations.numbers_of_rows(first_rows)
         single = Counter(values.row for _, values in wrong_values if values.n_rows == 1)
         for ((index, kind), values), line in zip(wrong_values, lines, strict=True):
             is_wrong_row = values.n_rows == 1 and single[values.row] > 1
             name = self._columns[index].name
             yield values.to_problem(name, kind, line, is_wrong_row=is_wrong_row)
 
-    def _report(
+    def _build_report(
         self,
         file: Path | None,
         findings: Findings,
@@ -474,14 +474,14 @@ class TableReading:
             warnings += self._guard.warnings()
             warnings += code_warnings(self._columns, self._spool)
         if obstacles:
-            statement = sentences(obstacles, self._source.locations.word)
+            statement = join_findings(obstacles, self._source.row_locations.word)
             quantifier = "no other" if self._has_preparation else "no"
             warnings.append(
                 f"Refused as long as {quantifier} preparation is agreed: {statement}"
             )
         return CheckReport(
             file=file.name if file else "",
-            counts=self._source.locations.word,
+            counts=self._source.row_locations.word,
             rows=self._spool.n_rows,
             columns=columns,
             dialect=self._source.format_description,
@@ -530,13 +530,13 @@ def _find_changes(
     return (headers, changed) if changed or renamed else ((), ())
 
 
-def _add_by_line(
+def _add_findings_in_order(
     findings: Findings,
     problems: Sequence[tuple[int, str, str]],
     locations: RowLocations,
 ) -> None:
     rows = sorted({row for row, _, _ in problems})
-    lines = dict(zip(rows, locations.lookup(rows), strict=True))
+    lines = dict(zip(rows, locations.numbers_of_rows(rows), strict=True))
     for row, name, fault in sorted(problems):
         is_of_cell = fault not in {HEADER, NO_ID}
         findings.add(fault, lines[row], name, of_cell=is_of_cell)

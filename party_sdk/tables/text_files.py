@@ -134,7 +134,7 @@ class TextSource(Source):
         return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
-    def locations(self) -> RowLocations:
+    def row_locations(self) -> RowLocations:
         """Return the line number of each row."""
         return RowLocations("line", lambda: self._find_rows()[0][1:] + 1)
 
@@ -167,17 +167,17 @@ class TextSource(Source):
         """Return those of the given lines that cannot be split into cells."""
         for _ in self._text_batches([0]):
             pass
-        rejected = frozenset(self._lines_of(self._rejects))
+        rejected = frozenset(self._find_lines(self._rejects))
         self._rejected_lines = rejected.intersection(lines)
         return self._rejected_lines
 
-    def read_locations(self) -> RowLocations | None:
+    def last_row_locations(self) -> RowLocations | None:
         """Return the line numbers of the rows that were read; None if uncertain."""
         if not self._rejects:
-            return self.locations
+            return self.row_locations
         if any(reject.reason == "UNQUOTED VALUE" for reject in self._rejects):
             return None
-        locations = self.locations.omit_numbers(self._lines_of(self._rejects))
+        locations = self.row_locations.without_numbers(self._find_lines(self._rejects))
         return locations if len(locations.numbers) == self._n_read else None
 
     def _text_batches(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
@@ -200,56 +200,56 @@ class TextSource(Source):
         """Add the lines that the last pass could not read, and ambiguous numbers."""
         reasons = dict[int, str]()
         for line, reject in zip(
-            self._lines_of(self._rejects), self._rejects, strict=True
+            self._find_lines(self._rejects), self._rejects, strict=True
         ):
             reason = _REJECT_PROBLEMS.get(reject.reason, "this line cannot be read")
             reasons.setdefault(line, reason.format(len(self.names.all)))
-        problems = [*reasons.items(), *self._swallowed_rows()]
+        problems = [*reasons.items(), *self._find_swallowed_rows()]
         for line, reason in sorted(problems, key=lambda problem: problem[0]):
             findings.add(reason, line)
-        if (locations := self.read_locations()) is not None:
+        if (locations := self.last_row_locations()) is not None:
             self._sign_watches.add_findings(findings, locations)
 
     @cached_property
-    def _lines(self) -> _LineIndex:
-        pieces = _pieces_of(self._path, self._kind)
+    def _line_index(self) -> _LineIndex:
+        pieces = _read_pieces(self._path, self._kind)
         if self._utf8_path != self._path:
             encoding = self.dialect.encoding or "utf-8"
-            pieces = utf8_pieces(self._path, self._kind, encoding, "replace")
+            pieces = read_as_utf8(self._path, self._kind, encoding, "replace")
         return _LineIndex.scan(pieces, self.dialect)
 
     def _find_rows(self) -> tuple[IntArray, IntArray]:
         one_column = len(self.names.all) == 1
-        return self._lines.rows(
+        return self._line_index.row_bounds(
             self.dialect.skip or 0, self._rejected_lines, one_column=one_column
         )
 
-    def _lines_of(self, rejects: Sequence[duck.Reject]) -> list[int]:
+    def _find_lines(self, rejects: Sequence[duck.Reject]) -> list[int]:
         if not rejects:
             return []
         starts = [reject.offset for reject in rejects]
-        lines: list[int] = (1 + np.searchsorted(self._lines.ends, starts)).tolist()
+        lines: list[int] = (1 + np.searchsorted(self._line_index.ends, starts)).tolist()
         return lines
 
-    def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
+    def _find_swallowed_rows(self) -> Iterator[tuple[int, str]]:
         """Yield the line and the problem of each cell that seems to contain whole rows.
 
         Two stray quotation marks turn all lines between them into a single cell.
         """
         quote = self.dialect.quote.encode()
         if self._cells_hold_lines or not any(
-            quote in piece for piece in _pieces_of(self._utf8_path, "text")
+            quote in piece for piece in _read_pieces(self._utf8_path, "text")
         ):
             return
         first, last = self._find_rows()
-        is_long, ends = last > first, self._lines.ends
+        is_long, ends = last > first, self._line_index.ends
         with self._utf8_path.open("rb") as file:
             for begin, end in zip(first[is_long], last[is_long], strict=True):
                 file.seek(ends[begin - 1] + 1 if begin else 0)
                 n_rows = 0
                 while file.tell() < ends[end] and n_rows < 2:
                     text = file.readline(_PIECE_BYTES).decode("utf-8", "replace")
-                    n_rows += self._is_row(text)
+                    n_rows += self._looks_like_row(text)
                 if n_rows > 1:
                     problem = (
                         "quotation marks make one cell of the rows up to line "
@@ -258,7 +258,7 @@ class TextSource(Source):
                     )
                     yield int(begin) + 1, problem
 
-    def _is_row(self, line: str) -> bool:
+    def _looks_like_row(self, line: str) -> bool:
         dialect, width = self.dialect, len(self.kinds)
         cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
         if len(cells) != width:  # a quoted cell may hold a delimiter
@@ -307,7 +307,7 @@ class _LineIndex:
         n_in_line: Any = np.diff(np.concatenate(counts), prepend=0)
         return cls(all_ends, n_in_line, lengths == 0)
 
-    def rows(
+    def row_bounds(
         self, skip: int, rejected: Collection[int], *, one_column: bool
     ) -> tuple[IntArray, IntArray]:
         """Return the first and last line of each row, including the header, from 0.
@@ -438,18 +438,18 @@ def _find_utf16_order(head: bytes) -> str:
     raise InvalidData("The file holds NUL bytes: it is no readable text.")
 
 
-def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:
+def _read_pieces(path: Path, kind: FileKind) -> Iterator[bytes]:
     with _open_bytes(path, kind) as file:
         yield from iter(lambda: file.read(_PIECE_BYTES), b"")
 
 
-def utf8_pieces(
+def read_as_utf8(
     path: Path, kind: FileKind, encoding: str, errors: str = "strict"
 ) -> Iterator[bytes]:
     """Yield the content of a text file in pieces, as UTF-8 with line feeds."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     lines = io.IncrementalNewlineDecoder(decoder, translate=True)
-    for piece in _pieces_of(path, kind):
+    for piece in _read_pieces(path, kind):
         yield lines.decode(piece).encode()
     yield lines.decode(b"", final=True).encode()
 
@@ -466,7 +466,7 @@ def copy_as_utf8(
     try:
         with copy.open("wb") as target:
             n_bytes = 0
-            for piece in utf8_pieces(path, kind, encoding):
+            for piece in read_as_utf8(path, kind, encoding):
                 n_bytes += len(piece)
                 if kind == "gzip":
                     limits.check_unpacked(n_bytes, f"{path.name!r} holds", UNPACK)

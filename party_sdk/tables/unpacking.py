@@ -2,9 +2,8 @@
 
 A damaged or hostile file may crash the library that parses it, or make it use all
 memory. Therefore a separate process parses it, with limits on memory, disk and time. It
-reads its request from a private folder, and writes the table there as an Arrow stream,
-with an answer in JSON. If there is no answer, the calling process reports why and
-continues.
+reads its request from a private folder, and writes there the table as an Arrow stream
+and an answer in JSON. Without an answer, the calling process reports why and continues.
 
     python -m party_sdk.tables.unpacking FOLDER
 """
@@ -81,8 +80,7 @@ class Unpacked(_Message):
     names, kinds: names of all columns of the file, and the kind of value in each.
     columns: for each column of the copy, its index among all columns.
     is_text: whether columns of texts may in fact hold numbers or dates.
-    first: number of the first row; ``empty``: numbers of the empty rows, which the copy
-        lacks.
+    first: number of the first row; ``empty``: numbers of empty rows, which are left out.
     format: the part of the file that was read, such as its sheet.
     numeric: indices of the columns that held numbers in the file.
     mixed: indices of the ``numeric`` columns that also held numbers written as texts.
@@ -137,17 +135,17 @@ class Question(_Message):
 
             return unpack_parquet(self.path, self.columns, folder / COPY, self.limits)
         if self.kind == "excel":
-            from party_sdk.tables.workbooks import sheet_names, unpack_sheet
+            from party_sdk.tables.workbooks import read_sheet_names, unpack_sheet
 
             if self.part == "sheets":
-                return Unpacked(sheets=sheet_names(self.path))
+                return Unpacked(sheets=read_sheet_names(self.path))
             return unpack_sheet(self.path, self.dialect, self.columns, folder / COPY)
         if self.part == "labels":
             return Unpacked(labels=read_labels(self.path))
         return unpack_statistics(self.path, folder / COPY, self.limits)
 
 
-def unpack(question: Question, folder: Path) -> Unpacked:
+def unpack_file(question: Question, folder: Path) -> Unpacked:
     """Unpack a file into a folder in a separate process, and return its answer.
 
     On Windows the file is unpacked in the current process.
@@ -157,7 +155,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         little memory to start it or to read its answer.
     """
     if question.kind in STATISTICS:
-        require_reader()
+        require_pyreadstat()
     if sys.platform == "win32":
         return question.unpack(folder)
     limits = question.limits
@@ -183,16 +181,16 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         slug, detail, remedy = answer.refusal
         error = CoterieError.of(Problem.from_slug(slug), detail)
     except (FileNotFoundError, LookupError, ValueError):
-        raise answer_error(question.path) from None
+        raise invalid_answer_error(question.path) from None
     except (MemoryError, OSError) as failed:  # on starting it or reading its answer
-        if _status_of(failed) != _OUT_OF_MEMORY:
+        if _exit_status_of(failed) != _OUT_OF_MEMORY:
             raise
         raise limits.error("memory", remedy) from None
     error.remedy = remedy
     raise error
 
 
-def answer_error(path: Path) -> InvalidData:
+def invalid_answer_error(path: Path) -> InvalidData:
     """Return the error to raise if the reader process gave no valid answer."""
     return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
 
@@ -245,7 +243,7 @@ def main(path: str) -> NoReturn:
     folder = Path(path)
 
     def end_with_parent() -> None:
-        os.read(sys.stdin.fileno(), 1)  # sys.stdin.read would still hold its lock on exit
+        os.read(sys.stdin.fileno(), 1)  # sys.stdin.read would keep its lock on exit
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
@@ -257,7 +255,7 @@ def main(path: str) -> NoReturn:
         answer = _answer_question(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
-        os._exit(_status_of(error) or _FILE_TOO_LARGE)
+        os._exit(_exit_status_of(error) or _FILE_TOO_LARGE)
     os._exit(0)  # skips the slow cleanup of the interpreter
 
 
@@ -267,7 +265,7 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
     except CoterieError as error:
         failure: CoterieError = error
     except Exception as error:  # its message may quote cells
-        if _status_of(error):
+        if _exit_status_of(error):
             raise
         failure = InvalidData(
             f"{question.path.name!r} was not read: {place_of(error)}."
@@ -275,7 +273,7 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
     return Unpacked(refusal=(failure.problem.slug, failure.detail, failure.remedy))
 
 
-def _status_of(error: Exception) -> int | None:
+def _exit_status_of(error: Exception) -> int | None:
     """Return the exit status for an exceeded limit, or None for any other error."""
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or code == errno.ENOMEM:
@@ -322,7 +320,7 @@ def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
     """
     from party_sdk.tables.arrow_tables import write_rows
 
-    pyreadstat, reader = _import_reader(path)
+    pyreadstat, reader = _import_pyreadstat(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
             reader, str(path), chunksize=_CHUNK_ROWS, output_format="dict"
@@ -345,7 +343,7 @@ def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
 
 def read_labels(path: Path) -> Labels:
     """Read the column titles and value labels of a statistics file, but not its rows."""
-    _, read = _import_reader(path)
+    _, read = _import_pyreadstat(path)
     _, metadata = read(str(path), metadataonly=True, output_format="dict")
     titles = metadata.column_names_to_labels or {}
     return Labels(
@@ -357,14 +355,14 @@ def read_labels(path: Path) -> Labels:
     )
 
 
-def require_reader() -> None:
+def require_pyreadstat() -> None:
     """Raise the error that says how to install pyreadstat, if it is not installed."""
     why = "Files of SPSS, SAS and Stata are read by pyreadstat"
     require_extra("statistics", why, "pyreadstat")
 
 
-def _import_reader(path: Path) -> tuple[Any, Any]:
-    require_reader()
+def _import_pyreadstat(path: Path) -> tuple[Any, Any]:
+    require_pyreadstat()
     import pyreadstat
 
     return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])

@@ -85,15 +85,14 @@ class Variable:
             description=field.description,
         )
 
-    def field(self) -> Field:
+    def to_field(self) -> Field:
         """Build the field that this row describes.
 
-        Raises InvalidData if a cell is not valid; the message names the cell and its
-            problem.
+        Raises InvalidData if a cell is not valid; the message names the column.
         """
         kind = self.type.strip() or ("string" if self.levels.strip() else "number")
 
-        def read(name: str, parse: Callable[[str], Any]) -> Any:
+        def parse_cell(name: str, parse: Callable[[str], Any]) -> Any:
             text = getattr(self, name).strip()
             try:
                 return parse(text) if text else None
@@ -101,9 +100,9 @@ class Variable:
                 raise InvalidData(f"{name}: {error}") from None
 
         constraints = {
-            "minimum": read("minimum", str if kind == "date" else _parse_number),
-            "maximum": read("maximum", str if kind == "date" else _parse_number),
-            "required": read("required", _parse_yes_or_no) or False,
+            "minimum": parse_cell("minimum", str if kind == "date" else _parse_number),
+            "maximum": parse_cell("maximum", str if kind == "date" else _parse_number),
+            "required": parse_cell("required", _parse_yes_or_no) or False,
         }
         values: dict[str, Any] = {
             "name": self.name,
@@ -112,16 +111,16 @@ class Variable:
             "unit": self.unit,
             "title": self.title,
             "description": self.description,
-            "decimals": read("decimals", _parse_integer),
-            "categories": read(
+            "decimals": parse_cell("decimals", _parse_integer),
+            "categories": parse_cell(
                 "levels",
                 lambda text: tuple(
                     _parse_level(level, kind) for level in split_texts(text)
                 ),
             )
             or (),
-            "categoriesOrdered": read("ordered", _parse_yes_or_no) or False,
-            "missingValues": read("missing", split_texts),
+            "categoriesOrdered": parse_cell("ordered", _parse_yes_or_no) or False,
+            "missingValues": parse_cell("missing", split_texts),
         }
         try:
             return Field(**values, constraints=Constraints(**constraints))
@@ -221,14 +220,14 @@ class DictionaryDraft:
 
     def faults(self) -> dict[int, str]:
         """Return the problem of each row that is not valid, by row number from 1."""
-        return self._read()[1]
+        return self._parse_rows()[1]
 
-    def schema(self) -> Schema:
+    def to_schema(self) -> Schema:
         """Build the dictionary.
 
         Raises InvalidData if any row is not valid; the message lists rows and problems.
         """
-        schema_fields, faults = self._read()
+        schema_fields, faults = self._parse_rows()
         if faults:
             lines = [
                 f"row {row} ({self.variables[row - 1].name!r}): {fault}"
@@ -243,13 +242,13 @@ class DictionaryDraft:
             detail = convert_validation_error(error).message
             raise InvalidData(f"The table of variables: {detail}") from None
 
-    def _read(self) -> tuple[list[Field], dict[int, str]]:
+    def _parse_rows(self) -> tuple[list[Field], dict[int, str]]:
         schema_fields: list[Field] = []
         faults: dict[int, str] = {}
         names: set[str] = set()
         for row, variable in enumerate(self.variables, 1):
             try:
-                schema_fields.append(variable.field())
+                schema_fields.append(variable.to_field())
             except InvalidData as refused:
                 faults[row] = refused.detail.rstrip(".")
                 continue
@@ -258,7 +257,7 @@ class DictionaryDraft:
             names.add(schema_fields[-1].name)
         return schema_fields, faults
 
-    def change(self, changes: Mapping[str, Cells]) -> Self:
+    def with_changes(self, changes: Mapping[str, Cells]) -> Self:
         """Return a copy with the changed cells of some variables, given by name.
 
         Raises InvalidParameters if there is no variable of a given name.
@@ -294,7 +293,7 @@ class DictionaryDraft:
         Raises InvalidData if the file cannot be read or has unknown columns.
         """
         try:
-            content = read_whole(path)
+            content = read_limited(path)
             try:
                 text = content.decode("utf-8-sig")
             except UnicodeDecodeError:
@@ -344,7 +343,7 @@ def _is_escaped(text: str) -> bool:
     return formula != text and bool(_FORMULA.match(formula))
 
 
-def read_whole(path: Path) -> bytes:
+def read_limited(path: Path) -> bytes:
     """Read a file of at most 64 MiB.
 
     Raises InvalidData if the file is larger.
@@ -362,7 +361,7 @@ def read_schema(path: Path) -> Schema:
     Raises InvalidData if the file does not exist or is not a valid dictionary.
     """
     try:
-        return Schema.model_validate_json(read_whole(path))
+        return Schema.model_validate_json(read_limited(path))
     except OSError:
         raise InvalidData(f"There is no dictionary {path.name!r}.") from None
     except ValidationError as error:

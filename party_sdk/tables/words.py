@@ -78,7 +78,7 @@ def meaning_of_level(text: str) -> str | None:
     return _LEVEL_BY_WORD.get(fold(text))
 
 
-def readings_of_letters(
+def interpret_initials(
     letters: Collection[str], meanings: Collection[str]
 ) -> dict[str, set[str]]:
     """Interpret letters as initials of the words for ``meanings`` in one language.

@@ -69,8 +69,7 @@ class SheetMarks:
 def read_marks(path: Path, sheet: str) -> SheetMarks | None:
     """Read the marks of a sheet in an .xlsx or .xlsm file; None for other files.
 
-    Raises InvalidData if the sheet is unreadable, or is too large because of far-off
-        cells.
+    Raises InvalidData if the sheet is unreadable, or too large due to far-off cells.
     """
     if path.suffix.lower() not in {".xlsx", ".xlsm"}:
         return None
@@ -81,7 +80,7 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
-def _elements(content: IO[bytes]) -> Iterator[Element]:
+def _iter_elements(content: IO[bytes]) -> Iterator[Element]:
     """Yield each element of an XML document as soon as it is complete."""
     for _, element in iterparse(content):  # noqa: S314  a process of its own
         element.tag = element.tag.rpartition("}")[2]
@@ -92,12 +91,13 @@ def _sheet_part(book: ZipFile, sheet: str) -> str:
     with book.open("xl/workbook.xml") as content:
         ids = {
             element.get("name"): element.get(_RELATION)
-            for element in _elements(content)
+            for element in _iter_elements(content)
             if element.tag == "sheet"
         }
     with book.open("xl/_rels/workbook.xml.rels") as content:
         targets = {
-            element.get("Id"): element.get("Target") for element in _elements(content)
+            element.get("Id"): element.get("Target")
+            for element in _iter_elements(content)
         }
     target = targets[ids[sheet]] or ""
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
@@ -108,7 +108,7 @@ def _percent_styles(book: ZipFile) -> frozenset[str]:
         return frozenset()
     formats, styles = set(_PERCENT_FORMATS), list[str | None]()
     with book.open("xl/styles.xml") as content:
-        for element in _elements(content):
+        for element in _iter_elements(content):
             if element.tag == "numFmt" and "%" in element.get("formatCode", ""):
                 formats.add(element.get("numFmtId", ""))
             elif element.tag == "cellXfs":
@@ -180,9 +180,8 @@ def unpack_sheet(
 ) -> Unpacked:
     """Copy one sheet: the names of columns below its title rows, then the rows.
 
-    Columns that have neither a name nor a value are left out. ``dialect.skip`` counts
-    the rows above the names, including empty ones. ``used`` names the columns to warn
-    about.
+    Columns without a name and any value are left out. ``dialect.skip`` counts the rows
+    above the names, including empty ones. Only ``used`` columns cause warnings.
 
     Raises InvalidData if the file is not a workbook, or has several sheets and
         ``dialect`` does not choose one.
@@ -190,7 +189,7 @@ def unpack_sheet(
     with _open_book(path) as book:
         name = _choose_sheet(path, book, dialect.sheet)
         marks = read_marks(path, name)
-        rows = _Rows(book.get_sheet_by_name(name), marks or SheetMarks(), dialect)
+        rows = _SheetRows(book.get_sheet_by_name(name), marks or SheetMarks(), dialect)
         unpacked = _write_sheet(rows, used, copy)
     if marks is not None:
         return unpacked
@@ -245,7 +244,7 @@ def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
-def sheet_names(path: Path) -> tuple[str, ...]:
+def read_sheet_names(path: Path) -> tuple[str, ...]:
     """Return the names of a workbook's sheets that are not empty.
 
     Raises InvalidData if the file is not a workbook.
@@ -295,7 +294,7 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
     return (filled or names)[0]
 
 
-class _Rows:
+class _SheetRows:
     """The rows of a sheet, in which texts replace errors and uncalculated formulas.
 
     left: index of the first column that is not empty; each row begins there.
@@ -324,7 +323,9 @@ class _Rows:
             yield row
 
 
-def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpacked:
+def _write_sheet(
+    rows: _SheetRows, used: Collection[str] | None, copy: Path
+) -> Unpacked:
     dialect, sheet = rows.dialect, rows.sheet
     header_row = _count_rows_above(rows, dialect.skip)
     contents = _survey_columns(rows, header_row)
@@ -400,7 +401,7 @@ def _hidden_warnings(n_rows: int, dialect: Dialect) -> Iterator[str]:
 
 
 def _percent_problems(
-    contents: Mapping[str, _Content], dialect: Dialect
+    contents: Mapping[str, _ColumnCounts], dialect: Dialect
 ) -> Iterator[str]:
     for name, content in contents.items():
         n = content.n_percents
@@ -412,7 +413,7 @@ def _percent_problems(
             )
 
 
-def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
+def _cell_warnings(contents: Mapping[str, _ColumnCounts]) -> Iterator[str]:
     for name, content in contents.items():
         if content.n_percents == content.n_numbers > 0:
             yield f"{name!r}: all numbers are percentages: 7.2 % is read as 0.072."
@@ -427,7 +428,7 @@ def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
             )
 
 
-def _count_rows_above(rows: _Rows, skip: int | None) -> int:
+def _count_rows_above(rows: _SheetRows, skip: int | None) -> int:
     """Return the number of rows above the names of columns.
 
     skip: the number that the operator chose; None to detect it.
@@ -444,7 +445,7 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 
 
 @dataclass(slots=True)
-class _Content:
+class _ColumnCounts:
     """Counts of the cells in one column of a sheet.
 
     texts: how often each text replaces an error or an uncalculated formula.
@@ -461,7 +462,7 @@ class _Content:
     def is_numeric(self) -> bool:
         return 0 < self.n_numbers == self.n_filled and not self.texts
 
-    def add(self, cell: Any) -> None:
+    def count_cell(self, cell: Any) -> None:
         if as_text(cell):
             self.is_filled = True
             self.n_filled += 1
@@ -471,8 +472,8 @@ class _Content:
             self.has_separators = _SEPARATED_NUMBER.fullmatch(cell.strip()) is not None
 
 
-def _survey_columns(rows: _Rows, header_row: int) -> list[_Content]:
-    contents = [_Content() for _ in range(rows.sheet.width)]
+def _survey_columns(rows: _SheetRows, header_row: int) -> list[_ColumnCounts]:
+    contents = [_ColumnCounts() for _ in range(rows.sheet.width)]
     for number, row in enumerate(rows.iterate_from(header_row), header_row):
         if number == header_row:
             for content, cell in zip(contents, row, strict=True):
@@ -480,7 +481,7 @@ def _survey_columns(rows: _Rows, header_row: int) -> list[_Content]:
             continue
         for content, cell in zip(contents, row, strict=True):
             if cell != "":
-                content.add(cell)
+                content.count_cell(cell)
         if rows.leaves_out and number in rows.marks.hidden_rows:
             continue
         for column in rows.marks.percents.get(number, ()):

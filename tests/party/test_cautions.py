@@ -31,7 +31,7 @@ from party_sdk.results.cautions import (
     site_effect_warnings,
     site_warnings,
 )
-from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables import ReadOptions, examine_table
 
 ROWS = Layout.lattice(3)
 WIDE, _ = make_blobs(120, 40, centers=3, cluster_std=9.0, random_state=2)
@@ -330,7 +330,7 @@ def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
     ):
         lines = [f"p{n},{row.format(n=3 * n % 7)}" for n in range(12)]
         path.write_text("\n".join([f"id,{columns}", *lines]))
-        report, _ = examine(path, ReadOptions(id_column="id"))
+        report, _ = examine_table(path, ReadOptions(id_column="id"))
         assert all(any(each in w for w in report.warnings) for each in said)
 
 

@@ -9,7 +9,7 @@ import pytest
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import Dialect, ReadOptions, examine, lone_values
+from party_sdk.tables import Dialect, ReadOptions, examine_table, lone_values
 
 rng = np.random.default_rng(5)
 BMI = rng.normal(28, 3, 300).round(1)
@@ -96,13 +96,13 @@ def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
         frame.to_csv(path, index=False)
     if kind == "dictionary":
         schema = Schema(fields=(Field(name="cpep"), Field(name="smoke")))
-    report, _ = examine(path, ReadOptions(id_column="id", schema=schema))
+    report, _ = examine_table(path, ReadOptions(id_column="id", schema=schema))
     said = " ".join(report.warnings)
     assert "'cpep': -9 in 9 rows, apart from all others" in said
     assert "--csv missing=-9" in said
     assert ("'smoke' (5 values)" in said) is (schema is None)
     how = ReadOptions(id_column="id", schema=schema, dialect=Dialect(missing=("-9",)))
-    report, _ = examine(path, how)
+    report, _ = examine_table(path, how)
     assert "apart from" not in " ".join(report.warnings)
 
 
@@ -136,10 +136,10 @@ def test_names_of_a_sheet_stand_below_its_title(
     above = TITLES[name]
     path = sheet(tmp_path / "t.xlsx", *above, at=2)
     skip = Dialect(skip=len(above)) if said else Dialect()
-    report, table = examine(path, ReadOptions(id_column="id", dialect=skip))
+    report, table = examine_table(path, ReadOptions(id_column="id", dialect=skip))
     assert table is not None, report
     assert (table.columns, table.n_rows) == (("age", "bmi"), 30)
-    assert table.locations.lookup([0]) == [len(above) + 2]
+    assert table.locations.numbers_of_rows([0]) == [len(above) + 2]
     told = any("as a title" in warning for warning in report.warnings)
     assert told is (not said and name not in {"none", "an empty row"})
 
@@ -155,7 +155,7 @@ def test_decimal_commas_cut_no_cells(
     rows = [[f"N{i}", *row] if named else row for i, row in enumerate(decimal)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join([*title, *(";".join(row) for row in [names, *rows])]))
-    report, table = examine(path, ReadOptions(id_column="id" if named else None))
+    report, table = examine_table(path, ReadOptions(id_column="id" if named else None))
     assert table is not None, report
     assert table.columns == ("age", "bmi")
     assert (report.dialect["delimiter"], report.dialect["decimal"]) == (";", ",")
@@ -182,8 +182,8 @@ def lines(*more: str, middle: str = "") -> str:
 def test_rows_of_totals_are_told(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text)
-    report, _ = examine(path, ReadOptions(id_column="id"))
+    report, _ = examine_table(path, ReadOptions(id_column="id"))
     found = [each.line for each in report.problems]
     assert found == ([line] if line else [])
-    report, _ = examine(path, ReadOptions(id_column="id", allow=["totals-row"]))
+    report, _ = examine_table(path, ReadOptions(id_column="id", allow=["totals-row"]))
     assert not report.problems

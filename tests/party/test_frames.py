@@ -20,7 +20,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import BATCH_ROWS, MatrixSource, matrix
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.results.results import Result
-from party_sdk.tables import column_names, open_table, read_column
+from party_sdk.tables import list_columns, open_table, read_column
 from party_sdk.tables.table import Spool
 
 COLUMNS = {
@@ -111,7 +111,7 @@ def test_ids_are_written_alike_by_every_kind_of_table(
 def test_names_of_a_parquet_file_stay_as_they_are(tmp_path: Path) -> None:
     columns = {"Age": [1.0], "age": [2.0], "in": [{"a": 1, "b": {"c": 2}}], "x": [3.0]}
     path = as_parquet(columns, tmp_path)
-    assert column_names(path) == ["Age", "age", "in", "x"]
+    assert list_columns(path) == ["Age", "age", "in", "x"]
     source = open_table(path, columns=["x", "age", "Age"])
     assert matrix(source).tolist() == [[3, 2, 1]]
 
@@ -229,7 +229,7 @@ def test_an_array_that_is_no_matrix_of_numbers_is_refused(
 
 def test_one_column_of_a_file_is_read_for_comparison(tmp_path: Path) -> None:
     path = as_csv(COLUMNS, tmp_path)
-    assert column_names(path) == list(COLUMNS)
+    assert list_columns(path) == list(COLUMNS)
     assert read_column(path, "age") == ["30", "41", "52"]
     with pytest.raises(InvalidData, match="no column 'class'"):
         read_column(path, "class")

@@ -7,7 +7,7 @@ import pytest
 from support.hostile_tables import HOSTILE, TOO_LARGE, sheet
 
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import ReadOptions, examine, open_table
+from party_sdk.tables import ReadOptions, examine_table, open_table
 from party_sdk.tables.files import LARGE_FILE, MOST_MEMORY
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
@@ -25,7 +25,7 @@ def test_a_table_that_would_exhaust_memory_is_refused(
     path = tmp_path / name
     HOSTILE[name](path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    report, table = examine(path, ReadOptions(id_column="id"))
+    report, table = examine_table(path, ReadOptions(id_column="id"))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     reader = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
@@ -47,5 +47,5 @@ def test_a_cell_with_a_format_and_no_value_makes_no_sheet_large(tmp_path: Path) 
 def test_columns_that_are_not_chosen_make_no_parquet_file_large(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     HOSTILE["rows.parquet"](path)
-    report, _ = examine(path, ReadOptions(columns=["x"]))
+    report, _ = examine_table(path, ReadOptions(columns=["x"]))
     assert report.rows == 50_000_000

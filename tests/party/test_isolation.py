@@ -15,7 +15,7 @@ from support.hostile_tables import MEBIBYTE
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import ReadOptions, examine, open_table, unpacking
+from party_sdk.tables import ReadOptions, examine_table, open_table, unpacking
 from party_sdk.tables.files import LARGE_FILE, PREFIX, private_folder, sweep
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
@@ -99,7 +99,7 @@ def test_a_reader_that_dies_or_lies_costs_a_sentence(
     rows: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(unpacking, "READER", FALSE[name])
-    report, table = examine(rows, ReadOptions(id_column="id"))
+    report, table = examine_table(rows, ReadOptions(id_column="id"))
     assert table is None
     [problem] = report.problems
     assert "rows.parquet" in problem.what
@@ -131,14 +131,14 @@ def test_a_reader_that_takes_too_long_is_ended(
 
 BOUNDED = """
 import resource, sys
-from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables import ReadOptions, examine_table
 from party_sdk.tables import table_opening  # nothing is loaded under the limit
 # Anyone who asks has room already, whatever the machine has loaded: the reader has none.
 small, large = [object() for _ in range(1 << 20)], [bytes(100_000) for _ in range(200)]
 held = small[::30_000], large[-1]
 del small, large
 resource.setrlimit(getattr(resource, sys.argv[2]), (int(sys.argv[3]),) * 2)
-[problem] = examine(sys.argv[1], ReadOptions(id_column="id"))[0].problems
+[problem] = examine_table(sys.argv[1], ReadOptions(id_column="id"))[0].problems
 print(problem.what)
 """
 
@@ -180,7 +180,7 @@ def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
     monkeypatch.setattr(unpacking, "READER", ("-c", program))
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"id": [SECRET], "x": [1.0]}), path)
-    report, _ = examine(path, ReadOptions())
+    report, _ = examine_table(path, ReadOptions())
     [problem] = report.problems
     assert "RuntimeError" in problem.what
     assert SECRET not in problem.what

@@ -11,8 +11,8 @@ from scipy.sparse import random_array
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import SparseSource, matrix
-from party_sdk.tables import LongForm, open_long, open_table, read_objects
-from party_sdk.tables.table_opening import occurrences
+from party_sdk.tables import LongForm, open_long_form, open_table, read_ids
+from party_sdk.tables.table_opening import build_occurrence_source
 
 LINES = {
     "customer": ["b", "a", "b", "b", "d"],
@@ -23,7 +23,7 @@ FORM = LongForm("customer", "product", "n")
 
 
 def test_lines_become_sorted_rows_and_columns_and_repeats_add_up() -> None:
-    source = occurrences(pa.table(LINES), FORM)
+    source = build_occurrence_source(pa.table(LINES), FORM)
     assert source.ids == ("a", "b", "d")
     assert source.columns == ("milk", "salt", "tea")
     assert matrix(source).tolist() == [[0, 0, 2], [3, 0, 5], [0, 5, 0]]
@@ -31,8 +31,8 @@ def test_lines_become_sorted_rows_and_columns_and_repeats_add_up() -> None:
 
 def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(tmp_path: Path) -> None:
     (tmp_path / "objects.txt").write_text("d\nc\n\nb \na\n")
-    objects = read_objects(tmp_path / "objects.txt")
-    source = occurrences(pa.table(LINES), FORM, objects)
+    objects = read_ids(tmp_path / "objects.txt")
+    source = build_occurrence_source(pa.table(LINES), FORM, objects)
     assert source.ids == ("d", "c", "b", "a")
     assert matrix(source).tolist() == [[0, 5, 0], [0, 0, 0], [3, 0, 5], [0, 0, 2]]
 
@@ -40,7 +40,7 @@ def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(tmp_path: Path) -> Non
 def test_without_a_count_each_line_is_one(tmp_path: Path) -> None:
     path = tmp_path / "lines.csv"
     csv.write_csv(pa.table(LINES), path)
-    source = open_long(path, LongForm.parse("customer, product"))
+    source = open_long_form(path, LongForm.parse("customer, product"))
     assert matrix(source).tolist() == [[0, 0, 1], [1, 0, 2], [0, 1, 0]]
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_used_is_named_but_never_shown(
     change: dict[str, Any], form: LongForm, objects: list[str] | None, match: str
 ) -> None:
     with pytest.raises(InvalidData, match=match):
-        occurrences(pa.table(LINES | change), form, objects)
+        build_occurrence_source(pa.table(LINES | change), form, objects)
 
 
 @pytest.mark.parametrize("text", ["a", "a,b,c,d", "a,", ""])

@@ -17,7 +17,7 @@ from xlsxwriter import Workbook
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import ReadOptions, duck, examine, open_table
+from party_sdk.tables import ReadOptions, duck, examine_table, open_table
 from party_sdk.tables.cells import dialect_from
 
 MESSY = Path(__file__).parent / "messy"
@@ -99,7 +99,7 @@ def test_every_messy_file_has_an_expected_result() -> None:
 
 @pytest.mark.parametrize("name", FITS)
 def test_a_table_that_fits_is_the_same_however_it_is_written(name: str) -> None:
-    report, table = examine(MESSY / name, ReadOptions(id_column="patient"))
+    report, table = examine_table(MESSY / name, ReadOptions(id_column="patient"))
     good = open_table(MESSY / "good.csv", id_column="patient")
     assert table is not None
     assert list(table.columns) == GOOD
@@ -117,7 +117,7 @@ def test_a_table_of_other_columns_fits(name: str) -> None:
 
 @pytest.mark.parametrize("name", WARNED)
 def test_a_table_that_is_odd_is_read_with_a_warning(name: str) -> None:
-    report, _ = examine(MESSY / name, ReadOptions(id_column="patient"))
+    report, _ = examine_table(MESSY / name, ReadOptions(id_column="patient"))
     assert any(warning.startswith(WARNED[name]) for warning in report.warnings)
 
 
@@ -428,8 +428,8 @@ def test_an_id_that_is_a_code_of_no_value_stays_in_every_dialect(
     rows = [f"NA;1{decimal}5;2", f";2{decimal}5;3", "NaN;NA;5"]
     path = of(tmp_path / "rows.csv", lines(*rows, header="id;x;y"))
     said = dialect_from({"decimal": decimal})
-    report, _ = examine(path, ReadOptions(id_column="id", dialect=said))
-    assert [found.sentence("line") for found in report.problems] == [
+    report, _ = examine_table(path, ReadOptions(id_column="id", dialect=said))
+    assert [found.to_sentence("line") for found in report.problems] == [
         "line 3, id: no id"
     ]
     assert [column.missing for column in report.columns] == [1, 0]

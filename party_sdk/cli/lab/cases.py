@@ -42,8 +42,8 @@ from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play
 from party_sdk.tables import (
     ReadOptions,
     Table,
-    column_names,
-    examine,
+    examine_table,
+    list_columns,
     open_clusterable,
     read_column,
 )
@@ -344,7 +344,7 @@ def add_dictionary(
 
     Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
-    report, table = examine(data, _exclude_truth(data, options, truth))
+    report, table = examine_table(data, _exclude_truth(data, options, truth))
     is_plain = table is not None and not (table.obstacles or missing)
     if options.schema is None and options.columns is None and not is_plain:
         options = draft_options(
@@ -399,5 +399,5 @@ def _exclude_truth(data: Path, options: ReadOptions, truth: str | None) -> ReadO
     if truth is None or options.columns is not None or options.schema is not None:
         return options
     left_out = {truth, *options.id_columns}
-    names = column_names(data, options)
+    names = list_columns(data, options)
     return replace(options, columns=[name for name in names if name not in left_out])

@@ -376,7 +376,7 @@ def _preview_keys(
         previews = [
             preview
             for preview in propose_match_keys(path, ReadOptions())
-            if preview.serves
+            if preview.is_usable
         ]
         return [preview.key for preview in previews], tuple(previews)
     return keys, tuple(preview_of(path, ReadOptions(), keys))

@@ -336,7 +336,7 @@ class Draft:
         faults = draft.faults()
         if faults or self.get("missing") != "median":
             return faults
-        fields = enumerate((field.field() for field in draft.variables), 1)
+        fields = enumerate((field.to_field() for field in draft.variables), 1)
         return {
             row: "the median needs a minimum and a maximum"
             for row, field in fields

@@ -35,7 +35,7 @@ from party_sdk.desk.responses import (
 from party_sdk.results.exports import installed_formats, write_export
 from party_sdk.results.label_files import formula_advice
 from party_sdk.results.new_rows import NewRows
-from party_sdk.tables import column_names
+from party_sdk.tables import list_columns
 from party_sdk.tables.linkage import write_unlinked
 
 _FORGOTTEN = "The labels were deleted: no rows can be drawn."
@@ -265,7 +265,7 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     table = replace(table_form, columns=None).to_ordered_table().to_spec()
     table = table.with_mapping(party.stored.mappings.for_new_rows())
     if not table_form.checked and party.table is not None:  # the ids of the run
-        names = column_names(Path(table.path), table.options)
+        names = list_columns(Path(table.path), table.options)
         usual = tuple(name for name in party.table.id_column if name in names)
         table_form = replace(table_form, ids=usual)
     fields = slot_fields_of(party.terms(), party.slot)

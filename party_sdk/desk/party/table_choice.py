@@ -49,7 +49,7 @@ from party_sdk.home.policy_files import read_policy
 from party_sdk.lab.rehearsal import rehearse
 from party_sdk.party.notifications import check_address
 from party_sdk.supervisor.orders import Order, OrderedTable, place_order
-from party_sdk.tables import CheckReport, column_names
+from party_sdk.tables import CheckReport, list_columns
 from party_sdk.tables.mapping import write_mapping
 
 IDS_PER_ROW: Final = "ids_per_row"
@@ -352,7 +352,7 @@ def describe_table(
     examine: examines the table before that; by default without terms.
     linking: the columns of the match keys.
     """
-    names = column_names(Path(table.path), table.options)
+    names = list_columns(Path(table.path), table.options)
     report = check() if table_form.checked else (examine or table.examine)()
     if not report.columns:
         plain = table.examine()

@@ -25,7 +25,7 @@ from party_sdk.tables import (
     ReadOptions,
     Table,
     as_date,
-    examine,
+    examine_table,
     first_rows,
 )
 from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal, propose
@@ -111,14 +111,14 @@ def mend(
         "variables": variables,
         "before": RowsPreview(names=tuple(titles), rows=tuple(map(tuple, rows))),
         "after": _prepared_rows(spec, schema),
-        "rows": report.counted_rows,
+        "rows": report.row_count_text,
         "lines": lines if trouble is None else form.get("lines"),
         "omitted": omitted if trouble is None else form.get("omitted").splitlines(),
         "columns": tuple(names),
         "fits": not report.problems
         and trouble is None
         and all(cell.chosen for line in variables for cell in line.cells),
-        "problems": report.sentences,
+        "problems": report.problem_sentences,
         "warnings": report.warnings,
     }
     return content, trouble
@@ -146,7 +146,7 @@ def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
     """Return the first rows as the dictionary describes them; none if that fails."""
     options = replace(table.options, schema=schema.used)
     try:
-        _, read = examine(table.path, options)
+        _, read = examine_table(table.path, options)
     except CoterieError:
         return RowsPreview()
     return RowsPreview() if read is None else preview_of(read)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from party_sdk.desk.responses import Form, path_in
-from party_sdk.tables import sheet_names
+from party_sdk.tables import read_sheet_names
 
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
@@ -79,7 +79,7 @@ def word_of(csv: str, name: str) -> str:
 def describe_sheets(path: str, csv: str) -> dict[str, Any]:
     """Return the sheets of a file, with the chosen sheet and header row."""
     return {
-        "sheets": sheet_names(Path(path)),
+        "sheets": read_sheet_names(Path(path)),
         "sheet": word_of(csv, "sheet"),
         "skip": word_of(csv, "skip"),
     }

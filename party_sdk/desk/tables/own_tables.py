@@ -34,7 +34,7 @@ from party_sdk.desk.tables.named_file import (
     split_words,
 )
 from party_sdk.results.label_files import write_labels
-from party_sdk.tables import CheckReport, Dialect, ReadOptions, column_names, first_rows
+from party_sdk.tables import CheckReport, Dialect, ReadOptions, first_rows, list_columns
 from party_sdk.tables.mapping import TableMapping, write_mapping
 from party_sdk.tables.variables import read_draft
 
@@ -55,7 +55,7 @@ def post_mapping(request: Request) -> Response:
             raise InvalidData(
                 "Name the dictionary: the file that the coordinator sent."
             )
-        schema = read_draft(Path(path)).schema()
+        schema = read_draft(Path(path)).to_schema()
         content, trouble = mend(form, folder, schema, partial(_check, schema.used))
     except CoterieError as error:
         return tables_page(request, form, banner_of(error))
@@ -155,7 +155,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
     if len(content["sheets"]) > 1 and not content["sheet"]:
         return content
     dialect = Dialect.parse(split_words(csv))
-    names = column_names(Path(path), ReadOptions(dialect=dialect))
+    names = list_columns(Path(path), ReadOptions(dialect=dialect))
     options = ReadOptions(
         id_column=tuple(name for name in ids_of(form) if name in names),
         dialect=dialect,

@@ -75,10 +75,10 @@ def same(one: Schema, other: Schema) -> bool:
 
 def test_a_dictionary_comes_back_from_its_rows_and_from_csv(tmp_path: Path) -> None:
     draft = DictionaryDraft.from_schema(SCHEMA)
-    assert same(draft.schema(), SCHEMA)
+    assert same(draft.to_schema(), SCHEMA)
     path = tmp_path / "variables.csv"
     path.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
-    assert same(read_draft(path).schema(), SCHEMA)
+    assert same(read_draft(path).to_schema(), SCHEMA)
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     assert frame["name"].tolist()[:3] == ["hba1c", "since", "sex"]
     assert frame["name"].tolist()[-1] == "'=note", "no spreadsheet computes it"
@@ -86,7 +86,7 @@ def test_a_dictionary_comes_back_from_its_rows_and_from_csv(tmp_path: Path) -> N
     again = tmp_path / "again.csv"
     text = frame[sorted(frame)].replace({"200.5": "200,5"})
     text.to_csv(again, sep=";", index=False, encoding="cp1252")
-    assert same(read_draft(again).schema(), SCHEMA)
+    assert same(read_draft(again).to_schema(), SCHEMA)
 
 
 texts = st.text(
@@ -112,7 +112,7 @@ def test_any_levels_come_back(levels: list[str], name: str) -> None:
             ]
         }
     )
-    found = DictionaryDraft.from_schema(schema).schema()
+    found = DictionaryDraft.from_schema(schema).to_schema()
     assert found.fields[0].levels == schema.fields[0].levels
     assert found.fields[0].labels == schema.fields[0].labels
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_is_said_of_its_row(change: dict[str, str], said: str) -> 
     assert draft.faults().keys() == {2}
     assert said in draft.faults()[2]
     with pytest.raises(InvalidData, match="row 2"):
-        draft.schema()
+        draft.to_schema()
 
 
 def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     assert "more than 50" in draft.reasons["remark"]
     assert "rise row by row" in draft.reasons["running"]
     assert "no value" in draft.reasons["empty"]
-    bounds = draft.schema().field("hba1c").constraints
+    bounds = draft.to_schema().field("hba1c").constraints
     assert (bounds.minimum, bounds.maximum) == (None, None), "they would tell of rows"
     levelled = infer(path, ReadOptions(id_column="id"), lambda *_: True)
-    assert levelled.schema().field("ward").levels == ("w0", "w1", "w2")
+    assert levelled.to_schema().field("ward").levels == ("w0", "w1", "w2")
 
 
 ROWS = "patient,age,crp,sex,died\nP1,53,8.69,m,0\nP2,55,4.5,f,1\nP3,72,9.69,m,0\n"
@@ -239,7 +239,7 @@ def test_a_file_that_is_no_table_of_variables_is_refused(
 def test_a_variable_that_is_not_there_is_not_changed() -> None:
     draft = DictionaryDraft.from_schema(SCHEMA)
     with pytest.raises(InvalidParameters, match="hba1c"):
-        draft.change({"hba1": {"role": "describe"}})
+        draft.with_changes({"hba1": {"role": "describe"}})
 
 
 @pytest.mark.parametrize("bound", ["nan", "1e400", "9" * 400, "old"])

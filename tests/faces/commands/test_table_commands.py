@@ -136,7 +136,7 @@ def test_a_cell_that_contradicts_the_dictionary_is_told(
     assert f"problem: {by_value}" in coterie(*words, expect=5).output
     report = CheckReport.model_validate_json(coterie(*words, "--json", expect=5).stdout)
     [problem] = report.problems
-    assert problem.sentence("line").startswith(told.rstrip("."))
+    assert problem.to_sentence("line").startswith(told.rstrip("."))
 
 
 def test_all_kinds_of_problems_are_told_at_once_by_value(
@@ -301,7 +301,7 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
         },
     )
     draft = infer(path, ReadOptions(), lambda *_: False)
-    schema = draft.schema()
+    schema = draft.to_schema()
     assert (draft.reasons, schema.names) == ({}, ("sex", "pain", "w"))
     sex, pain, _ = schema.fields
     assert (sex.title, sex.levels) == ("Sex at birth", ("1", "2", "9"))

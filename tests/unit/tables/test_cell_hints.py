@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables import ReadOptions, examine_table
 from party_sdk.tables.mapping import TableMapping
 
 DICTIONARY = Schema.model_validate({"fields": [{"name": "x"}, {"name": "y"}]})
@@ -25,8 +25,10 @@ def problems_of(
     path: Path, mapping: Any = None, schema: Schema = DICTIONARY
 ) -> list[str]:
     said = None if mapping is None else TableMapping.model_validate(mapping)
-    report, _ = examine(path, ReadOptions(id_column="id", schema=schema, mapping=said))
-    return [each.sentence("line") for each in report.cells]
+    report, _ = examine_table(
+        path, ReadOptions(id_column="id", schema=schema, mapping=said)
+    )
+    return [each.to_sentence("line") for each in report.cells]
 
 
 CELLS = {

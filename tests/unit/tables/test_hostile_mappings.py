@@ -14,7 +14,7 @@ from support.terminal import Terminal
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import LongForm, ReadOptions, examine, open_long
+from party_sdk.tables import LongForm, ReadOptions, examine_table, open_long_form
 from party_sdk.tables.mapping import (
     MOST_BYTES,
     TableMapping,
@@ -135,9 +135,9 @@ SCHEMA = Schema.model_validate(
 
 def problems_of(path: Path, **said: object) -> list[str]:
     how = ReadOptions(schema=SCHEMA, mapping=TableMapping.model_validate(said))
-    report, table = examine(path, how)
+    report, table = examine_table(path, how)
     assert table is None
-    return [each.sentence(report.counts) for each in report.problems]
+    return [each.to_sentence(report.counts) for each in report.problems]
 
 
 def test_what_fits_no_table_is_said_of_the_table(tmp_path: Path) -> None:
@@ -176,13 +176,15 @@ def test_lines_that_are_no_rows_shift_no_others(
         schema=Schema.model_validate({"fields": [{"name": "a"}]}),
         mapping=TableMapping.model_validate(said),
     )
-    report, table = examine(path, how)
+    report, table = examine_table(path, how)
     if table is None:
         assert report.problems
         return
     kept = path.read_text().splitlines()
     for number, name in zip(
-        table.locations.lookup(range(table.n_rows)), table.ids or (), strict=True
+        table.locations.numbers_of_rows(range(table.n_rows)),
+        table.ids or (),
+        strict=True,
     ):
         assert kept[number - 1].startswith((name, f'"{name[0]}')), (number, name)
         assert number not in omitted
@@ -194,7 +196,7 @@ def test_quotation_marks_inside_cells_leave_out_no_other_row(tmp_path: Path) -> 
     schema = Schema.model_validate({"fields": [{"name": "a"}]})
     mapping = TableMapping.model_validate({"leave_out": {"lines": [7]}})
     how = ReadOptions(id_column="n", schema=schema, mapping=mapping)
-    report, table = examine(path, how)
+    report, table = examine_table(path, how)
     assert table is None
     assert "quotation marks" in report.problems[0].what
 
@@ -204,11 +206,13 @@ def test_swapped_names_are_no_circle(tmp_path: Path) -> None:
     path.write_text("x,y,z\n1,2,3\n1,3,4\n2,5,3\n")
     said = {"columns": {"x": {"from": "y"}, "y": {"from": "x"}}}
     how = ReadOptions(mapping=TableMapping.model_validate(said))
-    report, _ = examine(path, how)
+    report, _ = examine_table(path, how)
     shown = {each.name: (each.least, each.largest) for each in report.columns}
     assert shown == {"x": (2, 5), "y": (1, 2), "z": (3, 4)}
     hidden = {"columns": {"x": {"from": "y"}}}
-    report, _ = examine(path, ReadOptions(mapping=TableMapping.model_validate(hidden)))
+    report, _ = examine_table(
+        path, ReadOptions(mapping=TableMapping.model_validate(hidden))
+    )
     assert [each.name for each in report.columns] == ["x", "z"]
     assert any("not read" in warning for warning in report.warnings)
 
@@ -216,12 +220,12 @@ def test_swapped_names_are_no_circle(tmp_path: Path) -> None:
 def test_ids_keep_their_cells() -> None:
     frame = pd.DataFrame({"nr": [1, 2, 3], "a": [4.0, 4.5, 9.0]})
     renamed = TableMapping.model_validate({"columns": {"id": {"from": "nr"}}})
-    report, table = examine(frame, ReadOptions(id_column="id", mapping=renamed))
+    report, table = examine_table(frame, ReadOptions(id_column="id", mapping=renamed))
     assert table is not None, report
     assert list(table.ids or ()) == ["1", "2", "3"]
     moved = {"columns": {"id": {"from": "nr", "factor": 2.0}}}
     mapping = TableMapping.model_validate(moved)
-    report, table = examine(frame, ReadOptions(id_column="id", mapping=mapping))
+    report, table = examine_table(frame, ReadOptions(id_column="id", mapping=mapping))
     assert table is None
     assert "changes the ids" in report.problems[0].what
 
@@ -233,9 +237,9 @@ def test_a_mapping_of_a_long_form_is_refused_in_a_sentence(tmp_path: Path) -> No
     mapping = TableMapping.model_validate(said)
     form = LongForm("patient", "item", "count")
     with pytest.raises(InvalidData):
-        open_long(path, form, options=ReadOptions(mapping=mapping))
+        open_long_form(path, form, options=ReadOptions(mapping=mapping))
     path.write_text("patient,item,n\na,x,1\nb,y,3\n")
-    found = open_long(path, form, options=ReadOptions(mapping=mapping))
+    found = open_long_form(path, form, options=ReadOptions(mapping=mapping))
     assert found.sparse.toarray().tolist() == [[2.0, 0.0], [0.0, 6.0]]
 
 
@@ -266,7 +270,9 @@ def test_a_mapping_opens_no_file_beside_the_table(
             "../../b": {"from": "b", "levels": {"w": str(other), "m": "/etc/passwd"}},
         },
     }
-    report, _ = examine(path, ReadOptions(mapping=TableMapping.model_validate(said)))
+    report, _ = examine_table(
+        path, ReadOptions(mapping=TableMapping.model_validate(said))
+    )
     assert [each.name for each in report.columns] == ["a", "../../b"]
     assert str(path) in touched, "nothing was watched"
     assert str(other) not in touched

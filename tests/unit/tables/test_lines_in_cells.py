@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables import ReadOptions, examine_table
 
 HOW = ReadOptions(columns=("age", "crp"))
 
@@ -38,7 +38,7 @@ def test_rows_between_stray_marks_are_refused(
     lines[first] = lines[first].replace("ok", '"poor')
     lines[last] = lines[last].replace("ok", 'sleep"')
     path = write(tmp_path / name, lines, delimiter, end)
-    report, table = examine(path, HOW)
+    report, table = examine_table(path, HOW)
     assert table is None
     [problem] = report.problems
     assert problem.line == first + 2
@@ -53,7 +53,7 @@ def test_marks_in_other_columns_count_too(tmp_path: Path, place: str) -> None:
         lines[3], lines[9] = f'"{lines[3]}', lines[9].replace("P09", 'P09"')
     else:
         lines[3], lines[9] = lines[3].replace("ok", '"'), lines[9].replace("ok", '"')
-    report, table = examine(write(tmp_path / "a.csv", lines), HOW)
+    report, table = examine_table(write(tmp_path / "a.csv", lines), HOW)
     assert table is None
     assert any(p.line == 5 and "quotation" in p.what for p in report.problems)
 
@@ -70,7 +70,7 @@ def test_marks_in_other_columns_count_too(tmp_path: Path, place: str) -> None:
 def test_a_note_of_several_lines_is_read(tmp_path: Path, note: str) -> None:
     lines = rows()
     lines[7] = lines[7].replace("ok", f'"{note}"')
-    report, table = examine(write(tmp_path / "a.csv", lines), HOW)
+    report, table = examine_table(write(tmp_path / "a.csv", lines), HOW)
     assert not report.problems
     assert table is not None
     assert table.n_rows == 20
@@ -80,8 +80,8 @@ def test_an_operator_may_say_that_a_note_holds_lines_like_rows(tmp_path: Path) -
     lines = rows()
     lines[7] = lines[7].replace("ok", '"copied:\nP01,21,1.5,ok"')
     path = write(tmp_path / "a.csv", lines)
-    assert examine(path, HOW)[1] is None
-    report, table = examine(
+    assert examine_table(path, HOW)[1] is None
+    report, table = examine_table(
         path, ReadOptions(columns=HOW.columns, allow=["cell-lines"])
     )
     assert table is not None, report.problems
@@ -92,6 +92,6 @@ def test_lines_that_marks_hide_cost_no_other_sentence(tmp_path: Path) -> None:
     """No line of a cell is named where marks hide on which lines rows begin."""
     path = tmp_path / "a.csv"
     path.write_text('id,x,y\na,1,2\nb"x,2,3\nc,3,4,5\nd,4\ne,5,zzz')
-    report, table = examine(path, ReadOptions())
+    report, table = examine_table(path, ReadOptions())
     assert table is None
     assert [problem.line for problem in report.problems] == [4, 5]

@@ -17,8 +17,8 @@ from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import (
     ReadOptions,
-    column_names,
-    examine,
+    examine_table,
+    list_columns,
     open_table,
     read_column,
     read_table,
@@ -178,7 +178,7 @@ def test_every_kind_of_table_is_mapped_alike(form: str, tmp_path: Path) -> None:
     assert list(read.ids or ()) == list(frame["id"])
     if form in {"csv", "parquet"}:
         names = ["id", "sex", "hba1c", "age", "smoker"]
-        assert column_names(table, how) == names
+        assert list_columns(table, how) == names
         expected = frame["Geschlecht"].replace(WORDS)
         assert read_column(table, "sex", how) == list(expected)
 
@@ -209,7 +209,7 @@ def test_rows_are_left_out_and_lines_stay_those_of_the_file(tmp_path: Path) -> N
         schema=DICTIONARY,
         mapping=TableMapping.model_validate(said),
     )
-    report, table = examine(path, how)
+    report, table = examine_table(path, how)
     assert table is None
     assert [(each.line, each.column) for each in report.problems] == [
         (5, "age"),
@@ -221,7 +221,7 @@ def test_rows_are_left_out_and_lines_stay_those_of_the_file(tmp_path: Path) -> N
     X = [[0, 7.2 * 10.929 - 23.5, 50], [1, np.nan, 60], [0, 6 * 10.929 - 23.5, 30]]
     X += [[1, 20, 40], [1, 5 * 10.929 - 23.5, 42]]
     np.testing.assert_array_equal(matrix(table), X)
-    assert table.locations.lookup(range(5)) == [2, 3, 5, 7, 9]
+    assert table.locations.numbers_of_rows(range(5)) == [2, 3, 5, 7, 9]
     assert "leaves out 2 rows" in str(table.report.warnings)
 
 
@@ -306,7 +306,7 @@ def test_new_rows_need_no_column_that_is_not_read(tmp_path: Path) -> None:
         id_column="id", columns=["sex", "age"], schema=DICTIONARY, mapping=mapping
     )
     assert read_table(as_csv(frame, tmp_path), how).n_rows == len(frame)
-    report, _ = examine(
+    report, _ = examine_table(
         as_csv(frame, tmp_path), ReadOptions(schema=DICTIONARY, mapping=mapping)
     )
     assert "names 'HbA1c', 'Raucher'" in report.problems[0].what

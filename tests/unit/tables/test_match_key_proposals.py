@@ -39,7 +39,9 @@ def write(path: Path, rows: Sequence[Row]) -> Path:
 
 
 def proposed(path: Path) -> list[str]:
-    return [each.key for each in propose_match_keys(path, ReadOptions()) if each.serves]
+    return [
+        each.key for each in propose_match_keys(path, ReadOptions()) if each.is_usable
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_key_that_rows_share_is_not_proposed(tmp_path: Path) -> None:
         for n in range(400)
     ]
     found = propose_match_keys(write(tmp_path / "t.csv", rows), ReadOptions())
-    serving = {each.key: each.serves for each in found}
+    serving = {each.key: each.is_usable for each in found}
     assert any("surname" in key for key, serves in serving.items() if serves)
     assert not any("surname" not in key for key, serves in serving.items() if serves)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from xlsxwriter import Workbook
 
-from party_sdk.tables import CheckReport, Dialect, ReadOptions, Table, examine
+from party_sdk.tables import CheckReport, Dialect, ReadOptions, Table, examine_table
 from party_sdk.tables.mapping import TableMapping
 
 VALUES = [7.2, 5.4, 6.1, 8.8, 5.9, 7.7, 6.6, 5.2]
@@ -33,8 +33,8 @@ def write(
 
 def read(path: Path, *said: str, **how: Any) -> tuple[str, CheckReport, Table | None]:
     how = {"id_column": "pid", "dialect": Dialect.parse(said), **how}
-    report, table = examine(path, ReadOptions(**how))
-    return "\n".join([*report.sentences, *report.warnings]), report, table
+    report, table = examine_table(path, ReadOptions(**how))
+    return "\n".join([*report.problem_sentences, *report.warnings]), report, table
 
 
 def values_of(table: Table | None) -> list[float]:
@@ -63,7 +63,9 @@ def test_hidden_rows_are_asked_about(
     assert table is not None
     assert values_of(table) == [v for row, v in enumerate(VALUES) if row not in {1, 4}]
     assert "2 hidden rows of the sheet: left out" in said
-    assert table.locations.lookup([1]) == [above + 4], "rows keep their numbers"
+    assert table.locations.numbers_of_rows([1]) == [above + 4], (
+        "rows keep their numbers"
+    )
     assert values_of(read(path, "hidden=read")[2]) == VALUES
     mapping = TableMapping.model_validate({"file": {"hidden": "read"}})
     assert values_of(read(path, mapping=mapping)[2]) == VALUES

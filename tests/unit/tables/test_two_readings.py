@@ -13,7 +13,7 @@ import pytest
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import ReadOptions, Table, examine
+from party_sdk.tables import ReadOptions, Table, examine_table
 from party_sdk.tables.drafts import propose
 from party_sdk.tables.mapping import TableMapping
 
@@ -33,10 +33,10 @@ def write(path: Path, delimiter: str = ";", **columns: list[Any]) -> Path:
 
 def read(table: Any, mapping: Any = None, **how: Any) -> tuple[str, Table | None]:
     said = None if mapping is None else TableMapping.model_validate(mapping)
-    report, found = examine(
+    report, found = examine_table(
         table, ReadOptions(mapping=said, **{"columns": COLUMNS, **how})
     )
-    return "\n".join(report.sentences), found
+    return "\n".join(report.problem_sentences), found
 
 
 def values_of(table: Table | None, name: str) -> list[float]:
@@ -96,7 +96,7 @@ def test_other_columns_decide_for_one_that_a_program_may_have_written(
     crp = [f"{row * 7 % 31 / 10:.1f}" for row in range(len(AGES))]
     fixed = [f"{row * 37 % 91 + 1.125:.3f}" for row in range(len(AGES))]
     path = write(tmp_path / "a.csv", age=AGES, leuko=fixed, crp=crp)
-    report, table = examine(path, ReadOptions(columns=COLUMNS))
+    report, table = examine_table(path, ReadOptions(columns=COLUMNS))
     assert values_of(table, "leuko") == [float(cell) for cell in fixed]
     assert any("'leuko': all fractions have three digits" in w for w in report.warnings)
     path = write(tmp_path / "b.csv", age=AGES, leuko=grouped(COUNTS, "."), crp=crp)
@@ -201,8 +201,8 @@ MONTH_FIRST = ["01/31/2021", "05/06/2021", "12/11/2021"]
 
 
 def read_dates(table: Any, **how: Any) -> tuple[str, Table | None]:
-    report, found = examine(table, ReadOptions(schema=DATES, **how))
-    return "\n".join(report.sentences), found
+    report, found = examine_table(table, ReadOptions(schema=DATES, **how))
+    return "\n".join(report.problem_sentences), found
 
 
 @pytest.mark.parametrize("make", FORMS)
