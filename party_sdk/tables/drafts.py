@@ -46,7 +46,7 @@ from party_sdk.tables.mapping import (
     can_be_written,
 )
 from party_sdk.tables.read_options import ReadOptions
-from party_sdk.tables.report import CheckReport, shape_of
+from party_sdk.tables.report import CheckReport, mask_text
 from party_sdk.tables.table_opening import (
     Excerpt,
     examine_table,
@@ -559,7 +559,7 @@ def _draft_cells(
         elif text := _find_two_readings(
             candidates, form, sign := _find_thousands(candidates, form)
         ):
-            draft["two_readings"] = shape_of(text)
+            draft["two_readings"] = mask_text(text)
             candidates = {}
         else:
             draft["thousands"] = sign

@@ -80,7 +80,7 @@ class CellProblem(BaseModel, frozen=True):
 
 
 class ColumnReport(BaseModel, frozen=True):
-    """How a column was read: its name, its type, and its numbers of missing and unreadable cells.
+    """How a column was read: its type, and how many cells are missing or unreadable.
 
     codes: for each code of a missing value, the number of rows that hold it.
     least, largest: numbers, or dates in ISO 8601; None if the values might be ids.
