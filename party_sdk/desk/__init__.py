@@ -1,12 +1,12 @@
-"""The desk at home: pages for one person, served on this machine alone.
+"""The desk: a web interface that one person uses on the machine where it runs.
 
-Orders run without it (:mod:`party_sdk.supervisor`): the desk shows them, and passes on a
-person's answers to their questions. It has no logic of protocols, and calls the same
-functions as the commands.
+It contains no protocol logic, and calls the same functions as the commands. Orders,
+which run parties in the background, belong to :mod:`party_sdk.supervisor`: the desk
+shows them and stores a person's answers to their questions.
 
-``visits`` and ``gate`` admit one visitor and check every request, ``responses`` has the
-frame and the forms of pages, ``form_answers`` redirects from a form to its page,
-``sections`` lists all pages, and ``server`` is the process.
+``visits`` and ``gate`` authenticate the visitor and validate requests, ``responses``
+renders pages, ``form_answers`` redirects from a submitted form to a page, ``sections``
+lists all routes, and ``server`` is the process.
 
 This is the only package of the SDK that imports a web server (extra ``ui``).
 """

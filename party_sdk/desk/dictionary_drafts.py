@@ -1,4 +1,4 @@
-"""A dictionary in a form, drafted from a table or typed."""
+"""The draft of a dictionary in a form: inferred from a table, or typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from party_sdk.tables.drafts import find_id_column, infer
 from party_sdk.tables.variables import DictionaryDraft, Variable
 
 MOST_VARIABLES: Final = 150
-"""Most variables of a form; a longer dictionary is written in a file."""
+"""Maximum number of variables in a form; a longer dictionary needs a file."""
 
 ROLES: Final = {"cluster": "cluster", "describe": "describe", "leave-out": "leave out"}
 TYPES: Final = {
@@ -39,12 +39,12 @@ _CELLS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDraft:
-    """The variables of a column group in a form.
+    """The form fields that describe the variables of one column group.
 
-    path: the table behind the draft; None if the variables are typed.
-    ids: the id columns.
-    levels: whether the words of text columns become levels.
-    listed: the ``key`` of the table whose variables the form shows.
+    path: the table that the variables are inferred from; None if they are typed.
+    ids: the names of the id columns.
+    levels: whether the distinct values of text columns become levels.
+    listed: the ``key`` of the table whose variables the form lists.
     rows: the fields of each variable.
     """
 
@@ -56,7 +56,7 @@ class TableDraft:
 
     @classmethod
     def of(cls, form: Form, number: int, folder: Path) -> Self:
-        """Read the fields of a column group, counted from 1."""
+        """Read the draft of column group ``number``, counted from 1, from a form."""
         table = form.get(f"elsewhere.{number}").strip() or form.get(f"table.{number}")
         ids = (name.strip() for name in form.get(f"ids.{number}").split(","))
         columns = [form.get_all(f"variable.{cell}.{number}") for cell in _CELLS]
@@ -74,22 +74,22 @@ class TableDraft:
 
     @property
     def key(self) -> str:
-        """Return the inputs behind the variables: the table, its ids, the levels."""
+        """Return a string that identifies the table, its id columns and ``levels``."""
         if self.path is None:
             return ""
         return " | ".join([str(self.path), *self.ids, *["levels"] * self.levels])
 
     @property
     def is_listed(self) -> bool:
-        """Return whether the form lists its current table's variables, or typed ones."""
+        """Return whether the listed variables are typed, or come from the chosen table."""
         return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:
-        """Return the draft with the id column of a newly chosen table."""
+        """Return the draft; if its table was newly chosen, with the detected id column."""
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
-            return self  # the form names ids and table at the same time
+            return self  # the ids were typed together with the table
         options = ReadOptions(allow=("running-number",))
         id_column = find_id_column(
             self.path, options, examine_table(self.path, options)[0]
@@ -97,10 +97,10 @@ class TableDraft:
         return replace(self, ids=() if id_column is None else (id_column,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:
-        """Return the dictionary, and the names that it leaves out.
+        """Return the dictionary of all used variables, and the names of the others.
 
-        Raises InvalidParameters if the form did not show the table's variables yet.
-        Raises InvalidData if the table cannot be read, or a row is empty.
+        Raises InvalidParameters if the form has not listed the table's variables yet.
+        Raises InvalidData if the table cannot be read, or if a variable is invalid.
         """
         draft = self.draft()
         if not self.is_listed:
@@ -113,13 +113,13 @@ class TableDraft:
         return schema.used, [name for name in schema.names if name not in used]
 
     def draft(self) -> DictionaryDraft:
-        """Return the draft of the form's rows or, if they are outdated, of the table.
+        """Return the draft of the form's variables or, if outdated, of the table's.
 
-        Raises InvalidParameters if the table has more variables than fit a form.
-        Raises InvalidData if it cannot be read.
+        Raises InvalidParameters if the table has more variables than fit in a form.
+        Raises InvalidData if the table cannot be read.
         """
         if self.is_listed:
-            # only numbers have decimals
+            # decimals apply only to the type "number"
             rows = (
                 {**cells, "decimals": cells["decimals"] * (cells["type"] == "number")}
                 for cells in self.rows

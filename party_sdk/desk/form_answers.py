@@ -1,4 +1,4 @@
-"""Responses to forms: stored for the visit, and shown after a redirect to a page."""
+"""Post/Redirect/Get: responses to forms are stored, and shown after a redirect."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SEE_OTHER: Final = 303
-"""The status that redirects from a form to a page."""
+"""The HTTP status that makes the browser follow a redirect with GET."""
 
 ANSWER_PARAMETER: Final = "answered"
-"""The query parameter with the name of a stored response."""
+"""The query parameter that names a stored response."""
 MAX_ANSWERS: Final = 16
 MAX_BYTES: Final = 32 * 2**20
 _NAME_BYTES: Final = 12
@@ -26,16 +26,16 @@ AddressOf = Callable[[Request], str]
 
 
 def page_above(path: str, is_page: Callable[[str], bool]) -> str:
-    """Return the page that shows a form's response: the nearest page above its path."""
+    """Return the longest prefix of the path that is a page, or ``/`` if none is."""
     while path.strip("/") and not is_page(path):
         path = path.rpartition("/")[0]
     return path or "/"
 
 
 def is_page(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a response is a page, neither a redirect nor a download.
+    """Return whether a response is an HTML page, not a redirect or a download.
 
-    headers: with names in lower case.
+    headers: the response's headers, with lower-case names.
     """
     return (
         not 300 <= status < 400
@@ -45,14 +45,17 @@ def is_page(status: int, headers: Mapping[str, str]) -> bool:
 
 
 class FormAnswers:
-    """The last responses to forms of one visit, in memory: at most 16 and 32 MiB."""
+    """The latest responses to a visit's forms, held in memory.
+
+    The oldest are dropped if there are more than 16, or more than 32 MiB in total.
+    """
 
     def __init__(self) -> None:
         self._answers: OrderedDict[str, Response] = OrderedDict()
         self._lock = Lock()
 
     def keep(self, answer: Response) -> str:
-        """Store a response, and return its random name."""
+        """Store a response and return the random name by which it can be found."""
         name = secrets.token_urlsafe(_NAME_BYTES)
         with self._lock:
             self._answers[name] = answer
@@ -65,19 +68,19 @@ class FormAnswers:
         return name
 
     def find(self, name: str) -> Response | None:
-        """Return the response of a name, or None if it is gone."""
+        """Return the response with this name, or None if it is no longer stored."""
         return self._answers.get(name)
 
     def clear(self) -> None:
-        """Forget all responses."""
+        """Delete all stored responses."""
         with self._lock:
             self._answers.clear()
 
 
 class PostRedirectGet:
-    """Middleware that redirects from each form to a page which shows its response.
+    """Middleware that redirects from each submitted form to a page with its response.
 
-    address_of: returns the address of that page.
+    address_of: returns the address of that page for a request.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class PostRedirectGet:
         self._app, self._answers, self._address_of = app, answers, address_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle an ASGI request."""
         request = Request(scope, receive)
         if request.method != "POST":
             answer = self._find(request) or self._app
@@ -99,13 +102,13 @@ class PostRedirectGet:
 
         try:
             await self._app(scope, receive, collect)
-        finally:  # the page about a defect is sent before the exception is raised
+        finally:  # Starlette sends an error page before it re-raises
             if messages:
                 redirect = self.show(request, _response_of(messages))
                 await redirect(scope, receive, send)
 
     def show(self, request: Request, answer: Response) -> Response:
-        """Store a page and return a redirect to it; return other responses unchanged."""
+        """Return a redirect to the stored page, or the response itself if it is no page."""
         if not is_page(answer.status_code, answer.headers):
             return answer
         query = urlencode({ANSWER_PARAMETER: self._answers.keep(answer)})
@@ -114,7 +117,7 @@ class PostRedirectGet:
     def _find(self, request: Request) -> Response | None:
         """Return the stored response that the query names, or None if it names none.
 
-        If the response is gone, return a redirect to the address without its name.
+        If the response is no longer stored, return a redirect that drops its name.
         """
         fields = parse_qsl(request.url.query, keep_blank_values=True)
         names = [value for name, value in fields if name == ANSWER_PARAMETER]
@@ -130,7 +133,7 @@ class PostRedirectGet:
 
 
 def see_other(address: str) -> Response:
-    """Return a redirect that the browser follows by GET."""
+    """Return a 303 redirect, which the browser follows with a GET request."""
     return RedirectResponse(address, SEE_OTHER)
 
 

@@ -1,4 +1,4 @@
-"""The middleware that checks every request before it reaches a page."""
+"""Middleware that authenticates and validates each request before it reaches a page."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from party_sdk.home.process_exit import place_of
 
 COOKIE: Final = "coterie-desk"
 MAX_BYTES: Final = 65_536
-_MAX_FIELDS: Final = 2_000  # a tick for each column of a table
+_MAX_FIELDS: Final = 2_000  # a form has one checkbox per column of a table
 GOODBYE_PATH: Final = "/left"
-"""The page after the end of a visit, open to everybody."""
+"""The page shown after a visit ends, which needs no authentication."""
 _OPEN: Final = "/open/"
 _STATIC: Final = "/static/"
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -32,7 +32,7 @@ _NEW_LINK: Final = "Run 'coterie ui' again: it shows a new link."
 
 
 class RequestRefused(Exception):
-    """A request is refused; ``refusal`` is the page about it."""
+    """Raised if a request is refused; ``refusal`` is the page to show instead."""
 
     def __init__(self, status: int, title: str, detail: str, remedy: str) -> None:
         super().__init__(title)
@@ -41,10 +41,10 @@ class RequestRefused(Exception):
 
 
 class AuthMiddleware:
-    """Passes requests of the visitor to the pages, and answers all others itself.
+    """Passes the visitor's requests on to the pages, and answers all others itself.
 
-    app: all pages.
-    say: called with a line about a defect of a page: its kind and location, no value.
+    app: the application that serves the pages.
+    say: called with the type and location of an unexpected error, but no values.
     """
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class AuthMiddleware:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle an ASGI request."""
         if scope["type"] != "http":
             return
         request, send = Request(scope, receive), _add_headers(send)
@@ -73,21 +73,21 @@ class AuthMiddleware:
             self._say(f"defect: {place_of(error)}")
 
     def _refuse(self, request: Request, denial: RequestRefused) -> Response:
-        """Return the page of a refusal; a visitor's form is redirected to it."""
+        """Return the page of a refusal, or a redirect to it if the visitor sent a form."""
         page = render_in_frame(denial.refusal, Frame(), denial.status)
         if request.method != "POST":
             return page
         if denial.status == HTTPStatus.UNAUTHORIZED:
-            return see_other(request.url.path)  # the GET is refused in the same way
+            return see_other(request.url.path)  # the GET gets the same refusal
         if not hasattr(request.state, "token"):
             return page
         return self._pages.show(request, page)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Return a response, or None if a page has to answer."""
+        """Return the response, or None if the request is admitted to the pages."""
         path = request.url.path
         hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # DNS rebinding
+        if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # prevents DNS rebinding
             raise RequestRefused(
                 421,
                 "The desk has another address",
@@ -149,7 +149,7 @@ class AuthMiddleware:
             ) from None
         request.state.token, request.state.form = token, Form()
         if request.method == "POST":
-            # another site may make a browser send forms
+            # another site could make the browser submit a form
             origin = request.headers.get("origin", "")
             own_origin = f"http://{request.headers['host']}"
             if not hmac.compare_digest(origin.encode(), own_origin.encode()):

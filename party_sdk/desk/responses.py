@@ -1,4 +1,4 @@
-"""The desk, its forms, and the responses that pages return."""
+"""The desk's state, submitted forms, and helpers that render responses."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor.supervisor import Supervisor
 
-_PATIENCE: Final = 10.0  # seconds: a person waits for the page
+_PATIENCE: Final = 10.0  # seconds; short, because a person waits for the page
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 @dataclass(slots=True)
 class Connection:
-    """The current analyst and key: the environment's at first, then those of a form.
+    """The analyst and key in use: from the environment, until a form replaces them.
 
-    They are stored nowhere, and end with the process.
+    They are held in memory only, until the process ends.
 
-    url, key: the analyst's address and a coordinator's key; empty if not known.
-    environment: whether they come from the process's environment.
+    url, key: the analyst's address and a coordinator's key; empty if not set.
+    environment: whether both come from environment variables.
     """
 
     url: str = ""
@@ -46,7 +46,7 @@ class Connection:
 
     @classmethod
     def read_environment(cls) -> Self:
-        """Read ``COTERIE_URL`` and ``COTERIE_KEY``, if both are set.
+        """Read ``COTERIE_URL`` and ``COTERIE_KEY``, and use them only if both are set.
 
         Raises InvalidParameters if the file of ``COTERIE_KEY_FILE`` cannot be read.
         """
@@ -55,14 +55,14 @@ class Connection:
         return cls(url, key, environment=True) if url and key else cls()
 
     def keep(self, url: str, key: str) -> None:
-        """Use another analyst and key from now on; empty texts forget them."""
+        """Replace the analyst's address and the key; empty strings clear them."""
         self.url, self.key, self.environment = url, key, False
 
 
 class NavSection(NamedTuple):
-    """A section of pages: its link in every frame, and its routes.
+    """A section of the desk: its link in the navigation, and its routes.
 
-    path: the path of the first page; like the routes, it is below the root.
+    path: the path of its first page; like the routes, relative to the desk's root.
     """
 
     path: str
@@ -72,12 +72,12 @@ class NavSection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """The desk of a home.
+    """The settings and state of the desk of one home.
 
-    tables: the folder whose files are offered as tables.
-    root: the random path of all pages. A browser sends a cookie to every program that
-        listens on 127.0.0.1, whatever its port, but only for this path.
-    hosts: accepted values of the header Host.
+    tables: the folder whose files can be chosen as tables.
+    root: the random path prefix of all pages. A browser sends a cookie for 127.0.0.1 to
+        servers on all ports, but only below the cookie's path.
+    hosts: accepted values of the ``Host`` header.
     """
 
     home: Path
@@ -92,11 +92,11 @@ class Desk:
 
     @property
     def own_home(self) -> Home:
-        """Return this home, with the patience of a person who waits for a page."""
+        """Return the home, with short timeouts because a person waits for the page."""
         return Home(path=self.home, patience=_PATIENCE)
 
     def has_page(self, path: str) -> bool:
-        """Return whether a path below the root has a page."""
+        """Return whether a path, relative to the root, has a page."""
         routes = (route for section in self.sections for route in section.routes)
         return any(
             "GET" in (route.methods or ()) and route.path_regex.match(path)
@@ -104,28 +104,28 @@ class Desk:
         )
 
     def connect(self, url: str) -> CoordinatedAnalyst:
-        """Return an analyst, with the patience of a person who waits for a page."""
+        """Connect to an analyst, with short timeouts because a person waits for a page."""
         return connect(url, patience=_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields of a form, in which a name may occur several times."""
+    """The fields of a form or query string, in which a name may occur several times."""
 
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Return a form of name and value pairs."""
+        """Build a form from pairs of names and values."""
         fields: dict[str, list[str]] = {}
         for name, value in pairs:
             fields.setdefault(name, []).append(value)
         return cls(fields)
 
     def get(self, name: str) -> str:
-        """Return the value of a field, or an empty text.
+        """Return the value of a field, or an empty string if the form lacks the field.
 
-        Raises InvalidParameters if the field occurs twice.
+        Raises InvalidParameters if the field occurs more than once.
         """
         values = self.get_all(name)
         if len(values) > 1:
@@ -133,24 +133,24 @@ class Form:
         return values[0] if values else ""
 
     def get_all(self, name: str) -> Sequence[str]:
-        """Return all values of a field, in their order."""
+        """Return all values of a field in the order in which they were submitted."""
         return self.fields.get(name, ())
 
 
 def desk_of(request: Request) -> Desk:
-    """Return the desk of a request."""
+    """Return the desk that handles a request."""
     desk: Desk = request.app.state.desk
     return desk
 
 
 def form_of(request: Request) -> Form:
-    """Return the form of a request, whose token the gate has checked."""
+    """Return the form submitted with a request, whose token has been verified."""
     form: Form = request.state.form
     return form
 
 
 def query_of(request: Request) -> Form:
-    """Return the query of an address as a form."""
+    """Parse the query string of a request as a form."""
     return Form.of(parse_qsl(request.url.query, keep_blank_values=True))
 
 
@@ -163,10 +163,10 @@ def render_page(
     waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
-    """Return a model as a page with its frame.
+    """Render a model as a page with navigation and an optional notice.
 
-    seconds: interval in which the page refreshes itself; 0 for never.
-    waits: whether the page waits for a person's answer.
+    seconds: interval of the page's automatic refresh; 0 for none.
+    waits: whether the page waits for the operator's answer.
     """
     desk = desk_of(request)
     address = address_of(request, desk)
@@ -174,7 +174,7 @@ def render_page(
         root=desk.root,
         address=address,
         links=tuple(_links(desk, address)),
-        token=request.state.token,  # the gate admits no request without one
+        token=request.state.token,  # AuthMiddleware has set it
         notice=notice,
         seconds=seconds,
         waits=waits,
@@ -185,12 +185,12 @@ def render_page(
 def render_in_frame(
     model: Screen | Report, frame: Frame, status: int = 200
 ) -> HTMLResponse:
-    """Return a model as a page in a frame."""
+    """Render a model inside the given frame of navigation and notices."""
     return HTMLResponse(screen(model, frame), status_code=status)
 
 
 def address_of(request: Request, desk: Desk) -> str:
-    """Return the address of a request's page; for a form, of the nearest page above."""
+    """Return the address of the requested page or, for a form, of the page above it."""
     path, query = request.url.path, request.url.query
     if request.method == "POST":
         return desk.root + page_above(path.removeprefix(desk.root), desk.has_page)
@@ -208,25 +208,25 @@ def _links(desk: Desk, address: str) -> list[Link]:
 
 
 def redirect_to(request: Request, path: str) -> Response:
-    """Return a redirect to a page below the root."""
+    """Redirect to a path that is relative to the desk's root."""
     return see_other(f"{desk_of(request).root}{path}")
 
 
 def render_error(request: Request, error: CoterieError) -> HTMLResponse:
-    """Return the page of an error."""
+    """Render an error as a page, with the HTTP status of its problem."""
     problem = error.problem
     model = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
     return render_page(request, model, status=problem.status)
 
 
 def banner_of(error: CoterieError) -> Banner:
-    """Return an error as a banner above its form."""
+    """Return a banner that shows an error and its remedy."""
     text = f"{error.problem.title}: {error.detail}"
     return Banner(text=text, remedy=error.remedy)
 
 
 def file(content: bytes, name: str, media_type: str) -> Response:
-    """Return a file as a download, which a browser never shows as a page."""
+    """Return content as a download, which a browser does not display as a page."""
     disposition = f'attachment; filename="{_NOT_IN_NAMES.sub("-", name)}"'
     headers = {"Content-Disposition": disposition}
     return Response(content, media_type=media_type, headers=headers)

@@ -1,4 +1,4 @@
-"""The sections of the desk, in the order of their links, with all pages and forms."""
+"""All pages and forms of the desk, by section, in the order of the navigation links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SESSION: Final = f"{context.SESSIONS}/{{session}}"
 
 
 def get_party(request: Request) -> Response:
-    """Show the current page of a party: its terms, its table, its run or its result."""
+    """Show what a party needs next: its terms, its table, its order or its result."""
     party = party_in(request)
     if party.has_result:
         return run_results.report_page(request, party)

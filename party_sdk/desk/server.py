@@ -1,4 +1,4 @@
-"""The process of the desk: pages on 127.0.0.1, with the supervisor in a thread."""
+"""The desk's process: a web server on 127.0.0.1, with the supervisor in a thread."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PAGE: Final = """<!DOCTYPE html>
 
 @dataclass(frozen=True, kw_only=True)
 class DeskAddress:
-    """The address of a desk: its process, its port, and a link that opens it once."""
+    """How to reach a running desk: its process id, its port, and a one-time link."""
 
     process: int
     port: int
@@ -67,16 +67,16 @@ def serve(
     on_open: Callable[[DeskAddress], None],
     say: Say,
 ) -> bool:
-    """Serve the desk of a home until a signal ends it.
+    """Serve the desk of a home until the process is interrupted or terminated.
 
-    port: 0 for any that is free.
+    port: the port to listen on; 0 for any free port.
     on_open: called with the address once the desk can be reached. If another process
-        serves it already, with the address of that process and a new link.
-    say: called with lines for the terminal, which hold no secret, row or value.
+        already serves the desk, called with its address and a new link.
+    say: called with lines for the terminal, which contain no secret, row or value.
 
-    Returns bool: whether this process served it.
+    Returns bool: whether this process served the desk.
 
-    Raises InvalidParameters if the port is taken.
+    Raises InvalidParameters if the port is taken or not permitted.
     Raises StorageFull if the home's disk has no room left.
     """
     openings, store = Openings(home), store_of(home)
@@ -108,7 +108,7 @@ def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
         create_app(desk, say),
         lifespan="off",
         ws="none",
-        access_log=False,  # an address may hold a link
+        access_log=False,  # a path may contain a one-time link
         log_config=None,
         log_level="critical",
         server_header=False,
@@ -117,7 +117,7 @@ def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
         h11_max_incomplete_event_size=65_536,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn handles signals itself, but raises them again when it has ended
+        # uvicorn handles signals itself, but raises them again after its shutdown
         signal.signal(number, lambda *_: None)
     desk.background.start()
     try:
@@ -132,7 +132,7 @@ def _link(port: int, openings: Openings) -> str:
 
 @contextmanager
 def _open_listener(port: int) -> Iterator[socket.socket]:
-    """Open a socket that only this machine can reach."""
+    """Open a listening socket that only this machine can reach."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -148,9 +148,9 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 def write_link_page(home: Path, link: str) -> Path:
-    """Write a page that redirects to a desk's link, readable by its owner alone.
+    """Write a page that redirects to a one-time link, and return the page's path.
 
-    Returns the file, which the next link replaces.
+    Only the file's owner can read it, and the next call overwrites it.
     """
     page = _PAGE.format(link=escape(link)).encode()
     return store_of(home).publish("desk-link.html", page)
@@ -166,13 +166,13 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("/leave", leave, methods=["POST"]),
     *(route for section in SECTIONS for route in section.routes),
 )
-"""All pages and forms, below the root."""
+"""All routes, relative to the desk's root."""
 
 
 def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
-    """Return the application that serves a desk's pages.
+    """Return the ASGI application that serves a desk.
 
-    say: called with a line about a defect.
+    say: called with the type and location of an unexpected error.
     """
     app = Starlette(
         routes=[Mount(desk.root, routes=ROUTES)],

@@ -1,4 +1,4 @@
-"""Visits of the desk, one at a time, each begun by a link that works once."""
+"""Authentication of the desk's visitor: one visit at a time, begun by a one-time link."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Clock = Callable[[], datetime]
 
 
 class Openings:
-    """Links that open the desk of a home, each once and within five minutes.
+    """One-time links that open the desk of a home, each valid for five minutes.
 
-    The home stores the digest of the last one, so that another process of the owner can
-    make a link.
+    The home's database stores the digest of the latest link, so that another process of
+    the same user can create a link for a running desk.
     """
 
     def __init__(self, home: Path, clock: Clock = now) -> None:
         self._store, self._clock = store_of(home), clock
 
     def make(self) -> str:
-        """Return a new token; the earlier one becomes invalid."""
+        """Return a new token, which replaces the previous one."""
         token = secrets.token_urlsafe(32)
         until = self._clock() + LINK_LIFETIME
         with self._store.transaction() as database:
@@ -42,7 +42,7 @@ class Openings:
         return token
 
     def take(self, token: str) -> None:
-        """Use a token up; raise :class:`Unauthenticated` if it is invalid."""
+        """Consume a token; raise :class:`Unauthenticated` if it is invalid or expired."""
         with self._store.transaction() as database:
             statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"
             rows = database.execute(statement, (_digest(token),)).fetchall()
@@ -53,10 +53,10 @@ class Openings:
 
 
 class Visits:
-    """The current visit, if any; a new visit ends the previous one.
+    """The current visit to the desk, if any; a new visit ends the previous one.
 
-    answers: the responses to its forms, which are deleted with it.
-    idle: time without requests after which a visit ends.
+    answers: stored responses to the visit's forms, deleted when it ends.
+    idle: time without requests from the user after which a visit ends.
     """
 
     def __init__(self, idle: timedelta, clock: Clock = now) -> None:
@@ -66,18 +66,18 @@ class Visits:
         self.answers = FormAnswers()
 
     def begin(self) -> str:
-        """Return the secret of a new visit, which this process does not keep."""
+        """Begin a visit and return its secret, of which only the digest is stored."""
         self.end()
         secret = secrets.token_urlsafe(32)
         self._digest, self._last = _digest(secret), self._clock()
         return secret
 
     def admit(self, secret: str, *, is_refresh: bool) -> str:
-        """Return the token of a visit's forms, a one-way hash of the cookie's secret.
+        """Validate a visit's secret and return its form token, an HMAC of the secret.
 
-        is_refresh: whether the page refreshed itself, so that nobody need be there.
+        is_refresh: True for an automatic refresh, which does not count as activity.
 
-        Raises Unauthenticated if it is not the current visit, or was idle for too long.
+        Raises Unauthenticated if the visit is not current, or was idle for too long.
         """
         if not self._digest or not compare_digest(self._digest, _digest(secret)):
             raise Unauthenticated("This is not the current visit.")
@@ -90,7 +90,7 @@ class Visits:
         return hmac_digest(secret.encode(), _FORMS, sha256).hex()
 
     def end(self) -> None:
-        """End the visit."""
+        """End the visit, if there is one, and delete the stored responses to its forms."""
         self._digest = ""
         self.answers.clear()
 

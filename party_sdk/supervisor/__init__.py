@@ -1,10 +1,10 @@
-"""Parties in the background: the desk runs each order as a process of its own.
+"""Parties in the background: each order runs in a process of its own.
 
-A party that runs without a terminal has an *order* in its home: an ``Order`` (the
-invitation, the table and how to read it, choices, outputs), an ``OrderStatus``, which
-holds no secret, row, id or cell, a ``PendingQuestion`` that a person has to answer,
-and every ``Decision`` so far.
+An *order* is the instruction to run one party without a terminal. A home stores an
+``Order`` (the invitation, the table and how to read it, choices, outputs), an
+``OrderStatus`` without any secret, row, id or cell, a ``PendingQuestion`` that a person
+has to answer, and every ``Decision`` so far.
 
-``orders`` only changes what is stored, ``supervisor`` is the thread that runs orders, and
-``order_runner`` is the process of one order.
+``orders`` only changes stored records, ``supervisor`` is the thread that runs orders,
+and ``order_runner`` is the process of one order.
 """

@@ -1,10 +1,10 @@
-"""The process of one order, which ends with the order, a question, or a failure to retry.
+"""The process that runs one order until it ends, needs an answer, or must be retried.
 
     python -m party_sdk.supervisor.order_runner HOME SESSION SLOT
 
-It exits when the process that started it is gone, which closes the pipe at standard input;
-the next supervisor starts it again. A question is stored before the process ends; once it
-is answered, the next process reaches the same question and reads the answer.
+It exits if its parent process dies, which closes the pipe at standard input; the next
+supervisor starts it again. Before it exits to wait for an answer, it stores the question.
+The next process reaches the same question and finds the answer.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ _SENTENCES: Final = {
 
 
 class DecisionPending(Exception):
-    """A person has to decide before this party continues; the question is stored."""
+    """Raised if the party cannot continue until a person answers the stored question."""
 
 
 class DecisionDeclined(Exception):
-    """A person answered a question with no."""
+    """Raised if a person answered a question with no."""
 
     def __init__(self, answer: Decision) -> None:
         super().__init__(answer.kind.value)
@@ -85,7 +85,7 @@ class DecisionDeclined(Exception):
 
 @dataclass
 class OrderAsker(Asker):
-    """Asks by storing a question with the order, which a person answers later."""
+    """Asks by storing a question with the order, for a person to answer later."""
 
     party_order: PartyOrder
     refusal: Decision | None = field(default=None, init=False)
@@ -93,12 +93,12 @@ class OrderAsker(Asker):
     def ask(
         self, kind: QuestionKind, subject: str, sentence: str = "", **details: Any
     ) -> bool:
-        """Return the answer to a question; store the question if there is no answer.
+        """Return the stored answer to a question, or store the question and raise.
 
-        subject: distinguishes this question from others of its kind.
+        subject: distinguishes this question from others of the same kind.
 
-        Raises DecisionPending if there is no answer yet.
-        Raises StaleOrder if the order was replaced meanwhile; then nothing is stored.
+        Raises DecisionPending if the question has not been answered yet.
+        Raises StaleOrder if the order was replaced; the question is then not stored.
         """
         number = sha256(length_prefixed(kind.value, subject)).hexdigest()[:16]
         answer = next(
@@ -126,7 +126,7 @@ class OrderAsker(Asker):
         raise DecisionPending
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Ask whether the others read the same safety number, unless they are known."""
+        """Ask if all members read out the same safety number, unless they are known."""
         if is_known:
             return False
         number, seats = roster.safety_number, roster.seats
@@ -135,12 +135,12 @@ class OrderAsker(Asker):
         )
 
     def confirm_mapping(self, change: MappingChange) -> bool:
-        """Ask whether a new mapping of the table replaces the stored one."""
+        """Ask whether a new mapping of the table should replace the stored one."""
         sentence = f"{change.sentence} Should the new mapping be used?"
         return self.ask(QuestionKind.MAPPING, change.digest, sentence)
 
     def approve(self, inspection: Inspection) -> bool:
-        """Ask whether a contribution may be sent; the question describes all of it."""
+        """Ask whether a contribution may be sent; the question includes its content."""
         kind = QuestionKind.CHOICE if inspection.asks else QuestionKind.CONTRIBUTION
         sentence = f"{inspection.asks} May it be sent?" if inspection.asks else ""
         subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
@@ -156,7 +156,7 @@ def _describe_awaited(status: SessionStatus) -> str:
 
 
 class OrderRunner:
-    """One order of a home."""
+    """Runs one order of a home in this process."""
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self._home = home
@@ -165,9 +165,9 @@ class OrderRunner:
         self._asker = OrderAsker(self._party_order)
 
     def run(self) -> End:
-        """Run the order as far as possible, and write its status."""
+        """Run the order as far as possible, update its status, and return the exit code."""
         if not self._party_order.stored.is_free:
-            return End.TRY_AGAIN  # an ending process or `party run` runs the party
+            return End.TRY_AGAIN  # another process still runs this party
         try:
             return self._advance()
         except StaleOrder:
@@ -194,30 +194,30 @@ class OrderRunner:
         return End.OVER
 
     def record_stop(self) -> End:
-        """Write that the process was stopped; the next process continues the order."""
+        """Queue the order again, so that the next process continues it."""
         with self._party_order.store.transaction(), suppress(StaleOrder):
             if not self._party_order.status().is_over:
                 self._party_order.update_status(state=OrderState.QUEUED)
         return End.STOPPED
 
     def record_failure(self, location: str) -> End:
-        """Write that an unexpected error ended the order, and the error's location."""
+        """Mark the order as failed, with the location of an unexpected error."""
         trouble = Trouble(
             headline="Something unexpected happened here",
             detail=f"{location}.",
             remedy="Run it at a terminal (coterie party run) and report what it says.",
         )
         try:
-            with suppress(CoterieError, OSError):  # its stored status may be damaged
+            with suppress(CoterieError, OSError):  # the stored status may be damaged
                 self._end(OrderState.FAILED, trouble)
         except StaleOrder:
             return End.STOPPED
         return End.OVER
 
     def _take_order(self) -> bool:
-        """Take the order and mark it as running; return False if it is withdrawn.
+        """Load the order and mark it as running; return False if it was withdrawn.
 
-        It may have been placed again since this process started.
+        It is loaded again because it may have been replaced since this process started.
         """
         with self._party_order.store.transaction():
             self._order = self._party_order.take()
@@ -264,7 +264,7 @@ class OrderRunner:
         )
 
     def _write_outage(self, outage: str) -> None:
-        """Store when the analyst became unreachable; an empty text ends the outage."""
+        """Store when the analyst became unreachable; an empty string ends the outage."""
         since = self._party_order.status().outage_since or now()
         self._party_order.update_status(outage_since=since if outage else None)
 
@@ -284,7 +284,7 @@ class OrderRunner:
             raise
 
     def _table(self) -> OrderedTable:
-        """Return the table of the order; refuse one that changed since it was placed."""
+        """Return the order's table; raise GuardRefused if it has changed since then."""
         table = self._order.table
         if table is None:
             raise GuardRefused("No table is named.")
@@ -300,22 +300,22 @@ class OrderRunner:
         outputs = Outputs(labels=order.labels)
         for path in outputs.paths:
             if path is not None:
-                with suppress(OSError):  # the check below reports it
+                with suppress(OSError):  # check_outputs reports it
                     path.parent.mkdir(parents=True, exist_ok=True)
         check_outputs(outputs.paths, Path(table.path), force=outputs.force)
         outputs.check(self._party_order.stored)
         with home.join(order.invitation, policy, order.choices) as member:
-            # a withdrawal may have come before the party was stored
+            # the order may have been withdrawn before the party was stored
             self._party_order.check()
             if addresses := missing_addresses(member.stored, order.notify):
                 member.request_notifications(addresses)
             rows = table.to_spec()
             home.run(member, rows, outputs, on_progress=self._write_progress)
-        self._party_order.take()  # a later withdrawal finds the order completed
+        self._party_order.take()  # completed even if it was just withdrawn
         self._end(OrderState.COMPLETED, None)
 
     def _decline(self, declined: DecisionDeclined) -> None:
-        """End the order after a no, which the others read if the slot is free."""
+        """Mark the order as declined and, if the slot is free, decline the invitation."""
         reason = declined.answer.reason
         detail = "You said no" + (f": {reason}" if reason else "") + "."
         self._end(
@@ -342,7 +342,7 @@ class OrderRunner:
 
 
 def main(home: str, session: str, slot: str) -> int:
-    """Run an order; return the exit code."""
+    """Run an order and return the exit code of the process."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _stop)
     order = None
@@ -362,13 +362,13 @@ def main(home: str, session: str, slot: str) -> int:
 
 
 def _exit_with_parent() -> None:
-    os.read(sys.stdin.fileno(), 1)  # unbuffered: a buffer's lock would block the exit
+    os.read(sys.stdin.fileno(), 1)  # unbuffered: a lock would block the exit
     os._exit(1)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     del frame
-    signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the stop
+    signal.signal(number, signal.SIG_IGN)  # a second one would interrupt the cleanup
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""Orders, and how they are placed, answered and withdrawn."""
+"""Orders that run parties in the background: stored, placed, answered and withdrawn."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.tables import Dialect, ReadOptions
 from party_sdk.tables.mapping import parse_mapping
 
-_PATIENCE: Final = 10.0  # seconds; short, because a person waits for the withdrawal
+_PATIENCE: Final = 10.0  # seconds; short, because a person may be waiting
 
 
 class OrderedTable(BaseModel, frozen=True):
-    """A table and how to read it, as the options of ``party run``.
+    """A table and the options to read it, named as the options of ``party run``.
 
-    path: the absolute path of a file.
-    id_column, columns: as ``--id-column`` and ``--columns``; without columns all but the
-        ids are used.
-    csv: as ``--csv``: texts such as ``delimiter=;``.
-    mapping: the text of the file of ``--mapping``; ``repr`` does not show it, since its
-        levels are cells. By default the stored mapping is used.
+    path: the absolute path of the file.
+    id_column, columns: as in ``--id-column`` and ``--columns``; if no columns are
+        named, all columns except the ids are used.
+    csv: as in ``--csv``: strings such as ``delimiter=;``.
+    mapping: the content of a ``--mapping`` file, or None for the stored mapping. It is
+        omitted from ``repr`` because its levels are values of cells.
     """
 
     path: str
@@ -54,7 +54,7 @@ class OrderedTable(BaseModel, frozen=True):
     mapping: str | None = Field(default=None, repr=False)
 
     def to_spec(self) -> TableSpec:
-        """Return the table, to be opened.
+        """Return a specification from which the table can be opened.
 
         Raises InvalidParameters if ``csv`` is invalid.
         Raises InvalidData if the mapping is invalid.
@@ -72,16 +72,16 @@ class OrderedTable(BaseModel, frozen=True):
 
 
 class Order(BaseModel, frozen=True):
-    """The order to run a party in the background.
+    """An order to run one party in the background.
 
-    invitation: a secret; ``repr`` does not show it.
-    table: None until one is named; nothing runs before that.
-    choices: this party's own decisions, as ``--choice``.
-    ids_per_row: the guard of that name; by default the policy's.
-    labels: absolute path for labels, with memberships beside them. Without it the result
-        stays in the home.
-    notify: addresses for notifications, as ``--notify``.
-    withdrawn: the reason, possibly empty, once the order is withdrawn.
+    invitation: a secret, which is omitted from ``repr``.
+    table: None until the operator names a table; the party does not run before that.
+    choices: the party's own decisions, as in ``--choice``.
+    ids_per_row: replaces the limit of the same name in the policy, unless it is None.
+    labels: absolute path of the label file; memberships are written beside it. If None,
+        the result is stored only in the home.
+    notify: e-mail addresses for notifications, as in ``--notify``.
+    withdrawn: the reason, which may be empty, or None if the order is not withdrawn.
     """
 
     invitation: str = Field(repr=False)
@@ -96,14 +96,14 @@ class Order(BaseModel, frozen=True):
     )
 
     def apply_to(self, policy: Policy) -> Policy:
-        """Return a policy with this order's guard."""
+        """Return the policy with this order's ``ids_per_row``, if the order sets it."""
         if self.ids_per_row is None:
             return policy
         return replace(policy, ids_per_row=self.ids_per_row)
 
 
 class OrderState(StrEnum):
-    """The states of an order."""
+    """The state of an order."""
 
     QUEUED = "queued"
     WAITING = "waiting-for-you"
@@ -119,7 +119,7 @@ _FINAL_STATES: Final = frozenset(
 
 
 class End(IntEnum):
-    """Exit codes of an order's process."""
+    """The exit codes of an order's process."""
 
     OVER = 0
     AWAITS_A_PERSON = 10
@@ -128,7 +128,7 @@ class End(IntEnum):
 
 
 class Trouble(BaseModel, frozen=True):
-    """A failure, with its remedy."""
+    """A description of a failure, and its remedy."""
 
     headline: str
     detail: str
@@ -136,25 +136,25 @@ class Trouble(BaseModel, frozen=True):
 
     @classmethod
     def of(cls, error: CoterieError) -> Trouble:
-        """Return the trouble of an error."""
+        """Describe an error by its title, detail and remedy."""
         return cls(
             headline=error.problem.title, detail=error.detail, remedy=error.remedy
         )
 
 
 class OrderStatus(BaseModel, frozen=True):
-    """The status of an order, which holds nothing secret.
+    """The status of an order; it contains no secret, row, id or cell.
 
     stage, stage_number, n_stages: the session's current stage; stages count from 1.
-    round, n_rounds: rounds count from 1 through all stages. ``n_rounds`` is the largest
-        number of updates if the protocol has one, and ``updates`` how many are done.
-    awaited, awaited_since: slots, or ``the analyst``, for which the session waits.
-    moved: by how much the last update moved the result, if the protocol reports it.
-    pace: the current run of several and the time left, in words.
+    round: the current round; rounds count from 1 through all stages.
+    updates, n_rounds: how many updates are done in this stage, and their maximum.
+    awaited, awaited_since: the slots, or ``the analyst``, that the session waits for.
+    moved: how much the last update changed the result, if the protocol reports it.
+    pace: the current run, if there are several, and the remaining time, in words.
     outage_since: when the analyst became unreachable; None while it can be reached.
-    trouble: why it failed, was declined, or will be tried again.
-    question: the id of the open question.
-    restarts: how often its process died and was started again.
+    trouble: why the order failed, was declined, or will be retried.
+    question: the id of the pending question.
+    restarts: how often the order's process died and was restarted.
     """
 
     session: str
@@ -183,34 +183,34 @@ class OrderStatus(BaseModel, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Return whether the order has ended; placing it again reopens it."""
+        """Return whether the order has ended, which it has until it is placed again."""
         return self.state in _FINAL_STATES
 
     @property
     def began_at(self) -> datetime | None:
-        """Return when it began after it was last placed; None if it has not begun."""
+        """Return when the order began since it was last placed; None if it is queued."""
         if self.started_at is None or self.state is OrderState.QUEUED:
             return None
         return max(self.started_at, self.placed_at)
 
 
 class QuestionKind(StrEnum):
-    """The kinds of questions."""
+    """The subject of a question to the operator."""
 
     SAFETY_NUMBER = "safety-number"
-    MAPPING = "mapping"  # a new one, which differs from the stored one
-    CONTRIBUTION = "contribution"  # the next one after consent was withdrawn
-    CHOICE = "choice"  # a contribution that the protocol asks about
+    MAPPING = "mapping"  # a new mapping differs from the stored one
+    CONTRIBUTION = "contribution"  # the first one after consent was withdrawn
+    CHOICE = "choice"  # the protocol requires approval
 
 
 class PendingQuestion(BaseModel, frozen=True):
-    """A question to a person, answered once by yes or no.
+    """A question that a person answers once, with yes or no.
 
-    id: a digest of the question, so that it is the same after a restart.
-    sentence: the question in a sentence or two.
-    safety_number, members: to be compared with the other members.
-    contribution: what would be sent: arrays with name, shape, dtype, range and bytes, and
-        envelopes. The ranges are private to the party's operator.
+    id: a digest of the question, so that the id stays the same after a restart.
+    sentence: the text of the question.
+    safety_number, members: the safety number to compare, and the other members.
+    contribution: what would be sent: its envelopes, and the name, shape, dtype, value
+        range and bytes of each array. Only the operator may see the value ranges.
     """
 
     id: str
@@ -233,14 +233,14 @@ class Decision(BaseModel, frozen=True):
 
 
 class StaleOrder(Exception):
-    """The order was withdrawn or placed again since it was taken."""
+    """Raised if an order was withdrawn or placed again after a process took it."""
 
 
 class PartyOrder:
     """The stored order of one party.
 
-    A process takes an order before it acts on it. If the order is then withdrawn or placed
-    again, the process cannot change its status any more.
+    A process calls :meth:`take` before it acts on an order. If the order is then
+    withdrawn or placed again, the process can no longer change its status.
     """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
@@ -251,18 +251,18 @@ class PartyOrder:
 
     @property
     def exists(self) -> bool:
-        """Return whether the party has an order."""
+        """Return whether an order is stored for the party."""
         return self._get("content") is not None
 
     def order(self) -> Order:
-        """Return the order; raise :class:`NotReady` if there is none."""
+        """Return the stored order; raise :class:`NotReady` if there is none."""
         stored = self._get("content")
         if stored is None:
             raise NotReady(f"There is no order for {self.session} {self.slot}.")
         return Order.model_validate_json(stored)
 
     def save_order(self, order: Order) -> None:
-        """Store an order."""
+        """Insert or replace the party's order; a status that exists is kept."""
         placed_at = now()
         status = OrderStatus(
             session=self.session,
@@ -283,7 +283,7 @@ class PartyOrder:
             )
 
     def take(self) -> Order:
-        """Return the order, and remember its version for :meth:`check`."""
+        """Return the order, and remember its state for a later :meth:`check`."""
         with self.store.transaction():
             order = self.order()
             self._taken = (self.status().placed_at, order.withdrawn)
@@ -298,16 +298,16 @@ class PartyOrder:
             raise StaleOrder
 
     def status(self) -> OrderStatus:
-        """Return the status; raise :class:`NotReady` if there is no order."""
+        """Return the status of the order; raise :class:`NotReady` if there is no order."""
         self.order()
         return OrderStatus.model_validate_json(self._get("status"))
 
     def update_status(self, **changes: Any) -> OrderStatus:
-        """Update the status and return it; nothing is written if nothing changes.
+        """Apply changes to the order's status and return it; store it if it differs.
 
-        Raises StaleOrder if the order has changed since it was taken.
+        Raises StaleOrder if the order was withdrawn or replaced since it was taken.
         """
-        # not durable: the next process writes a lost status again
+        # not durable: if the update is lost, the next process repeats it
         with self.store.transaction(durable=False) as database:
             self.check()
             old = self.status()
@@ -322,12 +322,12 @@ class PartyOrder:
             return new
 
     def question(self) -> PendingQuestion | None:
-        """Return the open question, or None."""
+        """Return the pending question, or None if there is none."""
         stored = self._get("question")
         return None if stored is None else PendingQuestion.model_validate_json(stored)
 
     def save_question(self, question: PendingQuestion | None) -> None:
-        """Store the open question; None removes it."""
+        """Store the pending question, or delete it if ``question`` is None."""
         with self.store.transaction() as database:
             database.execute(
                 "UPDATE orders SET question = ? WHERE party = ?",
@@ -335,7 +335,7 @@ class PartyOrder:
             )
 
     def decisions(self) -> tuple[Decision, ...]:
-        """Return all answers so far, the oldest first."""
+        """Return all decisions about this order so far, the oldest first."""
         rows = self.store.rows(
             "SELECT content FROM decisions WHERE party = ? ORDER BY rowid",
             self.stored.id,
@@ -343,11 +343,11 @@ class PartyOrder:
         return tuple(Decision.model_validate_json(content) for [content] in rows)
 
     def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
-        """Answer the open question; a no ends the order.
+        """Record the answer to the pending question, and queue the order again.
 
-        While the slot is free, the others read a no and its reason.
+        While the slot is free, the others can read the reason for a no.
 
-        Raises NotReady if this question is not open.
+        Raises NotReady if this question is not pending.
         """
         with self.store.transaction() as database:
             question = self.question()
@@ -365,18 +365,18 @@ class PartyOrder:
                 (self.stored.id, decision.model_dump_json()),
             )
             self.save_question(None)
-            # the order's own process ends after a no, and notifies the others
+            # after a no, the order's process ends the order and notifies the others
             return self.update_status(state=OrderState.QUEUED, question=None)
 
     def withdraw(self, reason: str = "") -> OrderStatus:
-        """End an order for good: decline a free slot, or leave a taken one.
+        """Withdraw the order, and decline its slot or leave its session.
 
-        Nothing more is sent, even if the others cannot be notified. If its process
-        runs, the supervisor stops it first.
+        Nothing more is sent, even if the others cannot be notified. If the order's
+        process is running, the supervisor stops it first.
 
-        Raises NotReady if it is completed.
+        Raises NotReady if the session is completed.
         Raises CoterieError if the analyst cannot be notified; the order is withdrawn
-            anyway.
+            nevertheless.
         """
         with self.store.transaction():
             if self.status().state is OrderState.COMPLETED:
@@ -399,12 +399,12 @@ class PartyOrder:
 
 
 def orders_in(home: Path) -> Iterator[PartyOrder]:
-    """Yield the orders of a home, by session and slot."""
+    """Yield all orders of a home, sorted by session and slot."""
     yield from (PartyOrder(home, *key) for key in order_versions(home))
 
 
 def order_versions(home: Path) -> dict[tuple[str, str], int]:
-    """Return the version of each order and its status, by session and slot."""
+    """Return a number for each order, by session and slot, that grows with every change."""
     rows = store_of(home).rows(
         "SELECT session, slot, version FROM orders JOIN parties ON id = party "
         "ORDER BY session, slot"
@@ -413,14 +413,16 @@ def order_versions(home: Path) -> dict[tuple[str, str], int]:
 
 
 def place_order(home: Path, order: Order) -> OrderStatus:
-    """Store an order for the supervisor to run; return its status.
+    """Store an order for the supervisor to run, and return its status.
 
-    A failed, declined or waiting order may be placed again; questions that were answered
-    with no are asked again. A party that left before its slot was taken rejoins.
+    An order that is not running or completed may be placed again; questions that were
+    answered with no are asked again. A party that left before it took its slot may
+    rejoin.
 
-    Raises InvalidParameters if the invitation is invalid, or the table's file is missing.
+    Raises InvalidParameters if the invitation is invalid, or the table's file is
+        missing.
     Raises GuardRefused if there is an order with another invitation.
-    Raises NotReady if an order is running or completed.
+    Raises NotReady if the order is running or completed.
     """
     invitation = Invitation.parse(order.invitation)
     party_order = PartyOrder(home, invitation.session, invitation.slot)
@@ -449,7 +451,7 @@ def place_order(home: Path, order: Order) -> OrderStatus:
 
 
 def check_same_invitation(party_order: PartyOrder, invitation: Invitation) -> None:
-    """Raise GuardRefused if an order has an invitation with another session secret."""
+    """Raise GuardRefused if the order's invitation has a different session secret."""
     if Invitation.parse(party_order.order().invitation).secret != invitation.secret:
         raise GuardRefused(
             "There is an order with another invitation of this session and slot."
@@ -457,7 +459,7 @@ def check_same_invitation(party_order: PartyOrder, invitation: Invitation) -> No
 
 
 def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
-    """Stop the party for good, and notify the others."""
+    """Leave the session or decline the slot, and mark the order as declined."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
     trouble = Trouble(
@@ -466,8 +468,8 @@ def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
     try:
         home = Home(path=party_order.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
-    finally:  # if the process is killed earlier, the next one withdraws again
-        with party_order.store.transaction(), suppress(StaleOrder):  # placed again
+    finally:  # if killed before this, the next process tries again
+        with party_order.store.transaction(), suppress(StaleOrder):  # it was placed again
             if party_order.status().state is not OrderState.COMPLETED:
                 party_order.update_status(
                     state=OrderState.DECLINED,
@@ -478,7 +480,7 @@ def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
 
 
 def digest_of(path: str) -> str:
-    """Return the SHA-256 of a table's file.
+    """Return the SHA-256 digest of a table's file, in hexadecimal.
 
     Raises InvalidParameters if the file cannot be read.
     """

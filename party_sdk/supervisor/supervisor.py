@@ -1,4 +1,4 @@
-"""The thread of the desk that runs a home's orders, each as a process of its own."""
+"""The supervisor: a thread of the desk that runs each order in its own process."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Key = tuple[str, str]
 
 @dataclass
 class _RunningOrder:
-    """An order and its process.
+    """An order, and the process that runs it, if any.
 
-    version: the order's version when it was last read.
-    not_before: earliest next start, by the monotonic clock.
+    version: the version of the order when it was last loaded.
+    not_before: earliest time of the next start, in seconds of the monotonic clock.
     """
 
     party_order: PartyOrder
@@ -51,19 +51,19 @@ class _RunningOrder:
 
     @property
     def name(self) -> str:
-        """Return the session and the slot."""
+        """Return the session and slot, which identify the order in the log."""
         return f"{self.party_order.session} {self.party_order.slot}"
 
     @property
     def is_ready(self) -> bool:
-        """Return whether its process may be started now."""
+        """Return whether a process for the order may be started now."""
         is_open = self.status.state in {OrderState.QUEUED, OrderState.RUNNING}
         if self.order.table is None and self.order.withdrawn is None:
             return False
         return self.process is None and is_open and time.monotonic() >= self.not_before
 
     def delay_restart(self) -> float:
-        """Delay the next start, each time for longer; return the seconds."""
+        """Delay the next start with exponential backoff; return the delay in seconds."""
         self.failures += 1
         seconds = min(2.0 ** (self.failures - 1), _MAX_PAUSE)
         self.not_before = time.monotonic() + seconds
@@ -71,12 +71,12 @@ class _RunningOrder:
 
 
 class Supervisor:
-    """A thread that runs the orders of a home, each as a process of its own.
+    """A thread that runs the orders of a home, each in a process of its own.
 
-    say: called with each line of the log, which holds no secret, row or value.
-    pause: seconds between two checks of the orders.
+    say: called with each line of the log, which contains no secret, row or value.
+    pause: seconds between two checks for changed orders.
 
-    trouble: why orders do not run at the moment.
+    trouble: why orders cannot run at the moment; None if they can.
     """
 
     def __init__(self, home: Path, say: Say, *, pause: float = 0.5) -> None:
@@ -87,11 +87,11 @@ class Supervisor:
         self.trouble: Trouble | None = None
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the supervisor's thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop all processes, and wait for them."""
+        """Stop all processes of orders, and wait until they have ended."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -119,7 +119,7 @@ class Supervisor:
                 self._stop_all()
 
     def _read(self) -> None:
-        """Read the orders that changed since the last check, and drop deleted ones."""
+        """Load the orders that changed since the last check, and drop deleted ones."""
         versions = order_versions(self._home)
         for key in self._orders.keys() - versions.keys():
             if self._orders[key].process is None:
@@ -145,7 +145,7 @@ class Supervisor:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # Ctrl-C goes to the supervisor, which stops them
+            start_new_session=True,  # the supervisor handles Ctrl-C
         )
 
     def _reap(self, work: _RunningOrder) -> None:
@@ -154,7 +154,7 @@ class Supervisor:
         code = work.process.returncode
         _close(work.process)
         work.process = None
-        work.version = -1  # read the order again
+        work.version = -1  # load the order again
         if code < 0:
             seconds = work.delay_restart()
             signal_name = signal.Signals(-code).name
@@ -194,7 +194,7 @@ class Supervisor:
         for work, process in running:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:  # a long computation; it is repeated
+            except subprocess.TimeoutExpired:  # the next process repeats its work
                 process.kill()
                 process.wait()
             _close(process)

@@ -1,1 +1,1 @@
-"""Pages of a coordinator: opening sessions, and watching them."""
+"""Pages for a coordinator, who opens sessions and follows their progress."""

@@ -1,4 +1,4 @@
-"""The page of advice: the questions of `coterie advise`, and the methods that fit."""
+"""The advice page: the questions of `coterie advise`, and a comparison of methods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _N_QUESTIONS: Final = 3
 
 
 def get_advice(request: Request) -> Response:
-    """Show the questions and, once they are answered, the methods that fit."""
+    """Show the questions and, once they are answered, the methods that are suitable."""
     form = query_of(request)
     wrong, notice, advice = {}, None, {"answered": False}
     try:
@@ -102,7 +102,7 @@ def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
 
 
 def _questions(form: Form, wrong: Mapping[str, str]) -> dict[str, Any]:
-    """Return the first three questions, and a folded group of the others."""
+    """Return the fields of the first three questions, and a group of the others."""
     rows = Question("About how many rows do all parties have together?", {}, "")
     fields = [
         FormField(

@@ -1,4 +1,4 @@
-"""The analyst, key and sessions of a coordinator's pages."""
+"""The pages that list a coordinator's sessions, and that set the analyst and key in use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from party_sdk.home.clock import now
 
 SESSIONS: Final = "/sessions"
 ABOVE: Final = f"{SESSIONS}/-"
-"""The path of pages that belong to no session; no session may have the id ``-``."""
+"""Path prefix of pages without a session; ``-`` is not a valid session id."""
 ANALYST: Final = f"{ABOVE}/analyst"
 _REFRESH_SECONDS: Final = 10
 
@@ -36,7 +36,7 @@ Handler = Callable[[Request, Coordinator], Response]
 
 
 def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
-    """Call a page with a coordinator; without a key, redirect to the form for it."""
+    """Decorate a page handler to receive a Coordinator; redirect if no key is set."""
 
     @wraps(handle)
     def handle_request(request: Request) -> Response:
@@ -59,23 +59,20 @@ def _open_coordinator(desk: Desk, url: str, key: str) -> Coordinator:
 
 
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
-    """Return the session that an address names; raise NotFound for an invalid id."""
+    """Return the session in the request's path; raise NotFound if its id is malformed."""
     return find_session(request.path_params["session"], coordinator)
 
 
 def find_session(name: str, coordinator: Coordinator) -> CoordinatedSession:
-    """Return a session by its id; raise :class:`NotFound` if the id is invalid."""
+    """Return the session with this id; raise :class:`NotFound` if the id is malformed."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise NotFound("No session has this name.")
     return coordinator.session(name)
 
 
-# The list
-
-
 @pass_coordinator
 def get_sessions(request: Request, coordinator: Coordinator) -> Response:
-    """Show the sessions of the key."""
+    """Show the sessions that were opened with the current key."""
     lines = sorted(coordinator.sessions(), key=lambda line: line.created_at)
     own_sessions = frozenset(
         line.id for line in lines if coordinator.session(line.id).is_ours
@@ -91,9 +88,6 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
     return render_page(request, page, seconds=_REFRESH_SECONDS if waits else 0)
 
 
-# Analyst and key
-
-
 def get_analyst(
     request: Request,
     url: str | None = None,
@@ -102,7 +96,7 @@ def get_analyst(
     wrong_key: str = "",
     changed: bool = False,
 ) -> Response:
-    """Show the form of address and key, without the current key."""
+    """Show the form for the analyst's address and key, without the current key."""
     connection = desk_of(request).connection
     page = Screen(
         "desk/analyst.html.j2",
@@ -123,7 +117,7 @@ def get_analyst(
 
 
 def post_analyst(request: Request) -> Response:
-    """Use an address and a key, once the analyst has accepted them."""
+    """Start to use the submitted address and key if the analyst accepts them."""
     desk, form = desk_of(request), form_of(request)
     url, key = form.get("url").strip().rstrip("/"), form.get("key").strip()
     if not key.isascii() or not key:
@@ -151,13 +145,13 @@ def post_analyst(request: Request) -> Response:
 
 
 def post_forget(request: Request) -> Response:
-    """Forget the address and the key; sessions continue."""
+    """Forget the analyst's address and the key; running sessions are not affected."""
     desk_of(request).connection.keep("", "")
     return redirect_to(request, ANALYST)
 
 
 def parse_number(text: str, field_name: str, minimum: int = 1) -> int:
-    """Return a whole number of a field; raise InvalidParameters if it is invalid."""
+    """Parse a field as an integer of at least ``minimum``, or raise InvalidParameters."""
     if not (
         text.isascii() and text.isdigit() and len(text) < 20 and int(text) >= minimum
     ):

@@ -1,4 +1,4 @@
-"""The screens of the form of a new session."""
+"""The screens of the form in which a coordinator drafts a new session."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _SEVERAL: Final = (
     "Several, such as 2..8 or 2, 3, 5, get a run each, and one run is chosen."
 )
 PROPOSE: Final = "keys"
-"""The action that proposes match keys for a table."""
+"""The value of the form's button that proposes match keys from a table."""
 _PEOPLE: Final = "people"
 
 
 def page_of(draft: Draft, trusted: TrustedInstitutions, number: int) -> Screen:
-    """Return a screen of a draft's form, with an error at each wrong field."""
+    """Return one screen of a draft's form, with an error message at each invalid field."""
     content = (_purpose_screen, _parties_screen, _variables_screen)[number - 1](draft)
     errors = (
         (field_id(name), why)
@@ -157,7 +157,7 @@ def _groups(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
 
 
 def _split_field(slots: Sequence[SlotLine]) -> FormField:
-    """Return the field of the split, with the value that fits the slots."""
+    """Return the field for how the data are split, preset to match the slots' positions."""
     numbers = tuple(str(number) for number in range(1, 1 + len(slots)))
     ones = ("1",) * len(slots)
     positions = (tuple(p.row for p in slots), tuple(p.column for p in slots))
@@ -221,7 +221,7 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
 
 
 def _initial_slots(draft: Draft) -> list[SlotLine]:
-    """Return the initial slots: as in the situation of the advice, or three."""
+    """Return default slots: those from the advice page, or else three parties' slots."""
     layout = Layout.lattice(_USUAL_PARTIES)
     if draft.get("parties") and draft.get("partitioning"):
         try:
@@ -229,7 +229,7 @@ def _initial_slots(draft: Draft) -> list[SlotLine]:
             partitioning: Any = draft.get("partitioning")
             layout = layout_of(partitioning, parties)
         except InvalidParameters:
-            pass  # somebody edited the address
+            pass  # the query string was edited by hand
     return [SlotLine.of(slot) for slot in layout.slots]
 
 
@@ -327,9 +327,9 @@ def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
 
 
 def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
-    """Return the match keys of a draft, or proposed ones, tried on the draft's table.
+    """Return the draft's match keys, or keys proposed from a table, with previews.
 
-    field: the form field of the parameter.
+    field: the form field of the parameter that holds the match keys.
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()

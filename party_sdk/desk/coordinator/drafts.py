@@ -1,4 +1,4 @@
-"""The draft of a session in a form, with its errors."""
+"""The draft of a new session: the submitted form, and its validation errors."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ SPLITS: Final = {
     "variables": "The same people at each party, other variables",
     "both": "People and variables are both split",
 }
-"""How the data are split between the parties."""
+"""The ways in which data can be split between parties, with their labels."""
 LINKING: Final = f"{PARAM}alignment."
-"""The parameters that link rows; they are on the screen of the parties."""
+"""Prefix of the parameters for linking rows, which are on the second screen."""
 DAY: Final = 86_400
 SCREENS: Final = ("What it is for", "Who takes part", "Variables")
-"""The screens of the form; a review of the terms follows."""
+"""Titles of the form's screens, which are followed by a review of the terms."""
 _NUMBERS: Final = {"words": 1, "runs": 1, "limits": 2, "gaps": 3, "results": 3}
 _COLUMN_FIELDS: Final = frozenset(
     ("dictionary", "table", "elsewhere", "ids", "levels", "listed", "variable")
 )
 _OWN: Final = frozenset({"token", "do", "screen", "folder", "drawn", "seed", "digest"})
-"""Fields that no other screen repeats."""
+"""Fields that are not carried over to other screens."""
 
 
 def screen_of(name: str) -> int:
-    """Return the screen of a field, from 1; 0 if it is on none."""
+    """Return the number of the screen that has this field, from 1, or 0 if none has it."""
     head = name.partition(".")[0]
     if name.startswith(LINKING) or head in {"slot", "slots", "split", "people"}:
         return 2
@@ -79,10 +79,10 @@ def screen_of(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A complete draft, from which a coordinator draws up terms.
+    """The parsed content of a complete draft, from which terms are drawn up.
 
-    sections: other sections of the terms, and the expected institutions.
-    left_out: columns of tables that no dictionary describes.
+    sections: the other sections of the terms, and the expected institutions.
+    left_out: columns of the tables that the dictionary leaves out.
     """
 
     params: Params
@@ -93,10 +93,10 @@ class DraftRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A form, and its errors by field.
+    """The form of a new session, with the errors of its fields.
 
-    tables: the folder at which relative paths start.
-    repeated: the terms of the session that the form repeats, or None.
+    tables: the folder that relative paths are resolved against.
+    repeated: the terms of the earlier session that this one repeats, or None.
     """
 
     form: Form
@@ -105,36 +105,36 @@ class Draft:
     wrong: dict[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
-        """Return the value of a field, stripped."""
+        """Return the value of a field without surrounding whitespace."""
         return self.form.get(name).strip()
 
     def hidden_fields(self, screen: int) -> Iterator[tuple[str, str]]:
-        """Yield the fields of other screens, line by line."""
+        """Yield a name and a value for each line of the fields on other screens."""
         for name, values in self.form.fields.items():
             if name not in _OWN and screen_of(name) != screen:
                 for value in values:
                     yield from ((name, line) for line in value.splitlines() or [""])
 
     def wrong_screen(self, last: int) -> int | None:
-        """Return the first screen with an error, up to the screen ``last``."""
+        """Return the first screen up to ``last`` that has an error, or None if none has."""
         screens = [screen_of(name) or last for name in self.wrong]
         return min((n for n in screens if n <= last), default=None)
 
     @property
     def protocol(self) -> str:
-        """Return the chosen protocol, by default dc."""
+        """Return the chosen protocol's name, or ``dc`` if it is missing or unknown."""
         name = self.get("protocol")
         return name if name in catalogue.catalogue() else "dc"
 
     @property
     def repeats_preparation(self) -> bool:
-        """Return whether gaps are treated as in the repeated session by default."""
+        """Return whether the repeated session's missing-value rule is the default."""
         plans = () if self.repeated is None else self.repeated.preparation or ()
         return any(plan.missing != "leave" for plan in plans)
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return the values of parameters, without match keys."""
+        """Return the parameters that are filled in, by field name, except match keys."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
         names = [f"{PARAM}{parameter.name}" for parameter in parameters_of(schema)]
         return {
@@ -145,12 +145,12 @@ class Draft:
 
     @property
     def match_keys(self) -> list[str]:
-        """Return the match keys, one a line in one field or several."""
+        """Return the match keys, of which a field may contain several, one per line."""
         lines = "\n".join(self.form.get_all(MATCH_KEYS)).splitlines()
         return [line.strip() for line in lines if line.strip()]
 
     def slots(self) -> list[SlotLine]:
-        """Return the filled lines of the table of slots; one without a name gets one."""
+        """Return the slots that are filled in; a slot without a name gets an unused one."""
         names = SlotLine.model_fields
         columns = [self.form.get_all(f"slot.{name}") for name in names]
         lines = [
@@ -168,7 +168,7 @@ class Draft:
         return slots
 
     def _position(self, line: SlotLine, number: int) -> SlotLine:
-        """Return a line at the position that the split implies, or unchanged."""
+        """Return the line with the row and column that the chosen split implies, if any."""
         place = {"patients": (number, 1), "variables": (1, number)}.get(
             self.get("split")
         )
@@ -177,28 +177,29 @@ class Draft:
         return line.model_copy(update={"row": str(place[0]), "column": str(place[1])})
 
     def path(self, text: str) -> Path:
-        """Return the path of a named file."""
+        """Return the path typed in a field, resolved against the folder of tables."""
         return path_in(self.tables, text)
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:
-        """Catch an error, and add it to the field that it names, or else to this one."""
+        """Catch a CoterieError and record it at the field it names or ``field_name``."""
         try:
             yield
         except CoterieError as error:
             self.add_error(error, field_name)
 
     def add_error(self, error: CoterieError, field_name: str) -> None:
-        """Add an error to the field that it names, or else to ``field_name``."""
+        """Record an error at the field that it names, or else at ``field_name``."""
         form_field = self._field(error.field, field_name) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
         self.wrong.setdefault(form_field or field_name, text)
 
     def _field(self, name: str, near: str) -> str:
-        """Return the form's name for the field of an error; empty if it has none.
+        """Return the form field for the field in an error, or "" if there is none.
 
-        near: the field that was read. A field of the terms may have a parameter's name.
+        near: the field being parsed, which decides between a parameter and a field of
+            the terms that have the same name.
         """
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
         parameters = {p.name: f"{PARAM}{p.name}" for p in parameters_of(schema)}
@@ -208,7 +209,7 @@ class Draft:
         return names.get(name, "")
 
     def to_request(self, trusted: TrustedInstitutions) -> DraftRequest | None:
-        """Return the request of a complete draft, or None if the draft has errors."""
+        """Return the parsed content of the draft, or None if any field has an error."""
         parts: dict[str, Any] = {}
         sections: dict[str, Any] = {}
         left_out: list[str] = []
@@ -242,10 +243,10 @@ class Draft:
         return DraftRequest(**parts, sections=sections, left_out=left_out)
 
     def _value(self, field: RequestField) -> Any:
-        """Return the value of a field, or None after adding an error."""
+        """Parse the value of a field, or record an error and return None."""
         name = field.form_name
         text = self.get(name)
-        if name == "delete_days":  # without a limit, sessions would stay forever
+        if name == "delete_days":  # without a limit, sessions are never deleted
             text = text or field.caption.usual
         if not text or field.info.annotation is not int:
             return text
@@ -331,7 +332,7 @@ class Draft:
         return schema
 
     def _row_faults(self, table: TableDraft) -> dict[int, str]:
-        """Return the errors of variables, by row, counted from 1."""
+        """Return an error message for each invalid variable, by its row number from 1."""
         draft = table.draft()
         faults = draft.faults()
         if faults or self.get("missing") != "median":
@@ -347,9 +348,9 @@ class Draft:
 
 
 def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
-    """Return the form of a new session that repeats an earlier one.
+    """Return a form that is filled in with the settings of an earlier session.
 
-    names: the names of trusted institutions, by key.
+    names: the names of the trusted institutions, by public key.
     """
     fields = {"from": [terms.session], "protocol": [terms.protocol.name]}
     values = earlier_params(terms, terms.protocol.name)
@@ -388,7 +389,7 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
 
 
 def _parse_days(text: str, field: RequestField) -> int:
-    """Return days in seconds; raise :class:`InvalidParameters` if the text is wrong."""
+    """Convert days to seconds; raise :class:`InvalidParameters` if the text is invalid."""
     minimum, maximum = field.caption.least or 0, field.caption.most or 0
     try:
         seconds = round(float(text.replace(",", ".")) * DAY)
@@ -402,7 +403,7 @@ def _parse_days(text: str, field: RequestField) -> int:
 
 @cache
 def _form_fields() -> dict[str, str]:
-    """Return form fields by the names that errors use; a section means its first field."""
+    """Map names used in errors to form fields; a section's name maps to its first field."""
     fields = {"slots": "slots"}
     for request_field in request_fields():
         for name in (

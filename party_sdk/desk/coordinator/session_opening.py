@@ -1,4 +1,4 @@
-"""Pages that open a session: a form, a review of the terms, and invitations."""
+"""Pages that open a session: the form, the review of the terms, and the invitations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CHANGED: Final = Banner(
 
 @pass_coordinator
 def get_new(request: Request, coordinator: Coordinator) -> Response:
-    """Show the first screen of a new session, filled from the address."""
+    """Show the first screen of the form, filled in from the query string."""
     form = query_of(request)
     terms = _repeated_terms(form, coordinator)
     if terms is not None:
@@ -63,7 +63,7 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_new(request: Request, coordinator: Coordinator) -> Response:
-    """Show a screen of the form or the terms for review, or open the session."""
+    """Show another screen of the form or the review of the terms, or open the session."""
     form = form_of(request)
     draft = Draft(form, desk_of(request).tables, _repeated_terms(form, coordinator))
     do, screen = form.get("do"), form.get("screen")
@@ -82,7 +82,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         return _form_page(request, coordinator, next_draft, number + 1)
     try:
         identity: dict[str, Any] = {"session_id": draft.get("id") or None}
-        if form.get("drawn"):  # the id and the seed of the terms that were shown
+        if form.get("drawn"):  # draw up the reviewed terms again
             seed = parse_number(form.get("seed"), "seed", 0)
             identity = {"session_id": form.get("drawn"), "seed": seed}
         drawn_terms = coordinator.draw_up(
@@ -119,7 +119,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         return render_page(request, page, notice=notice)
     is_open = drawn_terms.session in {line.id for line in coordinator.sessions()}
     opened = coordinator.open_session(drawn_terms)
-    if is_open:  # new invitations would cancel those that were handed out
+    if is_open:  # new invitations would invalidate the first ones
         return redirect_to(request, f"{SESSIONS}/{opened.id}")
     return invitations_page(request, opened, opened.invite(), path)
 
@@ -176,7 +176,7 @@ def invitations_page(
     invitations: Mapping[str, str],
     folder: Path | None,
 ) -> Response:
-    """Write the invitations into a folder, or show them once."""
+    """Write the invitations to a folder or, if it is None, show them on the page once."""
     terms = opened.terms
     if folder is not None:
         write_letters(folder, terms, invitations)
@@ -200,7 +200,7 @@ def invitations_page(
 
 @pass_coordinator
 def post_inviting(request: Request, coordinator: Coordinator) -> Response:
-    """Make new invitations for the ticked slots; earlier invitations become invalid."""
+    """Create new invitations for the selected slots, which invalidate the earlier ones."""
     form = form_of(request)
     slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:
@@ -219,7 +219,7 @@ def inviting_page(
     wrong: str = "",
     wrong_folder: str = "",
 ) -> Response:
-    """Show the free slots, for which new invitations may be made."""
+    """Show the slots that nobody has taken yet, for which invitations can be created."""
     opened = session_in(request, coordinator)
     terms, status = opened.terms, opened.status()
     free = tuple(

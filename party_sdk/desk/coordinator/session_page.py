@@ -1,4 +1,4 @@
-"""Pages of one session for its coordinator: its status, its files, and actions."""
+"""Pages about one session for its coordinator: its status, its report, and actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from party_sdk.desk.responses import banner_of, file, form_of, redirect_to, rend
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
-_REFRESH_SECONDS: Final = 4  # refresh of a running session
+_REFRESH_SECONDS: Final = 4  # while the session runs
 _AWAY_SECONDS: Final = 3
 _MOST_LINES: Final = 200
 _DAY: Final = 86_400
@@ -46,7 +46,7 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
-    """Return the archive of `coterie session report`: report, signed audit and texts."""
+    """Return a zip archive with the session's report, its signed audit, and its texts."""
     opened = session_in(request, coordinator)
     status = opened.status()
     report, log = audited_report(coordinator, opened, status)
@@ -56,13 +56,13 @@ def get_archive(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_cancel(request: Request, coordinator: Coordinator) -> Response:
-    """End a session for everybody."""
+    """Cancel a session for all parties."""
     return _change_session(request, coordinator, lambda opened, _: opened.cancel())
 
 
 @pass_coordinator
 def post_deadline(request: Request, coordinator: Coordinator) -> Response:
-    """Move the deadline by some days."""
+    """Extend the session's deadline by the submitted number of days."""
 
     def extend(opened: CoordinatedSession, days: int) -> None:
         if days > _MOST_DAYS:
@@ -74,7 +74,7 @@ def post_deadline(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_choice(request: Request, coordinator: Coordinator) -> Response:
-    """Choose the run whose labels parties get."""
+    """Choose the number of clusters whose run provides the labels for all parties."""
     return _change_session(
         request, coordinator, lambda opened, k: opened.choose(k), "n_clusters"
     )
@@ -86,7 +86,7 @@ def _change_session(
     change: Callable[[CoordinatedSession, int], object],
     name: str = "",
 ) -> Response:
-    """Change a session by a number in the form; show an error on its page."""
+    """Call ``change`` with the number in the field ``name``; show an error on the page."""
     opened = session_in(request, coordinator)
     try:
         number = parse_number(form_of(request).get(name), name) if name else 0
@@ -99,7 +99,7 @@ def _change_session(
 def session_page(
     request: Request, coordinator: Coordinator, notice: Banner | None = None
 ) -> Response:
-    """Show a session, refreshed while it runs."""
+    """Show a session on a page that refreshes itself while the session runs."""
     opened = session_in(request, coordinator)
     try:
         status = opened.status()
@@ -120,9 +120,9 @@ def session_page(
 def build_session_desk(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> Screen:
-    """Return the page of a session, from its checked audit and its status."""
+    """Return the page of a session, built from its verified audit log and its status."""
     log = opened.audit()
-    entries = log.verified_entries()  # once, because for a long session this is slow
+    entries = log.verified_entries()  # only once, because a long audit is slow to verify
     trusted = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, trusted)
     lines = report.audit[-_MOST_LINES:]

@@ -1,1 +1,1 @@
-"""Pages of the parties of this home."""
+"""Pages about the parties of this home."""

@@ -1,4 +1,4 @@
-"""A party of this home, as its address names it."""
+"""The party that the address of a request refers to."""
 
 from __future__ import annotations
 
@@ -24,85 +24,85 @@ from party_sdk.supervisor.orders import Order, OrderedTable, PartyOrder, orders_
 from party_sdk.tables.mapping import TableMapping, parse_mapping
 
 PARTY_PATH: Final = "/parties/{session}/{slot}"
-"""The address of a party below the root."""
+"""The route of a party's pages, relative to the desk's root."""
 _NAME: Final = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
 class AddressedParty:
-    """A party, with or without an order."""
+    """A party of this home that an address refers to, with or without an order."""
 
     desk: Desk
     party_order: PartyOrder
 
     @property
     def session(self) -> str:
-        """Return the id of its session."""
+        """Return the id of the party's session."""
         return self.party_order.session
 
     @property
     def slot(self) -> str:
-        """Return its slot."""
+        """Return the name of the party's slot."""
         return self.party_order.slot
 
     @property
     def address(self) -> str:
-        """Return its address below the root."""
+        """Return the path of the party's pages, relative to the desk's root."""
         return f"/parties/{self.session}/{self.slot}"
 
     @property
     def name(self) -> str:
-        """Return its slot and its session's title, as pages name it."""
+        """Return the party's display name: its slot and the title of its session."""
         return f"{self.slot} in {self.title}"
 
     @property
     def file_stem(self) -> str:
-        """Return the start of the name of each download."""
+        """Return the prefix of the file names of the party's downloads."""
         return f"{self.session}-{self.slot}"
 
     @property
     def home(self) -> Home:
-        """Return the home of the desk."""
+        """Return the home that stores the party."""
         return self.desk.own_home
 
     @property
     def stored(self) -> PartySession:
-        """Return its stored session."""
+        """Return the party's stored session, which may not exist yet."""
         return self.party_order.stored
 
     @property
     def order(self) -> Order | None:
-        """Return its order, or None."""
+        """Return the party's order, or None if it has none."""
         return self.party_order.order() if self.party_order.exists else None
 
     @property
     def table(self) -> OrderedTable | None:
-        """Return the table of its order, or None."""
+        """Return the table that the party's order names, or None if there is none."""
         order = self.order
         return None if order is None else order.table
 
     @property
     def invitation(self) -> Invitation:
-        """Return its invitation, from the order or the stored session."""
+        """Return the party's invitation, from its order or else from its stored session."""
         order = self.order
         source = self.stored.load_identity() if order is None else order
         return Invitation.parse(source.invitation)
 
     @property
     def has_accepted(self) -> bool:
-        """Return whether its operator has accepted the terms."""
+        """Return whether the party's operator has accepted the terms."""
         return self.stored.exists
 
     @property
     def labels(self) -> Path:
-        """Return the path of the labels that its order writes."""
+        """Return the path of the label file that the party's order writes."""
         order = self.order
         path = None if order is None else order.labels
         return path or self.desk.home / "labels" / f"{self.file_stem}.csv"
 
     @property
     def has_result(self) -> bool:
-        """Return whether a result, or the remains of a forgotten session, is stored."""
+        """Return whether a result, or a record of a session since forgotten, is stored."""
         stored = self.stored
         return stored.last_forgotten() is not None or (
             stored.exists and stored.result is not None
@@ -110,29 +110,29 @@ class AddressedParty:
 
     @property
     def current_mapping(self) -> TableMapping | None:
-        """Return the mapping of the order's table, or the stored one."""
+        """Return the mapping in the party's order or else the stored one, or None."""
         table = self.table
         if table is not None and table.mapping:
             return parse_mapping(table.mapping.encode(), "mapping")
         return self.stored.mappings.current_mapping() if self.stored.exists else None
 
     def with_mapping(self, table: TableSpec) -> TableSpec:
-        """Return a table with the current mapping, unless its options name one."""
+        """Return the table with the current mapping, unless it already has a mapping."""
         if table.options.mapping is not None:
             return table
         return table.with_mapping(self.current_mapping)
 
     def terms(self) -> Terms:
-        """Return its terms."""
+        """Fetch the terms of the party's session from the analyst."""
         return self.home.offer(str(self.invitation)).terms
 
     def sheet(self) -> TermsSheet:
-        """Return its terms in words."""
+        """Fetch the terms sheet, which states the session's terms in words."""
         return self.home.sheet(self.home.offer(str(self.invitation)))
 
     @property
     def title(self) -> str:
-        """Return the title of its session, or the session's id."""
+        """Return the title of the party's session, or the session's id if it is unknown."""
         if self.has_accepted:
             return self.accepted_terms().title
         title = self.party_order.status().title if self.party_order.exists else ""
@@ -140,11 +140,11 @@ class AddressedParty:
 
     @property
     def compares_runs(self) -> bool:
-        """Return whether several numbers of clusters are compared."""
+        """Return whether the accepted terms compare several numbers of clusters."""
         return self.has_accepted and self.accepted_terms().evaluation is not None
 
     def find_earlier_party(self) -> AddressedParty | None:
-        """Return the latest other party of this home whose table had these variables."""
+        """Return the latest other party with a table of the same variables, or None."""
         variables = _variables(self.terms(), self.slot)
         parties = [
             AddressedParty(self.desk, party_order)
@@ -155,13 +155,13 @@ class AddressedParty:
         ]
         parties.sort(key=lambda p: p.party_order.status().placed_at, reverse=True)
         for party in parties:
-            with suppress(CoterieError):  # terms that this release cannot read
+            with suppress(CoterieError):  # this release cannot read their terms
                 if _variables(party.accepted_terms(), party.slot) == variables:
                     return party
         return None
 
     def accepted_terms(self) -> Terms:
-        """Return the accepted terms, without asking the analyst."""
+        """Return the stored terms, without a request to the analyst."""
         return read_terms(self.stored.load_identity().terms.encode())
 
 
@@ -175,7 +175,7 @@ def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
 
 
 def party_in(request: Request) -> AddressedParty:
-    """Return the party that an address names; raise :class:`NotReady` if there is none."""
+    """Return the party in the request's path; raise :class:`NotReady` if there is none."""
     desk = desk_of(request)
     names = request.path_params["session"], request.path_params["slot"]
     if all(map(_NAME.fullmatch, names)):

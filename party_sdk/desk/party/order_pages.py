@@ -1,4 +1,4 @@
-"""Pages of an order: its status, its questions, and the terms of its session."""
+"""Pages about an order: its status, its questions, and the terms of its session."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
 from party_sdk.supervisor.orders import QuestionKind, place_order
 
-_REFRESH_SECONDS: Final = 1  # between refreshes, which cost little on the same machine
+_REFRESH_SECONDS: Final = 1  # requests to the same machine are cheap
 _MAX_REASON_LENGTH: Final = 200
 
 
@@ -39,7 +39,7 @@ def order_page(
     party: AddressedParty,
     notice: Banner | None = None,
 ) -> Response:
-    """Show the status of an order; raise :class:`NotReady` if there is none."""
+    """Show the status of a party's order; raise :class:`NotReady` if it has none."""
     party_order, stored = party.party_order, party.stored
     table, question = party_order.order().table, party_order.question()
     status, agreement = party_order.status(), stored.agreement
@@ -72,7 +72,7 @@ def order_page(
         for_good=is_cancelled or (stored.has_joined and stored.journal.left),
         compares_runs=party.compares_runs,
     )
-    # a question is not refreshed while somebody reads it
+    # do not refresh a question while somebody reads it
     waits = question is not None
     seconds = 0 if status.is_over or waits else _REFRESH_SECONDS
     return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
@@ -81,7 +81,7 @@ def order_page(
 def change_order(
     change: Callable[[AddressedParty, Form], object],
 ) -> Callable[[Request], Response]:
-    """Redirect to the party after a change of its order; show an error on its page."""
+    """Turn a change of an order into a handler that redirects to the order's page."""
 
     @wraps(change)
     def handle(request: Request) -> Response:
@@ -97,7 +97,7 @@ def change_order(
 
 @change_order
 def post_answer(party: AddressedParty, form: Form) -> None:
-    """Answer the question that was shown."""
+    """Submit the operator's answer to the question that the page showed."""
     if (answer := form.get("answer")) not in {"yes", "no"}:
         raise NotReady("Say yes or no.")
     reason = form.get("reason").strip()[:_MAX_REASON_LENGTH]
@@ -106,47 +106,47 @@ def post_answer(party: AddressedParty, form: Form) -> None:
 
 @change_order
 def post_withdraw_consent(party: AddressedParty, _: Form) -> None:
-    """Withdraw the consent to the sheet, so that the next contribution needs a yes."""
+    """Withdraw consent to the terms sheet; the next contribution then needs approval."""
     party.home.withdraw_consent(party.session, party.slot)
 
 
 @change_order
 def post_again(party: AddressedParty, _: Form) -> None:
-    """Place an order again, unchanged."""
+    """Place the party's order again, without changes."""
     order = party.party_order.order().model_copy(update={"withdrawn": None})
     place_order(party.desk.home, order)
 
 
 @change_order
 def post_decline(party: AddressedParty, form: Form) -> None:
-    """End the order, with a reason that the others read if the slot is free."""
-    # even if this raises because the others were not notified, the order is withdrawn
+    """Withdraw the order; if the slot is free, the others can read the reason."""
+    # the order is withdrawn even if this raises because the others were not notified
     party.party_order.withdraw(form.get("reason").strip())
 
 
 def get_terms(request: Request, notice: Banner | None = None) -> Response:
-    """Show the terms, to be accepted."""
+    """Show the terms sheet with a form to accept it."""
     party = party_in(request)
     model = Screen("desk/terms.html.j2", party.sheet(), joined=party.has_accepted)
     return render_page(request, model, notice=notice)
 
 
 def get_sheet(request: Request) -> Response:
-    """Return the page to sign, with its annex, as a self-contained file."""
+    """Return the terms sheet with its annex as a self-contained HTML file for signing."""
     party = party_in(request)
     content = page(party.sheet()).encode()
     return file(content, f"{party.file_stem}-terms.html", "text/html")
 
 
 def get_assessment(request: Request) -> Response:
-    """Return a data protection impact assessment, filled from the terms."""
+    """Return a data protection impact assessment in Markdown, filled in from the terms."""
     party = party_in(request)
     text = assessment(party.sheet()).encode()
     return file(text, f"{party.file_stem}-assessment.md", "text/markdown")
 
 
 def post_terms(request: Request) -> Response:
-    """Accept the sheet that was shown."""
+    """Accept the terms sheet that the page showed, and store the party in the home."""
     party, form = party_in(request), form_of(request)
     if party.has_accepted:
         return redirect_to(request, party.address)
@@ -155,7 +155,7 @@ def post_terms(request: Request) -> Response:
         policy = read_policy(party.desk.home)
         policy = home.accept(invitation, policy, sheet=form.get("sheet"))
         with home.join(invitation, policy):
-            pass  # joining stores the party
+            pass  # entering the context stores the party
     except CoterieError as error:
         return get_terms(request, banner_of(error))
     return redirect_to(request, party.address)

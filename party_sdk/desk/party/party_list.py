@@ -1,4 +1,4 @@
-"""The first page: the parties of a home, and a form that takes an invitation."""
+"""The start page: the parties of this home, and a form for a new invitation."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from party_sdk.supervisor.orders import (
     place_order,
 )
 
-_REFRESH_SECONDS: Final = 2  # between refreshes while a party waits or runs
+_REFRESH_SECONDS: Final = 2  # while a party waits or runs
 _FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 
 def post_invitation(request: Request) -> Response:
-    """Store an invitation as an order without a table, and redirect to its terms."""
+    """Store an invitation as an order without a table, and redirect to the party."""
     desk, form = desk_of(request), form_of(request)
     try:
         text = pasted_or_named(form, "invitation", desk.tables)
@@ -62,7 +62,7 @@ def post_invitation(request: Request) -> Response:
 
 
 def _place_invitation(desk: Desk, invitation: Invitation) -> None:
-    """Place an order for an invitation, which may replace an earlier invitation."""
+    """Place an order, which may replace one with an older invitation to the same slot."""
     party_order = PartyOrder(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
     if party_order.exists:
@@ -72,7 +72,7 @@ def _place_invitation(desk: Desk, invitation: Invitation) -> None:
         if is_same or status.state is OrderState.COMPLETED:
             return
         if party_order.stored.has_joined and not status.is_over:
-            return  # the party takes part already
+            return  # the party has joined the session already
         changes = {"invitation": order.invitation, "withdrawn": None}
         order = stored_order.model_copy(update=changes)
     place_order(desk.home, order)
@@ -81,9 +81,10 @@ def _place_invitation(desk: Desk, invitation: Invitation) -> None:
 def show_parties(
     request: Request, notice: Banner | None = None, typed: Form | None = None
 ) -> Response:
-    """Show the parties of this home, below a notice.
+    """Show the parties of this home, with an optional notice above the list.
 
-    typed: the form of an invitation that was refused, which is shown again.
+    typed: the form with an invitation that was rejected; its fields are filled in
+        again.
     """
     typed = typed or Form()
     desk = desk_of(request)
@@ -106,7 +107,7 @@ def show_parties(
         now=now(),
     )
     is_active = any(row.group != "ended" for row in rows)
-    # a refresh replaces only what has changed, so typed text stays
+    # a refresh replaces only elements that have changed, so typed text is not lost
     return render_page(
         request,
         model,
@@ -127,7 +128,7 @@ def _rows(home: Path) -> Iterator[PartyRow]:
 
 
 def _build_stored_row(party: PartySummary) -> PartyRow:
-    """Return the row of a party without an order, from the command line."""
+    """Return the list entry of a party that the command line began, without an order."""
     is_over = party.state in _FINAL_STATES
     return PartyRow(
         session=party.session,
@@ -143,7 +144,7 @@ def _build_stored_row(party: PartySummary) -> PartyRow:
 
 def _build_order_row(party_order: PartyOrder) -> PartyRow:
     status, group = party_order.status(), "runs"
-    # a question is stored a moment before the status changes
+    # the status was read first, so a question may be newer
     is_asked = status.state is OrderState.WAITING or party_order.question() is not None
     if is_asked or party_order.order().table is None:
         group = "asks"
@@ -175,7 +176,7 @@ def _describe_status(status: OrderStatus, party_order: PartyOrder) -> str:
 
 
 def post_card(request: Request) -> Response:
-    """Show a card; trust it if the form says that its key was compared."""
+    """Show the fingerprint of a card, or trust the card if the form confirms it."""
     desk, form = desk_of(request), form_of(request)
     try:
         text = pasted_or_named(form, "card", desk.tables)
@@ -194,7 +195,7 @@ def post_card(request: Request) -> Response:
 
 
 def post_name(request: Request) -> Response:
-    """Name the institution of this home, once, since others trust it by that name."""
+    """Name this home's institution; the name is final, because others come to trust it."""
     name = form_of(request).get("name").strip()
     try:
         OwnIdentity(desk_of(request).home).make(name)
@@ -204,7 +205,7 @@ def post_name(request: Request) -> Response:
 
 
 def get_card(request: Request) -> Response:
-    """Return the card of this institution, to hand to coordinators and parties."""
+    """Return this institution's card, a file to hand to coordinators and other parties."""
     own = desk_of(request).own_home.institution()
     if own is None or not own.name:
         raise NotReady("This institution has no name yet: give it on the first page.")

@@ -1,4 +1,4 @@
-"""Pages of a result: the report, its files, and labels of new rows."""
+"""Pages about a party's result: its report, its downloads, and labels for new rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 def report_page(
     request: Request, party: AddressedParty, notice: Banner | None = None
 ) -> Response:
-    """Show the report of a run, with its files."""
+    """Show the report of a party's run, with links to its files."""
     report, undrawn = _report(party)
     has_labels, is_stored = party.labels.is_file(), party.stored.exists
     is_complete = party.table is not None and report.complete
@@ -67,7 +67,7 @@ def report_page(
 
 
 def post_names(request: Request) -> Response:
-    """Store names of clusters; an empty text removes a name."""
+    """Store the submitted names of clusters; an empty field removes a name."""
     party, form = party_in(request), form_of(request)
     names = {
         int(number): form.get(field).strip()
@@ -82,7 +82,7 @@ def post_names(request: Request) -> Response:
 
 
 def get_report(request: Request) -> Response:
-    """Show the report of a run, as far as it has come."""
+    """Show the report of a party's run, which may not be complete yet."""
     party = party_in(request)
     if not party.has_accepted and not party.has_result:
         return redirect_to(request, party.address)
@@ -90,14 +90,14 @@ def get_report(request: Request) -> Response:
 
 
 def get_report_file(request: Request) -> Response:
-    """Return the report as a self-contained file."""
+    """Return the report as a self-contained HTML file."""
     party = party_in(request)
     report, _ = _report(party)
     return file(page(report).encode(), f"{party.file_stem}-report.html", "text/html")
 
 
 def get_labels(request: Request) -> Response:
-    """Return the labels, as the order wrote them."""
+    """Return the file of labels that the party's order wrote."""
     party = party_in(request)
     try:
         content = party.labels.read_bytes()
@@ -112,7 +112,7 @@ def get_labels(request: Request) -> Response:
 
 
 def get_unlinked(request: Request) -> Response:
-    """Return a table of the party's rows that were linked to nobody."""
+    """Return a CSV table of the rows that were not linked to any other party's rows."""
     party = party_in(request)
     if party.table is None:
         raise NotReady(_NO_TABLE)
@@ -140,7 +140,7 @@ def _report(party: AddressedParty) -> tuple[RunReport, str]:
 
 
 def get_export(request: Request) -> Response:
-    """Return the table with the cluster of each row, in the chosen format."""
+    """Return the party's table with the cluster of each row, in the requested format."""
     party = party_in(request)
     columns = export_table(party.home, party.stored, _table_of(party))
     ending = request.query_params.get("format", "csv")
@@ -159,7 +159,7 @@ def _table_of(party: AddressedParty) -> TableSpec:
 
 
 def get_runs(request: Request) -> Response:
-    """Show sizes and profile of the party's rows in each run; nothing is sent."""
+    """Show how each run clusters the party's rows; nothing is sent to the analyst."""
     party = party_in(request)
     table = _table_of(party)
     try:
@@ -171,14 +171,14 @@ def get_runs(request: Request) -> Response:
 
 
 def get_new_rows(request: Request) -> Response:
-    """Show the files to choose from, or how the chosen one is read."""
+    """Show the available files or, once one is chosen, how its rows are read."""
     party = _find_party(request)
     table_form = TableForm.of(query_of(request), party.desk.tables)
     return _choice_page(request, party, table_form)
 
 
 def post_new_rows(request: Request) -> Response:
-    """Label the rows, and show a summary of them."""
+    """Label the rows of the chosen file, and show a summary of the labels."""
     party, form = _find_party(request), form_of(request)
     table_form = TableForm.of(form, party.desk.tables)
     labelled = _label(request, party, table_form)
@@ -199,7 +199,7 @@ def post_new_rows(request: Request) -> Response:
 
 
 def post_file(request: Request) -> Response:
-    """Label the rows again, and return them as a file, which the home does not keep."""
+    """Label the rows again and return them as a download, which the home does not store."""
     party, form = _find_party(request), form_of(request)
     table_form, ending = TableForm.of(form, party.desk.tables), form.get("ending")
     if ending not in _ENDINGS:
@@ -214,7 +214,7 @@ def post_file(request: Request) -> Response:
 
 
 def _find_party(request: Request) -> AddressedParty:
-    """Return the party of an address; raise :class:`NotReady` if it labels no new rows."""
+    """Return the requested party; raise :class:`NotReady` if it cannot label new rows."""
     party = party_in(request)
     if not party.home.labels_new_rows(party.session, party.slot):
         raise NotReady(
@@ -226,9 +226,9 @@ def _find_party(request: Request) -> AddressedParty:
 def _label(
     request: Request, party: AddressedParty, table_form: TableForm
 ) -> NewRows | Response:
-    """Return the rows with their labels, or the page of the choice with an error.
+    """Return the labelled rows, or the page for choosing a file with an error.
 
-    Rows that seem to have other units are labelled if the form agrees to that.
+    Rows that appear to be in other units are labelled only if the form confirms it.
     """
     doubts: list[str] = []
 
@@ -237,7 +237,7 @@ def _label(
         return bool(form_of(request).get("agree"))
 
     try:
-        # the session decides which columns are clustered
+        # the session determines which columns are clustered
         table = replace(table_form, columns=None).to_ordered_table().to_spec()
         return party.home.label(party.session, party.slot, table, agree=agree)
     except CoterieError as error:
@@ -261,10 +261,10 @@ def _choice_page(
 
 
 def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
-    """Describe how a table is read, and whether its rows can get labels."""
+    """Describe how the chosen table is read, and whether its rows can be labelled."""
     table = replace(table_form, columns=None).to_ordered_table().to_spec()
     table = table.with_mapping(party.stored.mappings.for_new_rows())
-    if not table_form.checked and party.table is not None:  # the ids of the run
+    if not table_form.checked and party.table is not None:  # preselect the ids of the run
         names = list_columns(Path(table.path), table.options)
         usual = tuple(name for name in party.table.id_column if name in names)
         table_form = replace(table_form, ids=usual)

@@ -1,4 +1,4 @@
-"""The page on which a table is chosen, and checked against the terms."""
+"""The page on which an operator chooses a table and checks it against the terms."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ _NUMBERS: Final = {
     SUMS_LIMIT: (1.0, "a share, from 0 to 1: type 0.5."),
     IDS_PER_ROW: (inf, "a number, from 0: type 12."),
 }
-"""Limits that are numbers from 0: the largest, and what to type."""
+"""For each numeric limit: its maximum, and a description of valid input."""
 _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """The fields of a form about a table.
+    """The fields of the form about a party's table.
 
-    columns: the ticked columns; None, which stands for all, if the form did not ask.
+    columns: the ticked columns; None for all columns, if the form has not listed them.
     checked: whether to check the table against the terms.
-    notify: addresses for notifications, as typed.
-    limits: the party's own decisions, as typed; None if the form did not ask.
-    mapping: the text of a hidden field; empty for the current mapping.
+    notify: e-mail addresses for notifications, as typed.
+    limits: the party's own limits, as typed; None if the form does not contain them.
+    mapping: the content of the hidden field; empty to use the current mapping.
     """
 
     path: str
@@ -84,7 +84,7 @@ class TableForm:
 
     @classmethod
     def of(cls, form: Form, folder: Path) -> TableForm:
-        """Read a form; a relative path starts at the folder of tables."""
+        """Read a submitted form; a relative path is resolved against ``folder``."""
         path, is_seen = path_of(form, folder), bool(form.get("seen"))
         ids = tuple(form.get_all("id"))
         ticked = tuple(name for name in form.get_all("column") if name not in ids)
@@ -104,7 +104,7 @@ class TableForm:
 
     @classmethod
     def of_party(cls, party: AddressedParty) -> TableForm:
-        """Return the table of an earlier session, with the same options and mapping."""
+        """Return a form with the table, options and mapping of an earlier party."""
         order = party.order
         if order is None or (table := order.table) is None:
             return cls(path="")
@@ -127,7 +127,7 @@ class TableForm:
         return addresses
 
     def to_ordered_table(self) -> OrderedTable:
-        """Return the table of an order."""
+        """Return the table for an order; raise InvalidData if no table is named."""
         if not self.path:
             raise InvalidData("Name a table.")
         if self.columns is not None and not self.columns:
@@ -143,7 +143,7 @@ class TableForm:
 
 
 def get_table(request: Request) -> Response:
-    """Show the files to choose from, or how the chosen one is read."""
+    """Show the available files or, once one is chosen, how it is read."""
     party = party_in(request)
     form = query_of(request)
     table_form = TableForm.of(form, desk_of(request).tables)
@@ -153,13 +153,13 @@ def get_table(request: Request) -> Response:
 
 
 def post_table(request: Request) -> Response:
-    """Show how the table of a form is read, with the form's other answers."""
+    """Show how the submitted table is read, and keep the other fields of the form."""
     party = party_in(request)
     return table_page(request, party, TableForm.of(form_of(request), party.desk.tables))
 
 
 def post_order(request: Request) -> Response:
-    """Place the order on a table that fits the terms."""
+    """Place the party's order if the submitted table fits the terms."""
     party = party_in(request)
     table_form = TableForm.of(form_of(request), party.desk.tables)
     try:
@@ -170,8 +170,8 @@ def post_order(request: Request) -> Response:
             return table_page(request, party, table_form)
         order = party.order or Order(invitation=str(party.invitation))
         choices = read_limits(typed_limits(party, table_form))
-        ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: as the policy says
-        # without the policy's values a party that continues would keep its earlier choices
+        ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: the policy's value
+        # reset explicitly, because a party that continues would keep earlier choices
         usual: dict[str, Any] = {
             name: False for name in order.choices if name in LIMITS
         }
@@ -197,7 +197,7 @@ def table_page(
     table_form: TableForm,
     notice: Banner | None = None,
 ) -> Response:
-    """Show the files, and how the chosen one is read."""
+    """Show the available files, and how the chosen one is read."""
     reading, trouble = describe_reading(party, table_form, _read)
     previous = None if table_form.path or notice else party.find_earlier_party()
     model = TableScreen(
@@ -217,9 +217,9 @@ def describe_reading(
     table_form: TableForm,
     read: Callable[[AddressedParty, TableForm], dict[str, Any]],
 ) -> tuple[dict[str, Any], Banner | None]:
-    """Return the content of a page about the files and the chosen table, and its error.
+    """Return the page content about the chosen table, and a banner with any error.
 
-    read: describes how the chosen table is read.
+    read: returns the part of the content that depends on the terms.
     """
     folder, path, csv = party.desk.tables, table_form.path, table_form.csv
     reading = {
@@ -238,7 +238,7 @@ def describe_reading(
 
 
 def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:
-    """Return the party's own decisions as typed in the form, or as its order has them."""
+    """Return the party's own limits as submitted or, if there are none, as ordered."""
     if table_form.limits is not None:
         return table_form.limits
     order = party.order
@@ -252,14 +252,14 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
 
 
 def notify_of(party: AddressedParty, table_form: TableForm) -> str:
-    """Return the addresses for notifications as typed, or as the order has them."""
+    """Return the addresses for notifications as typed, or else as the order has them."""
     if table_form.limits is not None or party.order is None:
         return table_form.notify
     return table_form.notify or " ".join(party.order.notify)
 
 
 def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
-    """Return the fields of the party's own decisions."""
+    """Return the form fields of the party's own limits for this session."""
     typed, terms = typed_limits(party, table_form), party.terms()
     fields = [
         FormField(
@@ -297,9 +297,9 @@ def _ask_number(
 
 
 def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return typed limits: the choices of an order and, if it was typed, ``ids_per_row``.
+    """Parse typed limits into choices of an order and, if typed, ``ids_per_row``.
 
-    Raises InvalidParameters if a text is not a number, or the share is not from 0 to 1.
+    Raises InvalidParameters if a value is not a number, or if it is out of range.
     """
     limits: dict[str, Any] = {name: True for name in _TICKS if name in typed}
     for name, (largest, expected) in _NUMBERS.items():
@@ -315,12 +315,12 @@ def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
 
 
 def choice_named_in(sentence: str) -> str:
-    """Return the first choice that a sentence names, or an empty text."""
+    """Return the first choice whose name occurs in a sentence, or an empty string."""
     return next((name for name in CHOICES if name in sentence), "")
 
 
 def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
-    """Describe how a table is read and, once its columns are chosen, whether it fits."""
+    """Describe how the table is read and, if it was checked, whether it fits the terms."""
     terms = party.terms()
     table = order_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
@@ -345,12 +345,12 @@ def describe_table(
     examine: Callable[[], CheckReport] | None = None,
     linking: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Describe how a table is read.
+    """Return the page content that describes how a table is read.
 
-    named_columns: the clustered columns, if the terms name them.
-    check: checks the table against the terms, once its columns are chosen.
-    examine: examines the table before that; by default without terms.
-    linking: the columns of the match keys.
+    named_columns: the columns to cluster, if the terms name them.
+    check: checks the table against the terms; called once its columns are chosen.
+    examine: called before that; by default, examines the table without terms.
+    linking: the columns that the match keys use.
     """
     names = list_columns(Path(table.path), table.options)
     report = check() if table_form.checked else (examine or table.examine)()
@@ -373,7 +373,7 @@ def describe_table(
         "report": report,
         "described": named_columns is not None,
         "checked": table_form.checked,
-        # leaves out a warning about what a problem reports already
+        # omit warnings about something that is already reported as a problem
         "warnings": tuple(
             warning
             for warning in report.warnings
@@ -385,14 +385,14 @@ def describe_table(
 
 
 def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
-    """Return the table of an order; a dictionary decides on its columns."""
+    """Return the table for an order; a dictionary in the terms determines its columns."""
     if slot_fields_of(terms, slot).dictionary is not None:
         table_form = replace(table_form, columns=None)
     return table_form.to_ordered_table()
 
 
 def post_mapping(request: Request) -> Response:
-    """Draft a mapping, or try the form's mapping on the table."""
+    """Draft a mapping for the table, or try the submitted mapping on it."""
     party, form = party_in(request), form_of(request)
     table_form = TableForm.of(form, party.desk.tables)
     try:
@@ -422,7 +422,7 @@ def post_mapping(request: Request) -> Response:
 
 
 def post_rehearsal(request: Request) -> Response:
-    """Play the session with the table and made-up others; nothing is sent."""
+    """Rehearse the session with the table and simulated other parties; nothing is sent."""
     party = party_in(request)
     table_form = TableForm.of(form_of(request), party.desk.tables)
     try:

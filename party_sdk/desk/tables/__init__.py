@@ -1,1 +1,1 @@
-"""Pages of tables: reading and mending them, in a session or before one."""
+"""Pages that read tables and draft mappings for them, within a session or before one."""

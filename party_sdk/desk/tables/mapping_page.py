@@ -1,4 +1,4 @@
-"""The page that mends a table: a mapping is drafted, tried on the table, and changed."""
+"""The page on which a table's mapping is drafted, tried on the table, and edited."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from party_sdk.tables.mapping import (
 )
 
 NO_ID_COLUMN: Final = "-"
-"""The choice of no id column."""
+"""The form's value for a table without an id column."""
 _ROWS: Final = 5
 MAX_FIELDS: Final = 150
-"""Most variables of a form; more are mapped in a file."""
+"""Maximum number of variables in a form; larger mappings need a file."""
 _MAX_CELLS: Final = 30
 _MAX_CANDIDATES: Final = 60
 _AS_WRITTEN, _NONE, _LEVEL = "=", "-", "level:"
@@ -54,12 +54,12 @@ def mend(
     check: Callable[[TableSpec], CheckReport],
     current: TableMapping | None = None,
 ) -> tuple[dict[str, Any], Banner | None]:
-    """Return the content of the page about a table and its mapping, and its error.
+    """Return the content of a table's mapping page, and a banner with any error.
 
-    folder: the folder where relative paths start.
-    schema: the dictionary that the table has to fit.
-    check: checks a table.
-    current: the mapping in force, unless the form names another one.
+    folder: the folder that relative paths are resolved against.
+    schema: the dictionary that the mapped table has to match.
+    check: checks the mapped table.
+    current: the mapping in use, unless the form contains or names another one.
 
     Raises InvalidData if the table cannot be read at all.
     """
@@ -125,25 +125,25 @@ def mend(
 
 
 def ids_of(form: Form) -> tuple[str, ...]:
-    """Return the id columns in a form; empty if it says that there are none."""
+    """Return the id columns named in a form; empty if the table has none."""
     return tuple(name for name in form.get_all("id") if name not in {"", NO_ID_COLUMN})
 
 
 def mapping_of(text: str) -> TableMapping | None:
-    """Return the mapping in a hidden field, or None if it is empty.
+    """Parse the mapping in a hidden field; return None if the field is empty.
 
-    Raises InvalidData if the field holds something else.
+    Raises InvalidData if the field does not contain a mapping.
     """
     return parse_json(text, "mapping") if text.strip() else None
 
 
 def field_of(mapping: TableMapping) -> str:
-    """Return a mapping as one line for a hidden field."""
+    """Serialise a mapping to one line of JSON for a hidden field."""
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
 
 
 def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
-    """Return the first rows as the dictionary describes them; none if that fails."""
+    """Return the first rows as the dictionary describes them; empty if that fails."""
     options = replace(table.options, schema=schema.used)
     try:
         _, read = examine_table(table.path, options)
@@ -153,7 +153,7 @@ def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
 
 
 def preview_of(table: Table) -> RowsPreview:
-    """Return the first rows of a table, formatted for people."""
+    """Return the first five rows of a table, formatted for display."""
     first = np.arange(min(_ROWS, table.n_rows), dtype=np.int64)
     fields = [column.field for column in table.column_specs]
     return RowsPreview(
@@ -177,7 +177,7 @@ def _format_value(value: float, field: Field | None) -> str:
 
 
 def lines_of(proposal: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
-    """Yield the variables of a mapping, each with its column in the table, if any."""
+    """Yield each variable of the dictionary with its mapping and its column, if any."""
     for column in proposal.columns:
         source = mapping.source_of(column.name)
         source = source if source in column.candidates else ""
@@ -213,7 +213,7 @@ def lines_of(proposal: Proposal, mapping: TableMapping) -> Iterator[VariableSour
 
 
 def _conversions_for(column: ColumnProposal) -> list[str]:
-    """Return the conversions into a variable's unit, starting with those for its name."""
+    """Return the conversions to a variable's unit; those that match its name come first."""
     if column.type not in _NUMBERS:
         return []
     text = f"{column.name} {column.title}"
@@ -242,7 +242,7 @@ def _options_of(column: ColumnProposal) -> dict[str, str]:
 
 
 def _read_columns(form: Form, base: TableMapping) -> dict[str, Any]:
-    """Return the fields of each variable in a form, which are not checked."""
+    """Return the submitted fields of each variable, without validating them."""
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.get_all("field")):
         source = form.get(f"source.{number}")
@@ -258,7 +258,7 @@ def _read_columns(form: Form, base: TableMapping) -> dict[str, Any]:
 
 
 def _unchecked(columns: dict[str, Any]) -> TableMapping:
-    """Return a mapping that shows a form as it was typed."""
+    """Return a mapping that shows the form as it was typed, even if it is invalid."""
     return TableMapping.model_construct(
         columns={
             name: ColumnMapping.model_construct(**fields)
@@ -270,13 +270,13 @@ def _unchecked(columns: dict[str, Any]) -> TableMapping:
 def read_mapping_form(
     form: Form, base: TableMapping, columns: dict[str, Any]
 ) -> TableMapping:
-    """Return a mapping with the changes of a form.
+    """Return the base mapping with the changes submitted in a form applied.
 
-    columns: the fields of each variable in the form.
+    columns: the submitted fields of each variable.
 
-    Raises InvalidData if the form contradicts itself; the sentence names no cell.
+    Raises InvalidData if the form contradicts itself; the message contains no cell.
     """
-    names = set(form.get_all("field"))  # no id columns, whose mapping stays
+    names = set(form.get_all("field"))  # without the id columns, whose mapping is kept
     columns = columns | {
         name: fields for name, fields in base.columns.items() if name not in names
     }
@@ -298,7 +298,7 @@ def read_mapping_form(
 
 
 def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[str, Any]:
-    """Return one column's mapping in a form, with the cells that the form does not show."""
+    """Return one column's mapping from a form, and keep entries for cells not shown."""
     levels = {} if base is None else dict(base.levels)
     missing = [] if base is None else list(base.missing)
     pairs = zip(
@@ -316,7 +316,7 @@ def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[st
         parts[part] = form.get(f"{part}.{number}").strip().replace(",", ".")
     for part in ("convert", "limits", "minus"):
         parts[part] = form.get(f"{part}.{number}")
-    # not stripped, because a blank may be the thousands separator
+    # not stripped, because the thousands separator may be a space
     parts["thousands"], _, parts["decimal"] = form.get(f"written.{number}").rpartition(
         "_"
     )

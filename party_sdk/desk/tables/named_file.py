@@ -1,4 +1,4 @@
-"""A file in a form: its path, its sheet, and the row of its column names."""
+"""Form fields that name a file: its path, its sheet, and its header row."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_BYTES: Final = 65_536
 
 
 def pasted_or_named(form: Form, field: str, folder: Path) -> str:
-    """Return the text in a field, or in the file that the form names.
+    """Return the text pasted into a field, or read from the file that the form names.
 
-    Raises InvalidParameters if there is neither, or the file cannot be read.
+    Raises InvalidParameters if the form has neither, or if the file cannot be read.
     """
     text, file_name = form.get(field).strip(), form.get("file").strip()
     if text:
@@ -40,13 +40,13 @@ def pasted_or_named(form: Form, field: str, folder: Path) -> str:
 
 
 def path_of(form: Form, folder: Path, name: str = "path") -> str:
-    """Return the path in a field, relative to the folder of tables."""
+    """Return the path in a field, resolved against the folder; empty if none is named."""
     path = form.get(name).strip()
     return str(path_in(folder, path)) if path else ""
 
 
 def csv_of(form: Form) -> str:
-    """Return the dialect of a file, with the sheet and header row from their fields."""
+    """Return a file's dialect options, updated from the fields for sheet and header row."""
     words = split_words(form.get("csv"))
     for name in _BY_FIELDS:
         if name not in form.fields:
@@ -58,7 +58,7 @@ def csv_of(form: Form) -> str:
 
 
 def split_words(csv: str) -> list[str]:
-    """Return the words of a field.
+    """Split the dialect options in a field as a shell does.
 
     Raises InvalidData if a quotation mark is not closed.
     """
@@ -69,7 +69,7 @@ def split_words(csv: str) -> list[str]:
 
 
 def word_of(csv: str, name: str) -> str:
-    """Return one part of a dialect, or an empty text."""
+    """Return the value of one dialect option, or an empty string if it is not set."""
     values = (
         w.removeprefix(f"{name}=") for w in split_words(csv) if w.startswith(f"{name}=")
     )
@@ -77,7 +77,7 @@ def word_of(csv: str, name: str) -> str:
 
 
 def describe_sheets(path: str, csv: str) -> dict[str, Any]:
-    """Return the sheets of a file, with the chosen sheet and header row."""
+    """Return the names of a file's sheets, with the chosen sheet and header row."""
     return {
         "sheets": read_sheet_names(Path(path)),
         "sheet": word_of(csv, "sheet"),
@@ -86,7 +86,7 @@ def describe_sheets(path: str, csv: str) -> dict[str, Any]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the possible tables in a folder, by name."""
+    """Yield the files in a folder that may contain tables, sorted by name."""
     try:
         paths = sorted(folder.iterdir())
     except OSError:

@@ -1,4 +1,4 @@
-"""Pages of this home's tables: reading, mending and trying one before any invitation."""
+"""Pages that read, map and try a table of this home before there is any invitation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TRIAL: Final = f"{TABLES}/trial"
 
 
 def post_mapping(request: Request) -> Response:
-    """Draft a mapping for a dictionary, or try the form's mapping."""
+    """Draft a mapping that fits a table to a dictionary, or try the submitted mapping."""
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
@@ -66,7 +66,7 @@ def post_mapping(request: Request) -> Response:
 
 
 def post_file(request: Request) -> Response:
-    """Return the mapping as a file, since the home stores it only for a party."""
+    """Return the mapping as a file, because the home stores mappings only for parties."""
     form = form_of(request)
     mapping = mapping_of(form.get("mapping")) or TableMapping()
     name = f"{Path(form.get('path')).stem or 'table'}.mapping.toml"
@@ -74,7 +74,7 @@ def post_file(request: Request) -> Response:
 
 
 def post_trial(request: Request) -> Response:
-    """Cluster a table as if three institutions held its rows; nothing is sent."""
+    """Cluster a table as if its rows belonged to three institutions; nothing is sent."""
     form = form_of(request)
     try:
         path, trial = _run_trial(request, form)
@@ -93,7 +93,7 @@ def post_trial(request: Request) -> Response:
 
 
 def post_trial_labels(request: Request) -> Response:
-    """Return the labels of a trial, which is deterministic."""
+    """Repeat a trial, which is deterministic, and return its labels as a file."""
     form = form_of(request)
     try:
         table_path, trial = _run_trial(request, form)
@@ -118,7 +118,7 @@ def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
 
 def _check(schema: Schema, spec: TableSpec) -> CheckReport:
     report = replace(spec, options=replace(spec.options, schema=schema)).examine()
-    # only a session's preparation decides on gaps and words
+    # whether missing values and text are refused depends on a session's terms
     warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
     return report.model_copy(update={"warnings": tuple(warnings)})
 
@@ -126,7 +126,7 @@ def _check(schema: Schema, spec: TableSpec) -> CheckReport:
 def tables_page(
     request: Request, form: Form | None = None, notice: Banner | None = None
 ) -> Response:
-    """Show the files to choose from, and how the chosen one is read."""
+    """Show the available files, and how the chosen one is read."""
     folder, form = desk_of(request).tables, form or query_of(request)
     content: dict[str, Any] = {}
     try:
@@ -149,7 +149,7 @@ def tables_page(
 def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
     """Describe how a table is read, without terms.
 
-    Ranges and rows are shown once the id column is named.
+    The first rows are included only once the user has chosen the id column.
     """
     content = describe_sheets(path, csv)
     if len(content["sheets"]) > 1 and not content["sheet"]:
