@@ -55,7 +55,7 @@ class TableDraft:
     rows: tuple[dict[str, str], ...]
 
     @classmethod
-    def of(cls, form: Form, number: int, folder: Path) -> Self:
+    def from_form(cls, form: Form, number: int, folder: Path) -> Self:
         """Read the draft of column group ``number``, counted from 1, from a form."""
         table = form.get(f"elsewhere.{number}").strip() or form.get(f"table.{number}")
         ids = (name.strip() for name in form.get(f"ids.{number}").split(","))

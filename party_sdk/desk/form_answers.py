@@ -54,7 +54,7 @@ class FormAnswers:
         self._answers: OrderedDict[str, Response] = OrderedDict()
         self._lock = Lock()
 
-    def keep(self, answer: Response) -> str:
+    def store(self, answer: Response) -> str:
         """Store a response and return the random name by which it can be found."""
         name = secrets.token_urlsafe(_NAME_BYTES)
         with self._lock:
@@ -104,14 +104,14 @@ class PostRedirectGet:
             await self._app(scope, receive, collect)
         finally:  # Starlette sends an error page before it re-raises
             if messages:
-                redirect = self.show(request, _response_of(messages))
+                redirect = self.redirect_to_page(request, _response_of(messages))
                 await redirect(scope, receive, send)
 
-    def show(self, request: Request, answer: Response) -> Response:
+    def redirect_to_page(self, request: Request, answer: Response) -> Response:
         """Return a redirect to the stored page, or the response itself if it is no page."""
         if not is_page(answer.status_code, answer.headers):
             return answer
-        query = urlencode({ANSWER_PARAMETER: self._answers.keep(answer)})
+        query = urlencode({ANSWER_PARAMETER: self._answers.store(answer)})
         return see_other(f"{self._address_of(request)}?{query}")
 
     def _find(self, request: Request) -> Response | None:

@@ -59,9 +59,9 @@ class AuthMiddleware:
             return
         request, send = Request(scope, receive), _add_headers(send)
         try:
-            answer = await self._answer(request)
+            answer = await self._answer_or_admit(request)
         except RequestRefused as denial:
-            answer = self._refuse(request, denial)
+            answer = self._render_refusal(request, denial)
         except ClientDisconnect:
             return
         if answer is not None:
@@ -72,8 +72,7 @@ class AuthMiddleware:
         except Exception as error:  # noqa: BLE001  the page about it was sent
             self._say(f"defect: {place_of(error)}")
 
-    def _refuse(self, request: Request, denial: RequestRefused) -> Response:
-        """Return the page of a refusal, or a redirect to it if the visitor sent a form."""
+    def _render_refusal(self, request: Request, denial: RequestRefused) -> Response:
         page = render_in_frame(denial.refusal, Frame(), denial.status)
         if request.method != "POST":
             return page
@@ -81,13 +80,12 @@ class AuthMiddleware:
             return see_other(request.url.path)  # the GET gets the same refusal
         if not hasattr(request.state, "token"):
             return page
-        return self._pages.show(request, page)
+        return self._pages.redirect_to_page(request, page)
 
-    async def _answer(self, request: Request) -> Response | None:
-        """Return the response, or None if the request is admitted to the pages."""
+    async def _answer_or_admit(self, request: Request) -> Response | None:
         path = request.url.path
         hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # prevents DNS rebinding
+        if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # blocks DNS rebinding
             raise RequestRefused(
                 421,
                 "The desk has another address",
@@ -118,7 +116,7 @@ class AuthMiddleware:
 
     def _begin_visit(self, token: str) -> Response:
         try:
-            self._desk.openings.take(token)
+            self._desk.openings.consume_token(token)
         except Unauthenticated as error:
             raise RequestRefused(
                 401, "This link opens nothing", error.detail, _NEW_LINK

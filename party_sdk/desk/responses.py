@@ -54,7 +54,7 @@ class Connection:
         key = read_secret_variable("COTERIE_KEY")
         return cls(url, key, environment=True) if url and key else cls()
 
-    def keep(self, url: str, key: str) -> None:
+    def set_analyst(self, url: str, key: str) -> None:
         """Replace the analyst's address and the key; empty strings clear them."""
         self.url, self.key, self.environment = url, key, False
 
@@ -225,7 +225,7 @@ def banner_of(error: CoterieError) -> Banner:
     return Banner(text=text, remedy=error.remedy)
 
 
-def file(content: bytes, name: str, media_type: str) -> Response:
+def download(content: bytes, name: str, media_type: str) -> Response:
     """Return content as a download, which a browser does not display as a page."""
     disposition = f'attachment; filename="{_NOT_IN_NAMES.sub("-", name)}"'
     headers = {"Content-Disposition": disposition}

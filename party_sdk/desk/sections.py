@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from party_sdk.desk.coordinator import advice, context, session_opening, session_page
 from party_sdk.desk.party import order_pages, party_list, run_results, table_choice
-from party_sdk.desk.party.addressed_party import PARTY_PATH, party_in
+from party_sdk.desk.party.addressed_party import PARTY_PATH, requested_party
 from party_sdk.desk.responses import NavSection, redirect_to
 from party_sdk.desk.tables import own_tables
 
@@ -20,12 +20,12 @@ _SESSION: Final = f"{context.SESSIONS}/{{session}}"
 
 def get_party(request: Request) -> Response:
     """Show what a party needs next: its terms, its table, its order or its result."""
-    party = party_in(request)
+    party = requested_party(request)
     if party.has_result:
-        return run_results.report_page(request, party)
+        return run_results.render_report_page(request, party)
     has_ended = party.party_order.exists and party.party_order.status().is_over
     if party.table is not None or has_ended:
-        return order_pages.order_page(request, party)
+        return order_pages.render_order_page(request, party)
     page = "table" if party.has_accepted else "terms"
     return redirect_to(request, f"{party.address}/{page}")
 
@@ -74,7 +74,7 @@ SECTIONS: Final = (
         path=own_tables.TABLES,
         text="Your tables",
         routes=(
-            Route(own_tables.TABLES, own_tables.tables_page),
+            Route(own_tables.TABLES, own_tables.render_tables_page),
             _post(own_tables.MAPPING, own_tables.post_mapping),
             _post(f"{own_tables.MAPPING}/file", own_tables.post_file),
             _post(own_tables.TRIAL, own_tables.post_trial),
@@ -92,7 +92,7 @@ SECTIONS: Final = (
             Route(advice.ADVICE, advice.get_advice),
             Route(session_opening.NEW, session_opening.get_new),
             _post(session_opening.NEW, session_opening.post_new),
-            Route(_SESSION, context.pass_coordinator(session_page.session_page)),
+            Route(_SESSION, context.pass_coordinator(session_page.render_session_page)),
             Route(f"{_SESSION}/report", session_page.get_report),
             Route(f"{_SESSION}/archive.zip", session_page.get_archive),
             _post(f"{_SESSION}/cancel", session_page.post_cancel),

@@ -127,12 +127,11 @@ def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
 
 
 def _link(port: int, openings: Openings) -> str:
-    return f"http://{HOST}:{port}/open/{openings.make()}"
+    return f"http://{HOST}:{port}/open/{openings.create_token()}"
 
 
 @contextmanager
 def _open_listener(port: int) -> Iterator[socket.socket]:
-    """Open a listening socket that only this machine can reach."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -148,10 +147,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 def write_link_page(home: Path, link: str) -> Path:
-    """Write a page that redirects to a one-time link, and return the page's path.
-
-    Only the file's owner can read it, and the next call overwrites it.
-    """
+    """Write a page, readable by its owner alone, that redirects to the desk's link."""
     page = _PAGE.format(link=escape(link)).encode()
     return store_of(home).publish("desk-link.html", page)
 

@@ -31,7 +31,7 @@ class Openings:
     def __init__(self, home: Path, clock: Clock = now) -> None:
         self._store, self._clock = store_of(home), clock
 
-    def make(self) -> str:
+    def create_token(self) -> str:
         """Return a new token, which replaces the previous one."""
         token = secrets.token_urlsafe(32)
         until = self._clock() + LINK_LIFETIME
@@ -41,7 +41,7 @@ class Openings:
             database.execute("INSERT INTO desk_links VALUES (?, ?)", link)
         return token
 
-    def take(self, token: str) -> None:
+    def consume_token(self, token: str) -> None:
         """Consume a token; raise :class:`Unauthenticated` if it is invalid or expired."""
         with self._store.transaction() as database:
             statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"

@@ -48,7 +48,7 @@ from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.results.output_files import check_outputs
 from party_sdk.supervisor.orders import (
     Decision,
-    End,
+    ExitCode,
     OrderedTable,
     OrderState,
     PartyOrder,
@@ -56,8 +56,8 @@ from party_sdk.supervisor.orders import (
     QuestionKind,
     StaleOrder,
     Trouble,
-    digest_of,
     execute_withdrawal,
+    hash_table_file,
 )
 
 _RETRYABLE: Final = (Unavailable, StorageFull, QuotaReached, Internal)
@@ -113,7 +113,7 @@ class OrderAsker(Asker):
             self.refusal = None if answer.yes else answer
             return answer.yes
         with self.party_order.store.transaction():
-            self.party_order.check()
+            self.party_order.check_not_stale()
             question = PendingQuestion(
                 id=number,
                 kind=kind,
@@ -164,43 +164,43 @@ class OrderRunner:
         self._order = self._party_order.order()
         self._asker = OrderAsker(self._party_order)
 
-    def run(self) -> End:
+    def run(self) -> ExitCode:
         """Run the order as far as possible, update its status, and return the exit code."""
         if not self._party_order.stored.is_free:
-            return End.TRY_AGAIN  # another process still runs this party
+            return ExitCode.TRY_AGAIN  # another process still runs this party
         try:
             return self._advance()
         except StaleOrder:
-            return End.STOPPED
+            return ExitCode.STOPPED
 
-    def _advance(self) -> End:
+    def _advance(self) -> ExitCode:
         try:
             with report_full_disk(None, "Labels or a report were to be written."):
                 if self._take_order():
-                    self._begin()
+                    self._prepare_and_run()
                 else:
                     execute_withdrawal(self._party_order, self._order)
         except DecisionPending:
-            return End.AWAITS_A_PERSON
+            return ExitCode.AWAITS_A_PERSON
         except DecisionDeclined as declined:
             self._decline(declined)
         except _RETRYABLE as error:
             self._party_order.update_status(
-                state=OrderState.QUEUED, trouble=Trouble.of(error)
+                state=OrderState.QUEUED, trouble=Trouble.from_error(error)
             )
-            return End.TRY_AGAIN
+            return ExitCode.TRY_AGAIN
         except CoterieError as error:
-            self._end(OrderState.FAILED, Trouble.of(error))
-        return End.OVER
+            self._record_end(OrderState.FAILED, Trouble.from_error(error))
+        return ExitCode.OVER
 
-    def record_stop(self) -> End:
+    def record_stop(self) -> ExitCode:
         """Queue the order again, so that the next process continues it."""
         with self._party_order.store.transaction(), suppress(StaleOrder):
             if not self._party_order.status().is_over:
                 self._party_order.update_status(state=OrderState.QUEUED)
-        return End.STOPPED
+        return ExitCode.STOPPED
 
-    def record_failure(self, location: str) -> End:
+    def record_failure(self, location: str) -> ExitCode:
         """Mark the order as failed, with the location of an unexpected error."""
         trouble = Trouble(
             headline="Something unexpected happened here",
@@ -209,16 +209,13 @@ class OrderRunner:
         )
         try:
             with suppress(CoterieError, OSError):  # the stored status may be damaged
-                self._end(OrderState.FAILED, trouble)
+                self._record_end(OrderState.FAILED, trouble)
         except StaleOrder:
-            return End.STOPPED
-        return End.OVER
+            return ExitCode.STOPPED
+        return ExitCode.OVER
 
     def _take_order(self) -> bool:
-        """Load the order and mark it as running; return False if it was withdrawn.
-
-        It is loaded again because it may have been replaced since this process started.
-        """
+        """Reload the order and mark it as running; return False if it was withdrawn."""
         with self._party_order.store.transaction():
             self._order = self._party_order.take()
             if self._order.withdrawn is not None:
@@ -264,38 +261,36 @@ class OrderRunner:
         )
 
     def _write_outage(self, outage: str) -> None:
-        """Store when the analyst became unreachable; an empty string ends the outage."""
         since = self._party_order.status().outage_since or now()
         self._party_order.update_status(outage_since=since if outage else None)
 
-    def _begin(self) -> None:
+    def _prepare_and_run(self) -> None:
         home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
         offer = home.offer(self._order.invitation, policy)
         self._party_order.update_status(
             title=offer.terms.title, protocol=offer.terms.protocol.name
         )
-        table = self._table()
+        table = self._load_unchanged_table()
         policy = home.accept(self._order.invitation, policy, offer)
         try:
-            self._run(table, policy)
+            self._join_and_run(table, policy)
         except GuardRefused:
             if self._asker.refusal is not None:
                 raise DecisionDeclined(self._asker.refusal) from None
             raise
 
-    def _table(self) -> OrderedTable:
-        """Return the order's table; raise GuardRefused if it has changed since then."""
+    def _load_unchanged_table(self) -> OrderedTable:
         table = self._order.table
         if table is None:
             raise GuardRefused("No table is named.")
-        if self._order.table_digest != digest_of(table.path):
+        if self._order.table_digest != hash_table_file(table.path):
             raise GuardRefused(
                 f"{Path(table.path).name!r} has changed since the order was placed. "
                 "Place the order again if you mean this table."
             )
         return table
 
-    def _run(self, table: OrderedTable, policy: Policy) -> None:
+    def _join_and_run(self, table: OrderedTable, policy: Policy) -> None:
         order, home = self._order, self._own_home
         outputs = Outputs(labels=order.labels)
         for path in outputs.paths:
@@ -306,19 +301,19 @@ class OrderRunner:
         outputs.check(self._party_order.stored)
         with home.join(order.invitation, policy, order.choices) as member:
             # the order may have been withdrawn before the party was stored
-            self._party_order.check()
+            self._party_order.check_not_stale()
             if addresses := missing_addresses(member.stored, order.notify):
                 member.request_notifications(addresses)
             rows = table.to_spec()
             home.run(member, rows, outputs, on_progress=self._write_progress)
         self._party_order.take()  # completed even if it was just withdrawn
-        self._end(OrderState.COMPLETED, None)
+        self._record_end(OrderState.COMPLETED, None)
 
     def _decline(self, declined: DecisionDeclined) -> None:
         """Mark the order as declined and, if the slot is free, decline the invitation."""
         reason = declined.answer.reason
         detail = "You said no" + (f": {reason}" if reason else "") + "."
-        self._end(
+        self._record_end(
             OrderState.DECLINED,
             Trouble(
                 headline="Declined",
@@ -329,7 +324,7 @@ class OrderRunner:
         if not self._party_order.stored.has_joined:
             self._own_home.decline(self._order.invitation, reason)
 
-    def _end(self, state: OrderState, trouble: Trouble | None) -> None:
+    def _record_end(self, state: OrderState, trouble: Trouble | None) -> None:
         self._party_order.update_status(
             state=state,
             trouble=trouble,
@@ -351,14 +346,14 @@ def main(home: str, session: str, slot: str) -> int:
         order = OrderRunner(Path(home), session, slot)
         return order.run()
     except KeyboardInterrupt:
-        return End.STOPPED if order is None else order.record_stop()
+        return ExitCode.STOPPED if order is None else order.record_stop()
     except CoterieError as error:  # the status could not be written
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
-        return End.TRY_AGAIN
+        return ExitCode.TRY_AGAIN
     except Exception as error:  # noqa: BLE001  its text may hold values of cells
         location = place_of(error)
         print(f"{session} {slot}: {location}", file=sys.stderr)  # noqa: T201  its log
-        return End.TRY_AGAIN if order is None else order.record_failure(location)
+        return ExitCode.TRY_AGAIN if order is None else order.record_failure(location)
 
 
 def _exit_with_parent() -> None:

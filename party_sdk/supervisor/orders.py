@@ -118,7 +118,7 @@ _FINAL_STATES: Final = frozenset(
 )
 
 
-class End(IntEnum):
+class ExitCode(IntEnum):
     """The exit codes of an order's process."""
 
     OVER = 0
@@ -135,7 +135,7 @@ class Trouble(BaseModel, frozen=True):
     remedy: str
 
     @classmethod
-    def of(cls, error: CoterieError) -> Trouble:
+    def from_error(cls, error: CoterieError) -> Trouble:
         """Describe an error by its title, detail and remedy."""
         return cls(
             headline=error.problem.title, detail=error.detail, remedy=error.remedy
@@ -183,12 +183,12 @@ class OrderStatus(BaseModel, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Return whether the order has ended, which it has until it is placed again."""
+        """Return whether the order has ended; it is reopened only if it is placed again."""
         return self.state in _FINAL_STATES
 
     @property
     def began_at(self) -> datetime | None:
-        """Return when the order began since it was last placed; None if it is queued."""
+        """Return when the order last began to run, or None if it is queued or never ran."""
         if self.started_at is None or self.state is OrderState.QUEUED:
             return None
         return max(self.started_at, self.placed_at)
@@ -252,17 +252,17 @@ class PartyOrder:
     @property
     def exists(self) -> bool:
         """Return whether an order is stored for the party."""
-        return self._get("content") is not None
+        return self._fetch_column("content") is not None
 
     def order(self) -> Order:
         """Return the stored order; raise :class:`NotReady` if there is none."""
-        stored = self._get("content")
+        stored = self._fetch_column("content")
         if stored is None:
             raise NotReady(f"There is no order for {self.session} {self.slot}.")
         return Order.model_validate_json(stored)
 
     def save_order(self, order: Order) -> None:
-        """Insert or replace the party's order; a status that exists is kept."""
+        """Store the order in place of any earlier one; an existing status is kept."""
         placed_at = now()
         status = OrderStatus(
             session=self.session,
@@ -283,13 +283,13 @@ class PartyOrder:
             )
 
     def take(self) -> Order:
-        """Return the order, and remember its state for a later :meth:`check`."""
+        """Return the order, and remember its state for a later :meth:`check_not_stale`."""
         with self.store.transaction():
             order = self.order()
             self._taken = (self.status().placed_at, order.withdrawn)
         return order
 
-    def check(self) -> None:
+    def check_not_stale(self) -> None:
         """Raise :class:`StaleOrder` if the order has changed since it was taken."""
         if self._taken is None:
             return
@@ -300,7 +300,7 @@ class PartyOrder:
     def status(self) -> OrderStatus:
         """Return the status of the order; raise :class:`NotReady` if there is no order."""
         self.order()
-        return OrderStatus.model_validate_json(self._get("status"))
+        return OrderStatus.model_validate_json(self._fetch_column("status"))
 
     def update_status(self, **changes: Any) -> OrderStatus:
         """Apply changes to the order's status and return it; store it if it differs.
@@ -309,7 +309,7 @@ class PartyOrder:
         """
         # not durable: if the update is lost, the next process repeats it
         with self.store.transaction(durable=False) as database:
-            self.check()
+            self.check_not_stale()
             old = self.status()
             new = old.model_copy(update=changes)
             if new != old:
@@ -323,7 +323,7 @@ class PartyOrder:
 
     def question(self) -> PendingQuestion | None:
         """Return the pending question, or None if there is none."""
-        stored = self._get("question")
+        stored = self._fetch_column("question")
         return None if stored is None else PendingQuestion.model_validate_json(stored)
 
     def save_question(self, question: PendingQuestion | None) -> None:
@@ -375,8 +375,7 @@ class PartyOrder:
         process is running, the supervisor stops it first.
 
         Raises NotReady if the session is completed.
-        Raises CoterieError if the analyst cannot be notified; the order is withdrawn
-            nevertheless.
+        Raises CoterieError if the analyst cannot be notified; the withdrawal stands.
         """
         with self.store.transaction():
             if self.status().state is OrderState.COMPLETED:
@@ -390,7 +389,7 @@ class PartyOrder:
             execute_withdrawal(self, order)
         return self.status()
 
-    def _get(self, column: str) -> Any:
+    def _fetch_column(self, column: str) -> Any:
         row = self.store.row(
             f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  constants
             self.stored.id,
@@ -404,7 +403,7 @@ def orders_in(home: Path) -> Iterator[PartyOrder]:
 
 
 def order_versions(home: Path) -> dict[tuple[str, str], int]:
-    """Return a number for each order, by session and slot, that grows with every change."""
+    """Return each order's version, which grows with every change, by session and slot."""
     rows = store_of(home).rows(
         "SELECT session, slot, version FROM orders JOIN parties ON id = party "
         "ORDER BY session, slot"
@@ -415,7 +414,7 @@ def order_versions(home: Path) -> dict[tuple[str, str], int]:
 def place_order(home: Path, order: Order) -> OrderStatus:
     """Store an order for the supervisor to run, and return its status.
 
-    An order that is not running or completed may be placed again; questions that were
+    An order may be placed again unless it is running or completed; questions that were
     answered with no are asked again. A party that left before it took its slot may
     rejoin.
 
@@ -428,7 +427,7 @@ def place_order(home: Path, order: Order) -> OrderStatus:
     party_order = PartyOrder(home, invitation.session, invitation.slot)
     order = order.model_copy(update={"invitation": str(invitation)})
     if order.table is not None:
-        update = {"table_digest": digest_of(order.table.path)}
+        update = {"table_digest": hash_table_file(order.table.path)}
         order = order.model_copy(update=update)
     with party_order.store.transaction() as database:
         if party_order.exists:
@@ -469,7 +468,7 @@ def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
         home = Home(path=party_order.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
     finally:  # if killed before this, the next process tries again
-        with party_order.store.transaction(), suppress(StaleOrder):  # it was placed again
+        with party_order.store.transaction(), suppress(StaleOrder):  # placed again
             if party_order.status().state is not OrderState.COMPLETED:
                 party_order.update_status(
                     state=OrderState.DECLINED,
@@ -479,7 +478,7 @@ def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
                 )
 
 
-def digest_of(path: str) -> str:
+def hash_table_file(path: str) -> str:
     """Return the SHA-256 digest of a table's file, in hexadecimal.
 
     Raises InvalidParameters if the file cannot be read.

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.home.clock import now
 from party_sdk.supervisor.orders import (
-    End,
+    ExitCode,
     Order,
     OrderState,
     OrderStatus,
@@ -51,12 +51,10 @@ class _RunningOrder:
 
     @property
     def name(self) -> str:
-        """Return the session and slot, which identify the order in the log."""
         return f"{self.party_order.session} {self.party_order.slot}"
 
     @property
     def is_ready(self) -> bool:
-        """Return whether a process for the order may be started now."""
         is_open = self.status.state in {OrderState.QUEUED, OrderState.RUNNING}
         if self.order.table is None and self.order.withdrawn is None:
             return False
@@ -103,14 +101,14 @@ class Supervisor:
                 self.trouble = None
                 while not self._stop.is_set():
                     for work in list(self._orders.values()):
-                        self._reap(work)
-                    self._read()
+                        self._handle_exit(work)
+                    self._reload_orders()
                     for work in self._orders.values():
                         if work.is_ready:
-                            self._start(work, environment)
+                            self._start_process(work, environment)
                     self._stop.wait(self._pause)
             except CoterieError as error:
-                trouble = Trouble.of(error)
+                trouble = Trouble.from_error(error)
                 if trouble != self.trouble:
                     self._say(f"{trouble.headline}: {trouble.detail}")
                 self.trouble = trouble
@@ -118,8 +116,7 @@ class Supervisor:
             finally:
                 self._stop_all()
 
-    def _read(self) -> None:
-        """Load the orders that changed since the last check, and drop deleted ones."""
+    def _reload_orders(self) -> None:
         versions = order_versions(self._home)
         for key in self._orders.keys() - versions.keys():
             if self._orders[key].process is None:
@@ -137,7 +134,7 @@ class Supervisor:
             if order.withdrawn is not None and work.process:
                 work.process.terminate()
 
-    def _start(self, work: _RunningOrder, environment: dict[str, str]) -> None:
+    def _start_process(self, work: _RunningOrder, environment: dict[str, str]) -> None:
         party_order = work.party_order
         words = [str(self._home.absolute()), party_order.session, party_order.slot]
         work.process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
@@ -148,7 +145,7 @@ class Supervisor:
             start_new_session=True,  # the supervisor handles Ctrl-C
         )
 
-    def _reap(self, work: _RunningOrder) -> None:
+    def _handle_exit(self, work: _RunningOrder) -> None:
         if work.process is None or work.process.poll() is None:
             return
         code = work.process.returncode
@@ -162,10 +159,10 @@ class Supervisor:
                 f"{work.name}: process died ({signal_name}), restarts in {seconds:g} s"
             )
             self._set_status(work, restarts=work.status.restarts + 1)
-        elif code == End.TRY_AGAIN:
+        elif code == ExitCode.TRY_AGAIN:
             seconds = work.delay_restart()
             self._say(f"{work.name}: tried again in {seconds:g} s")
-        elif code in {End.OVER, End.AWAITS_A_PERSON, End.STOPPED}:
+        elif code in {ExitCode.OVER, ExitCode.AWAITS_A_PERSON, ExitCode.STOPPED}:
             work.failures = 0
         else:
             self._say(f"{work.name}: its process could not begin")

@@ -29,7 +29,7 @@ from party_sdk.home.disk_room import no_room
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import order_runner, supervisor
-from party_sdk.supervisor.order_runner import End, OrderRunner
+from party_sdk.supervisor.order_runner import ExitCode, OrderRunner
 from party_sdk.supervisor.orders import (
     Order,
     OrderState,
@@ -57,7 +57,7 @@ def accepting(home: Path) -> Path:
     return home
 
 
-def run(home: Path, session: str, slot: str = SLOT) -> End:
+def run(home: Path, session: str, slot: str = SLOT) -> ExitCode:
     return OrderRunner(home, session, slot).run()
 
 
@@ -78,7 +78,7 @@ def test_an_order_runs_to_labels_and_its_status_tells_no_secret(
     orders, labels = partial(PartyOrder, accepting), tmp_path / "out" / "labels.csv"
     placed = place_order(accepting, an_order(invitation, rows, labels=labels))
     assert placed.state is OrderState.QUEUED
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     status = orders(session, SLOT).status()
     assert (status.state, status.title) == (OrderState.COMPLETED, "Wards")
     assert status.round is not None
@@ -96,17 +96,19 @@ def test_an_order_runs_to_labels_and_its_status_tells_no_secret(
 
 MOMENTS = {
     "before it reads the terms": (Home, "offer"),
-    "before its table": (order_runner, "digest_of"),
+    "before its table": (order_runner, "hash_table_file"),
     "before it joins": (Party, "join"),
 }
-Begun = Callable[[str, str, Callable[[], object]], End]
+Begun = Callable[[str, str, Callable[[], object]], ExitCode]
 
 
 @pytest.fixture
 def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
     """Run an order; something else happens at a moment of its beginning."""
 
-    def run_with(session: str, moment: str, meanwhile: Callable[[], object]) -> End:
+    def run_with(
+        session: str, moment: str, meanwhile: Callable[[], object]
+    ) -> ExitCode:
         place, name = MOMENTS[moment]
         real, left = getattr(place, name), [meanwhile]
 
@@ -137,10 +139,10 @@ def test_a_newer_invitation_replaces_one_under_review(
         later = online.json("session", "invite", session, "--party", SLOT)[SLOT]
         place_order(accepting, an_order(later, rows))
 
-    assert begun(session, "before its table", invited_anew) is End.STOPPED
+    assert begun(session, "before its table", invited_anew) is ExitCode.STOPPED
     assert PartyOrder(accepting, session, SLOT).order().invitation == later
     assert state(accepting, session) is OrderState.QUEUED
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     assert state(accepting, session) is OrderState.COMPLETED
 
 
@@ -152,7 +154,7 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     orders = partial(PartyOrder, accepting)
     place_order(accepting, an_order(invitation, rows))
     ended = begun(session, moment, lambda: orders(session, SLOT).withdraw("not now"))
-    assert ended is End.STOPPED
+    assert ended is ExitCode.STOPPED
     ledger = PartyOrder(accepting, session, SLOT).stored.ledger
     assert list(ledger.verified_entries()) == []
     status = orders(session, SLOT).status()
@@ -174,7 +176,7 @@ def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
         party.enrol(files.order().table.to_spec().open())  # type: ignore[union-attr]  # it has one
     with files.stored.lock():  # its process is at work
         assert orders(session, SLOT).withdraw("never mind").state is OrderState.QUEUED
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     assert state(accepting, session) is OrderState.DECLINED
     resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
     assert "You left" in online(*resume, expect=3).stderr
@@ -217,7 +219,7 @@ def test_an_order_of_a_sheet_that_nobody_accepted_fails(
 ) -> None:
     session, invitation = opened(online)
     place_order(home, an_order(invitation, rows))
-    assert run(home, session) is End.OVER
+    assert run(home, session) is ExitCode.OVER
     trouble = PartyOrder(home, session, SLOT).status().trouble
     assert trouble is not None
     assert "Nobody accepted the sheet" in trouble.detail
@@ -230,7 +232,7 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     online("party", "run", invitation)
     Home(path=accepting).withdraw_consent(session, SLOT)
     place_order(accepting, an_order(invitation, rows))
-    assert run(accepting, session) is End.AWAITS_A_PERSON
+    assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
     orders = PartyOrder(accepting, session, SLOT)
     asked = orders.question()
     assert asked is not None
@@ -243,13 +245,13 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     orders.answer(asked.id, yes=False)
     with pytest.raises(NotReady, match="answered"):
         orders.answer(asked.id, yes=True)
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     assert state(accepting, session) is OrderState.DECLINED
     resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
     assert "at a terminal" in online(*resume, expect=3).stderr
     # placed anew, a person is asked again
     place_order(accepting, an_order(invitation, rows))
-    assert run(accepting, session) is End.AWAITS_A_PERSON
+    assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
 
 
 def test_a_declined_safety_number_sends_nothing(
@@ -265,13 +267,13 @@ def test_a_declined_safety_number_sends_nothing(
     with ThreadPoolExecutor(1) as pool:
         theirs = pool.submit(run, other, session, "r2c1")
         try:
-            assert run(accepting, session) is End.AWAITS_A_PERSON
+            assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
             asked = orders(session, SLOT).question()
             assert asked is not None
             assert asked.kind is QuestionKind.SAFETY_NUMBER
             assert len(asked.members) == 2
             orders(session, SLOT).answer(asked.id, yes=False)
-            assert run(accepting, session) is End.OVER
+            assert run(accepting, session) is ExitCode.OVER
         finally:
             online("session", "cancel", session)
         theirs.result()
@@ -298,7 +300,7 @@ def test_a_table_that_changed_or_another_invitation_is_refused(
     with pytest.raises(GuardRefused, match="another invitation"):
         place_order(accepting, an_order("/".join(forged), rows))
     rows.write_text(rows.read_text().replace("p01,1,1", "p01,1,2"))
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     status = orders(session, SLOT).status()
     assert status.state is OrderState.FAILED
     assert status.trouble is not None
@@ -319,7 +321,7 @@ def test_an_outage_is_told_and_waited_for(
             assert not orders(session, SLOT).status().is_over
         finally:
             analyst.start()
-        assert running.result() is End.OVER
+        assert running.result() is ExitCode.OVER
     status = orders(session, SLOT).status()
     assert (status.state, status.outage_since) == (OrderState.COMPLETED, None)
 
@@ -370,10 +372,10 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         disk = FullDisk(patch, after, once=once)
         with suppress(StorageFull):  # which the process answers with the same code
-            assert run(accepting, session) is End.TRY_AGAIN
+            assert run(accepting, session) is ExitCode.TRY_AGAIN
         assert disk.hit
     assert not orders(session, SLOT).status().is_over
-    assert run(accepting, session) is End.OVER
+    assert run(accepting, session) is ExitCode.OVER
     assert state(accepting, session) is OrderState.COMPLETED
     assert len(read(labels)) == 12
 
@@ -387,7 +389,7 @@ def test_an_unexpected_error_is_told_without_its_text(
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
     order = OrderRunner(accepting, session, SLOT)
-    assert order.record_failure(order_runner.place_of(raised.value)) is End.OVER
+    assert order.record_failure(order_runner.place_of(raised.value)) is ExitCode.OVER
     status = orders(session, SLOT).status()
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()
@@ -402,8 +404,8 @@ def test_a_party_that_runs_at_a_terminal_is_waited_for(
     place_order(accepting, an_order(invitation, rows))
     files = PartyOrder(accepting, session, SLOT)
     with files.stored.lock():
-        assert run(accepting, session) is End.TRY_AGAIN
-    assert run(accepting, session) is End.OVER
+        assert run(accepting, session) is ExitCode.TRY_AGAIN
+    assert run(accepting, session) is ExitCode.OVER
 
 
 def test_a_second_signal_does_not_stop_the_stopping() -> None:

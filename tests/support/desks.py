@@ -95,7 +95,7 @@ class DeskBrowser:
     cookie: str = ""
 
     def open(self) -> httpx.Response:
-        response = self.get(f"/open/{self.desk.openings.make()}", at_root=False)
+        response = self.get(f"/open/{self.desk.openings.create_token()}", at_root=False)
         assert response.status_code == 303, response.text
         self.cookie = response.headers["set-cookie"].partition(";")[0]
         return response

@@ -37,17 +37,17 @@ def get_advice(request: Request) -> Response:
     wrong, notice, advice = {}, None, {"answered": False}
     try:
         if form.get("parties"):
-            advice = _build_advice(_read(form), desk_of(request).root)
+            advice = _build_advice(_parse_situation(form), desk_of(request).root)
     except InvalidParameters as error:
         if error.field in {"parties", _ROWS}:
             wrong[error.field] = error.message
         else:
             notice = Banner(text=error.detail)
-    page = Screen("desk/advice.html.j2", **_questions(form, wrong), **advice)
+    page = Screen("desk/advice.html.j2", **_question_fields(form, wrong), **advice)
     return render_page(request, page, notice=notice)
 
 
-def _read(form: Form) -> Situation:
+def _parse_situation(form: Form) -> Situation:
     answers: dict[str, Any] = {}
     for name, question in QUESTIONS.items():
         answer = form.get(name) or question.default
@@ -80,14 +80,14 @@ def _build_advice(situation: Situation, root: str) -> dict[str, Any]:
         "answered": True,
         "columns": COLUMNS,
         "legend": situation.legend,
-        "rows": tuple(_row(fit, situation, root) for fit in advice.fits),
+        "rows": tuple(_build_fit_row(fit, situation, root) for fit in advice.fits),
         "wider": tuple(fit.name for fit in advice.with_distances),
         "wider_href": f"{root}{ADVICE}?{urlencode(wider)}",
         "others": dict(advice.unsuitable),
     }
 
 
-def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
+def _build_fit_row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
     prefilled = {
         "protocol": fit.protocol,
         "partitioning": situation.partitioning,
@@ -101,8 +101,7 @@ def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
     }
 
 
-def _questions(form: Form, wrong: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of the first three questions, and a group of the others."""
+def _question_fields(form: Form, wrong: Mapping[str, str]) -> dict[str, Any]:
     rows = Question("About how many rows do all parties have together?", {}, "")
     fields = [
         FormField(

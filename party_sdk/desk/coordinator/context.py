@@ -58,7 +58,7 @@ def _open_coordinator(desk: Desk, url: str, key: str) -> Coordinator:
     return Coordinator(url, key, home=desk.home, analyst=desk.connect(url))
 
 
-def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
+def requested_session(request: Request, coordinator: Coordinator) -> CoordinatedSession:
     """Return the session in the request's path; raise NotFound if its id is malformed."""
     return find_session(request.path_params["session"], coordinator)
 
@@ -140,13 +140,13 @@ def post_analyst(request: Request) -> Response:
             wrong_url=f"{error.problem.title}. {error.detail}",
             changed=isinstance(error, GuardRefused),
         )
-    desk.connection.keep(url, key)
+    desk.connection.set_analyst(url, key)
     return redirect_to(request, SESSIONS)
 
 
 def post_forget(request: Request) -> Response:
     """Forget the analyst's address and the key; running sessions are not affected."""
-    desk_of(request).connection.keep("", "")
+    desk_of(request).connection.set_analyst("", "")
     return redirect_to(request, ANALYST)
 
 

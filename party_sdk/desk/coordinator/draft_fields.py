@@ -30,7 +30,7 @@ from party_sdk.desk.coordinator.drafts import (
     SCREENS,
     SPLITS,
     Draft,
-    screen_of,
+    screen_number_of,
 )
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
 from party_sdk.desk.tables.named_file import files_in
@@ -54,13 +54,13 @@ PROPOSE: Final = "keys"
 _PEOPLE: Final = "people"
 
 
-def page_of(draft: Draft, trusted: TrustedInstitutions, number: int) -> Screen:
+def build_screen(draft: Draft, trusted: TrustedInstitutions, number: int) -> Screen:
     """Return one screen of a draft's form, with an error message at each invalid field."""
     content = (_purpose_screen, _parties_screen, _variables_screen)[number - 1](draft)
     errors = (
         (field_id(name), why)
         for name, why in draft.wrong.items()
-        if screen_of(name) == number
+        if screen_number_of(name) == number
     )
     usual = {"more": (), "slots": (), "wrong_slots": "", "keys": None, "columns": ()}
     return Screen(
@@ -82,11 +82,11 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
     protocol = catalogue.protocol(draft.protocol)
     fields = [
         _describe_clusters(field)
-        for field in _parameters(draft)
+        for field in _parameter_fields(draft)
         if not _is_linking(field)
     ]
     required = [field for field in fields if field.required]
-    groups = _groups([field for field in fields if not field.required])
+    groups = _group_by_title([field for field in fields if not field.required])
     method_group = FieldGroup(
         title=f"Parameters of the method: {len(fields) - len(required)}, all with defaults",
         groups=tuple(groups),
@@ -108,7 +108,7 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
             max(rows, default=0) + 1, max(rows, default=0) + 1 + _MORE_SLOTS
         )
         slots += [SlotLine(row=str(row)) for row in numbers]
-    links = [field for field in _parameters(draft) if _is_linking(field)]
+    links = [field for field in _parameter_fields(draft) if _is_linking(field)]
     keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
     more = [FieldGroup(title="Deadlines, and fewest rows", fields=limits)]
@@ -129,12 +129,12 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
 
 def _variables_screen(draft: Draft) -> dict[str, Any]:
     return {
-        "columns": tuple(_columns(draft)),
+        "columns": tuple(_build_column_groups(draft)),
         "fields": tuple(_request_fields(draft, "gaps", "results")),
     }
 
 
-def _parameters(draft: Draft) -> tuple[FormField, ...]:
+def _parameter_fields(draft: Draft) -> tuple[FormField, ...]:
     schema = catalogue.protocol(draft.protocol).params.model_json_schema()
     wrong = {name.removeprefix(PARAM): why for name, why in draft.wrong.items()}
     return fields_of(schema, draft.parameters, wrong, prefix=PARAM)
@@ -150,7 +150,7 @@ def _describe_clusters(field: FormField) -> FormField:
     return field.model_copy(update={"label": "Number of clusters", "hint": _SEVERAL})
 
 
-def _groups(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
+def _group_by_title(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
     for title in GROUPS:
         if members := tuple(field for field in fields if field.group == title):
             yield FieldGroup(title=title, fields=members)
@@ -233,11 +233,11 @@ def _initial_slots(draft: Draft) -> list[SlotLine]:
     return [SlotLine.of(slot) for slot in layout.slots]
 
 
-def _columns(draft: Draft) -> Iterator[ColumnGroup]:
+def _build_column_groups(draft: Draft) -> Iterator[ColumnGroup]:
     slots = draft.slots() or _initial_slots(draft)
     groups = {slot.column for slot in slots if slot.column.isdigit()}
     for number in range(1, 1 + min(_MAX_COLUMN_GROUPS, max(1, len(groups)))):
-        table = TableDraft.of(draft.form, number, draft.tables)
+        table = TableDraft.from_form(draft.form, number, draft.tables)
         notes: dict[int, str] = {}
         rows: tuple[Variable, ...] = ()
         try:
@@ -370,7 +370,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
 def _preview_keys(
     draft: Draft, keys: Sequence[str]
 ) -> tuple[Sequence[str], tuple[KeyPreview, ...]]:
-    path = draft.path(draft.get(_PEOPLE))
+    path = draft.resolve_path(draft.get(_PEOPLE))
     previews: Sequence[KeyPreview]
     if draft.get("do") == PROPOSE:
         previews = [

@@ -64,7 +64,7 @@ _OWN: Final = frozenset({"token", "do", "screen", "folder", "drawn", "seed", "di
 """Fields that are not carried over to other screens."""
 
 
-def screen_of(name: str) -> int:
+def screen_number_of(name: str) -> int:
     """Return the number of the screen that has this field, from 1, or 0 if none has it."""
     head = name.partition(".")[0]
     if name.startswith(LINKING) or head in {"slot", "slots", "split", "people"}:
@@ -111,13 +111,13 @@ class Draft:
     def hidden_fields(self, screen: int) -> Iterator[tuple[str, str]]:
         """Yield a name and a value for each line of the fields on other screens."""
         for name, values in self.form.fields.items():
-            if name not in _OWN and screen_of(name) != screen:
+            if name not in _OWN and screen_number_of(name) != screen:
                 for value in values:
                     yield from ((name, line) for line in value.splitlines() or [""])
 
-    def wrong_screen(self, last: int) -> int | None:
-        """Return the first screen up to ``last`` that has an error, or None if none has."""
-        screens = [screen_of(name) or last for name in self.wrong]
+    def first_screen_with_error(self, last: int) -> int | None:
+        """Return the first screen up to ``last`` that has an error, or None."""
+        screens = [screen_number_of(name) or last for name in self.wrong]
         return min((n for n in screens if n <= last), default=None)
 
     @property
@@ -164,11 +164,12 @@ class Draft:
             free = (name for n in count(number) if (name := f"r{n}c1") not in taken)
             name = line.name or next(free)
             taken.add(name)
-            slots.append(self._position(line.model_copy(update={"name": name}), number))
+            slots.append(
+                self._place_slot(line.model_copy(update={"name": name}), number)
+            )
         return slots
 
-    def _position(self, line: SlotLine, number: int) -> SlotLine:
-        """Return the line with the row and column that the chosen split implies, if any."""
+    def _place_slot(self, line: SlotLine, number: int) -> SlotLine:
         place = {"patients": (number, 1), "variables": (1, number)}.get(
             self.get("split")
         )
@@ -176,7 +177,7 @@ class Draft:
             return line
         return line.model_copy(update={"row": str(place[0]), "column": str(place[1])})
 
-    def path(self, text: str) -> Path:
+    def resolve_path(self, text: str) -> Path:
         """Return the path typed in a field, resolved against the folder of tables."""
         return path_in(self.tables, text)
 
@@ -190,12 +191,12 @@ class Draft:
 
     def add_error(self, error: CoterieError, field_name: str) -> None:
         """Record an error at the field that it names, or else at ``field_name``."""
-        form_field = self._field(error.field, field_name) if error.field else ""
+        form_field = self._form_field(error.field, field_name) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
         self.wrong.setdefault(form_field or field_name, text)
 
-    def _field(self, name: str, near: str) -> str:
+    def _form_field(self, name: str, near: str) -> str:
         """Return the form field for the field in an error, or "" if there is none.
 
         near: the field being parsed, which decides between a parameter and a field of
@@ -213,15 +214,15 @@ class Draft:
         parts: dict[str, Any] = {}
         sections: dict[str, Any] = {}
         left_out: list[str] = []
-        section_values = read_sections(self._value)
+        section_values = read_sections(self._parse_request_field)
         with self.errors_at(f"{PARAM}n_clusters"):
-            parts["params"], sections["evaluation"] = self._params(
+            parts["params"], sections["evaluation"] = self._parse_params(
                 section_values.pop("evaluation", {})
             )
         if not self.get("title"):
             self.wrong.setdefault("title", "Say in a line what the session is.")
         with self.errors_at("slots"):
-            slots = [_slot(number, p) for number, p in enumerate(self.slots(), 1)]
+            slots = [_parse_slot(number, p) for number, p in enumerate(self.slots(), 1)]
             parts["layout"] = layout_of_slots(slots)
         with self.errors_at("slots"):
             sections["expected"] = self._read_expected(trusted)
@@ -230,7 +231,7 @@ class Draft:
             with self.errors_at(_form_fields()[section]):
                 sections[section] = build_section(section, values)
         n_errors = len(self.wrong)
-        dictionary = self._dictionary(parts.get("layout"), left_out)
+        dictionary = self._read_dictionaries(parts.get("layout"), left_out)
         sections["dictionary"] = dictionary
         if len(self.wrong) == n_errors:
             with self.errors_at("missing"):
@@ -242,7 +243,7 @@ class Draft:
             return None
         return DraftRequest(**parts, sections=sections, left_out=left_out)
 
-    def _value(self, field: RequestField) -> Any:
+    def _parse_request_field(self, field: RequestField) -> Any:
         """Parse the value of a field, or record an error and return None."""
         name = field.form_name
         text = self.get(name)
@@ -258,7 +259,7 @@ class Draft:
             self.add_error(error, name)
             return None
 
-    def _params(self, choice: dict[str, Any]) -> tuple[Params, Evaluation | None]:
+    def _parse_params(self, choice: dict[str, Any]) -> tuple[Params, Evaluation | None]:
         texts = [
             f"{name.removeprefix(PARAM)}={text}"
             for name, text in self.parameters.items()
@@ -291,7 +292,7 @@ class Draft:
             if slot in slots and key not in names
         }
 
-    def _dictionary(
+    def _read_dictionaries(
         self, layout: Layout | None, left_out: list[str]
     ) -> list[Schema] | None:
         groups = range(1, 1 + (1 if layout is None else layout.n_column_groups))
@@ -299,7 +300,7 @@ class Draft:
         for number in groups:
             field_name = "dictionary" if self.get(f"dictionary.{number}") else "table"
             with self.errors_at(f"{field_name}.{number}"):
-                schema = self._one_dictionary(number, left_out)
+                schema = self._read_dictionary(number, left_out)
                 if schema is not None:
                     schemas[number] = schema
         if not schemas:
@@ -312,17 +313,17 @@ class Draft:
                 )
         return [schemas[number] for number in groups if number in schemas]
 
-    def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
+    def _read_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
         file = self.get(f"dictionary.{number}")
-        table = TableDraft.of(self.form, number, self.tables)
+        table = TableDraft.from_form(self.form, number, self.tables)
         if file and table.path is not None:
             raise InvalidParameters("Name a dictionary or a table, not both.")
         if file:
-            return read_schema(self.path(file))
+            return read_schema(self.resolve_path(file))
         if table.path is None and not table.rows:
             dictionary = () if self.repeated is None else self.repeated.dictionary or ()
             return dictionary[number - 1] if number <= len(dictionary) else None
-        if table.is_listed and (faults := self._row_faults(table)):
+        if table.is_listed and (faults := self._variable_faults(table)):
             for row, fault in faults.items():
                 name = table.rows[row - 1]["name"]
                 self.wrong[f"variable.{number}.{row}"] = f"{name}: {fault}"
@@ -331,8 +332,7 @@ class Draft:
         left_out += omitted
         return schema
 
-    def _row_faults(self, table: TableDraft) -> dict[int, str]:
-        """Return an error message for each invalid variable, by its row number from 1."""
+    def _variable_faults(self, table: TableDraft) -> dict[int, str]:
         draft = table.draft()
         faults = draft.faults()
         if faults or self.get("missing") != "median":
@@ -415,7 +415,7 @@ def _form_fields() -> dict[str, str]:
     return fields
 
 
-def _slot(number: int, line: SlotLine) -> dict[str, Any]:
+def _parse_slot(number: int, line: SlotLine) -> dict[str, Any]:
     if not re.fullmatch(NAME_PATTERN, line.name):
         raise InvalidParameters(
             f"Place {number}: its name has a-z, 0-9, '.', '_' and '-', and begins with a "

@@ -27,9 +27,9 @@ from party_sdk.desk.coordinator.context import (
     find_session,
     parse_number,
     pass_coordinator,
-    session_in,
+    requested_session,
 )
-from party_sdk.desk.coordinator.draft_fields import page_of
+from party_sdk.desk.coordinator.draft_fields import build_screen
 from party_sdk.desk.coordinator.drafts import SCREENS, Draft, DraftRequest, fill_form
 from party_sdk.desk.responses import (
     Form,
@@ -75,7 +75,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     if do != "next":
         number = len(SCREENS)
     draft_request = draft.to_request(coordinator.trusted_institutions)
-    if wrong := draft.wrong_screen(number):
+    if wrong := draft.first_screen_with_error(number):
         return _form_page(request, coordinator, draft, wrong)
     if number < len(SCREENS) or draft_request is None:
         next_draft = Draft(form, draft.tables, draft.repeated)
@@ -93,7 +93,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         )
     except InvalidParameters as error:
         draft.add_error(error, "")
-        wrong = draft.wrong_screen(number) or number
+        wrong = draft.first_screen_with_error(number) or number
         return _form_page(request, coordinator, draft, wrong)
     hidden_fields = (
         *draft.hidden_fields(0),
@@ -112,7 +112,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
             wrong_folder = error.detail
     if not is_opening or changed or wrong_folder:
         field = _folder_field(request, wrong_folder)
-        page = _review(
+        page = _build_review(
             request, coordinator, drawn_terms, hidden_fields, draft_request, field
         )
         notice = _CHANGED if is_opening and changed else None
@@ -121,7 +121,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     opened = coordinator.open_session(drawn_terms)
     if is_open:  # new invitations would invalidate the first ones
         return redirect_to(request, f"{SESSIONS}/{opened.id}")
-    return invitations_page(request, opened, opened.invite(), path)
+    return render_invitations(request, opened, opened.invite(), path)
 
 
 def _repeated_terms(form: Form, coordinator: Coordinator) -> Terms | None:
@@ -132,13 +132,13 @@ def _repeated_terms(form: Form, coordinator: Coordinator) -> Terms | None:
 def _form_page(
     request: Request, coordinator: Coordinator, draft: Draft, number: int
 ) -> Response:
-    page = page_of(draft, coordinator.trusted_institutions, number)
+    page = build_screen(draft, coordinator.trusted_institutions, number)
     general = draft.wrong.get("")
     notice = Banner(text=general) if general else None
     return render_page(request, page, notice=notice)
 
 
-def _review(
+def _build_review(
     request: Request,
     coordinator: Coordinator,
     drawn_terms: DrawnTerms,
@@ -170,7 +170,7 @@ def _make_folder(request: Request, folder: str) -> Path:
     return private_folder(path_in(desk_of(request).tables, folder))
 
 
-def invitations_page(
+def render_invitations(
     request: Request,
     opened: CoordinatedSession,
     invitations: Mapping[str, str],
@@ -209,8 +209,8 @@ def post_inviting(request: Request, coordinator: Coordinator) -> Response:
         path = _make_folder(request, folder) if folder else None
     except InvalidParameters as error:
         return inviting_page(request, coordinator, wrong_folder=error.detail)
-    opened = session_in(request, coordinator)
-    return invitations_page(request, opened, opened.invite(list(slots)), path)
+    opened = requested_session(request, coordinator)
+    return render_invitations(request, opened, opened.invite(list(slots)), path)
 
 
 def inviting_page(
@@ -220,7 +220,7 @@ def inviting_page(
     wrong_folder: str = "",
 ) -> Response:
     """Show the slots that nobody has taken yet, for which invitations can be created."""
-    opened = session_in(request, coordinator)
+    opened = requested_session(request, coordinator)
     terms, status = opened.terms, opened.status()
     free = tuple(
         SlotLine.of(terms.layout.slot(slot.name))

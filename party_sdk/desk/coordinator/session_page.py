@@ -23,9 +23,15 @@ from party_sdk.desk.coordinator.context import (
     SESSIONS,
     parse_number,
     pass_coordinator,
-    session_in,
+    requested_session,
 )
-from party_sdk.desk.responses import banner_of, file, form_of, redirect_to, render_page
+from party_sdk.desk.responses import (
+    banner_of,
+    download,
+    form_of,
+    redirect_to,
+    render_page,
+)
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
@@ -39,7 +45,7 @@ _MOST_DAYS: Final = 366
 @pass_coordinator
 def get_report(request: Request, coordinator: Coordinator) -> Response:
     """Show the report of a session."""
-    opened = session_in(request, coordinator)
+    opened = requested_session(request, coordinator)
     report, _ = audited_report(coordinator, opened, opened.status())
     return render_page(request, report)
 
@@ -47,11 +53,11 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 @pass_coordinator
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
     """Return a zip archive with the session's report, its signed audit, and its texts."""
-    opened = session_in(request, coordinator)
+    opened = requested_session(request, coordinator)
     status = opened.status()
     report, log = audited_report(coordinator, opened, status)
     content = archive(opened, status, report, file_of(report), log)
-    return file(content, f"{opened.id}.zip", "application/zip")
+    return download(content, f"{opened.id}.zip", "application/zip")
 
 
 @pass_coordinator
@@ -87,20 +93,20 @@ def _change_session(
     name: str = "",
 ) -> Response:
     """Call ``change`` with the number in the field ``name``; show an error on the page."""
-    opened = session_in(request, coordinator)
+    opened = requested_session(request, coordinator)
     try:
         number = parse_number(form_of(request).get(name), name) if name else 0
         change(opened, number)
     except CoterieError as error:
-        return session_page(request, coordinator, banner_of(error))
+        return render_session_page(request, coordinator, banner_of(error))
     return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
-def session_page(
+def render_session_page(
     request: Request, coordinator: Coordinator, notice: Banner | None = None
 ) -> Response:
     """Show a session on a page that refreshes itself while the session runs."""
-    opened = session_in(request, coordinator)
+    opened = requested_session(request, coordinator)
     try:
         status = opened.status()
         page = build_session_desk(coordinator, opened, status)
@@ -122,7 +128,7 @@ def build_session_desk(
 ) -> Screen:
     """Return the page of a session, built from its verified audit log and its status."""
     log = opened.audit()
-    entries = log.verified_entries()  # only once, because a long audit is slow to verify
+    entries = log.verified_entries()  # only once: verification is slow
     trusted = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, trusted)
     lines = report.audit[-_MOST_LINES:]

@@ -174,7 +174,7 @@ def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
     )
 
 
-def party_in(request: Request) -> AddressedParty:
+def requested_party(request: Request) -> AddressedParty:
     """Return the party in the request's path; raise :class:`NotReady` if there is none."""
     desk = desk_of(request)
     names = request.path_params["session"], request.path_params["slot"]

@@ -15,12 +15,12 @@ from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import Banner, Screen
 from coterie_pages.pages import assessment, page
-from party_sdk.desk.party.addressed_party import AddressedParty, party_in
+from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.party.table_choice import choice_named_in
 from party_sdk.desk.responses import (
     Form,
     banner_of,
-    file,
+    download,
     form_of,
     redirect_to,
     render_page,
@@ -34,7 +34,7 @@ _REFRESH_SECONDS: Final = 1  # requests to the same machine are cheap
 _MAX_REASON_LENGTH: Final = 200
 
 
-def order_page(
+def render_order_page(
     request: Request,
     party: AddressedParty,
     notice: Banner | None = None,
@@ -85,11 +85,11 @@ def change_order(
 
     @wraps(change)
     def handle(request: Request) -> Response:
-        party = party_in(request)
+        party = requested_party(request)
         try:
             change(party, form_of(request))
         except CoterieError as error:
-            return order_page(request, party, banner_of(error))
+            return render_order_page(request, party, banner_of(error))
         return redirect_to(request, party.address)
 
     return handle
@@ -126,28 +126,28 @@ def post_decline(party: AddressedParty, form: Form) -> None:
 
 def get_terms(request: Request, notice: Banner | None = None) -> Response:
     """Show the terms sheet with a form to accept it."""
-    party = party_in(request)
+    party = requested_party(request)
     model = Screen("desk/terms.html.j2", party.sheet(), joined=party.has_accepted)
     return render_page(request, model, notice=notice)
 
 
 def get_sheet(request: Request) -> Response:
     """Return the terms sheet with its annex as a self-contained HTML file for signing."""
-    party = party_in(request)
+    party = requested_party(request)
     content = page(party.sheet()).encode()
-    return file(content, f"{party.file_stem}-terms.html", "text/html")
+    return download(content, f"{party.file_stem}-terms.html", "text/html")
 
 
 def get_assessment(request: Request) -> Response:
     """Return a data protection impact assessment in Markdown, filled in from the terms."""
-    party = party_in(request)
+    party = requested_party(request)
     text = assessment(party.sheet()).encode()
-    return file(text, f"{party.file_stem}-assessment.md", "text/markdown")
+    return download(text, f"{party.file_stem}-assessment.md", "text/markdown")
 
 
 def post_terms(request: Request) -> Response:
     """Accept the terms sheet that the page showed, and store the party in the home."""
-    party, form = party_in(request), form_of(request)
+    party, form = requested_party(request), form_of(request)
     if party.has_accepted:
         return redirect_to(request, party.address)
     try:

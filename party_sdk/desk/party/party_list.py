@@ -25,7 +25,7 @@ from party_sdk.desk.responses import (
     Form,
     banner_of,
     desk_of,
-    file,
+    download,
     form_of,
     redirect_to,
     render_page,
@@ -55,14 +55,13 @@ def post_invitation(request: Request) -> Response:
     try:
         text = pasted_or_named(form, "invitation", desk.tables)
         invitation = Invitation.parse(text)
-        _place_invitation(desk, invitation)
+        _order_invitation(desk, invitation)
     except (GuardRefused, InvalidParameters, NotReady) as error:
         return show_parties(request, banner_of(error), form)
     return redirect_to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
-def _place_invitation(desk: Desk, invitation: Invitation) -> None:
-    """Place an order, which may replace one with an older invitation to the same slot."""
+def _order_invitation(desk: Desk, invitation: Invitation) -> None:
     party_order = PartyOrder(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
     if party_order.exists:
@@ -128,7 +127,6 @@ def _rows(home: Path) -> Iterator[PartyRow]:
 
 
 def _build_stored_row(party: PartySummary) -> PartyRow:
-    """Return the list entry of a party that the command line began, without an order."""
     is_over = party.state in _FINAL_STATES
     return PartyRow(
         session=party.session,
@@ -210,4 +208,4 @@ def get_card(request: Request) -> Response:
     if own is None or not own.name:
         raise NotReady("This institution has no name yet: give it on the first page.")
     card = own.card.model_dump_json().encode()
-    return file(card, f"{own.name}.card.json", "application/json")
+    return download(card, f"{own.name}.card.json", "application/json")

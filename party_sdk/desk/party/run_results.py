@@ -17,8 +17,8 @@ from coterie_pages.pages import page
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.exports import export_table, name_clusters, preview_runs
-from party_sdk.desk.party.addressed_party import AddressedParty, party_in
-from party_sdk.desk.party.order_pages import order_page
+from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
+from party_sdk.desk.party.order_pages import render_order_page
 from party_sdk.desk.party.table_choice import (
     TableForm,
     describe_reading,
@@ -26,7 +26,7 @@ from party_sdk.desk.party.table_choice import (
 )
 from party_sdk.desk.responses import (
     banner_of,
-    file,
+    download,
     form_of,
     query_of,
     redirect_to,
@@ -43,7 +43,7 @@ _NO_TABLE = "The command line ran this party: use coterie party report --data."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
 
-def report_page(
+def render_report_page(
     request: Request, party: AddressedParty, notice: Banner | None = None
 ) -> Response:
     """Show the report of a party's run, with links to its files."""
@@ -68,7 +68,7 @@ def report_page(
 
 def post_names(request: Request) -> Response:
     """Store the submitted names of clusters; an empty field removes a name."""
-    party, form = party_in(request), form_of(request)
+    party, form = requested_party(request), form_of(request)
     names = {
         int(number): form.get(field).strip()
         for field in form.fields
@@ -77,34 +77,36 @@ def post_names(request: Request) -> Response:
     try:
         name_clusters(party.home, party.stored, names)
     except CoterieError as error:
-        return report_page(request, party, banner_of(error))
+        return render_report_page(request, party, banner_of(error))
     return redirect_to(request, f"{party.address}/report")
 
 
 def get_report(request: Request) -> Response:
     """Show the report of a party's run, which may not be complete yet."""
-    party = party_in(request)
+    party = requested_party(request)
     if not party.has_accepted and not party.has_result:
         return redirect_to(request, party.address)
-    return report_page(request, party)
+    return render_report_page(request, party)
 
 
 def get_report_file(request: Request) -> Response:
     """Return the report as a self-contained HTML file."""
-    party = party_in(request)
+    party = requested_party(request)
     report, _ = _report(party)
-    return file(page(report).encode(), f"{party.file_stem}-report.html", "text/html")
+    return download(
+        page(report).encode(), f"{party.file_stem}-report.html", "text/html"
+    )
 
 
 def get_labels(request: Request) -> Response:
     """Return the file of labels that the party's order wrote."""
-    party = party_in(request)
+    party = requested_party(request)
     try:
         content = party.labels.read_bytes()
     except OSError:
         raise NotReady("There is no file of labels here.") from None
     name = f"{party.file_stem}-labels{party.labels.suffix}"
-    return file(
+    return download(
         content,
         name,
         "text/csv" if name.endswith(".csv") else "application/octet-stream",
@@ -113,13 +115,13 @@ def get_labels(request: Request) -> Response:
 
 def get_unlinked(request: Request) -> Response:
     """Return a CSV table of the rows that were not linked to any other party's rows."""
-    party = party_in(request)
+    party = requested_party(request)
     if party.table is None:
         raise NotReady(_NO_TABLE)
     table = party.table.to_spec()
     with party.home.resume(party.session, party.slot) as member:
         rows = party.home.find_unlinked(member, table, member.result())
-    return file(write_unlinked(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
+    return download(write_unlinked(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
 
 
 def _report(party: AddressedParty) -> tuple[RunReport, str]:
@@ -141,7 +143,7 @@ def _report(party: AddressedParty) -> tuple[RunReport, str]:
 
 def get_export(request: Request) -> Response:
     """Return the party's table with the cluster of each row, in the requested format."""
-    party = party_in(request)
+    party = requested_party(request)
     columns = export_table(party.home, party.stored, _table_of(party))
     ending = request.query_params.get("format", "csv")
     name = f"{party.file_stem}-clusters.{ending}"
@@ -149,7 +151,7 @@ def get_export(request: Request) -> Response:
         path = Path(temporary) / Path(name).name
         write_export(path, columns)
         content = path.read_bytes()
-    return file(content, path.name, "application/octet-stream")
+    return download(content, path.name, "application/octet-stream")
 
 
 def _table_of(party: AddressedParty) -> TableSpec:
@@ -160,12 +162,12 @@ def _table_of(party: AddressedParty) -> TableSpec:
 
 def get_runs(request: Request) -> Response:
     """Show how each run clusters the party's rows; nothing is sent to the analyst."""
-    party = party_in(request)
+    party = requested_party(request)
     table = _table_of(party)
     try:
         runs = preview_runs(party.home, party.stored, table)
     except CoterieError as error:
-        return order_page(request, party, banner_of(error))
+        return render_order_page(request, party, banner_of(error))
     page = Screen("desk/own-runs.html.j2", party=party, runs=runs)
     return render_page(request, page)
 
@@ -173,15 +175,15 @@ def get_runs(request: Request) -> Response:
 def get_new_rows(request: Request) -> Response:
     """Show the available files or, once one is chosen, how its rows are read."""
     party = _find_party(request)
-    table_form = TableForm.of(query_of(request), party.desk.tables)
+    table_form = TableForm.from_form(query_of(request), party.desk.tables)
     return _choice_page(request, party, table_form)
 
 
 def post_new_rows(request: Request) -> Response:
     """Label the rows of the chosen file, and show a summary of the labels."""
     party, form = _find_party(request), form_of(request)
-    table_form = TableForm.of(form, party.desk.tables)
-    labelled = _label(request, party, table_form)
+    table_form = TableForm.from_form(form, party.desk.tables)
+    labelled = _label_new_rows(request, party, table_form)
     if isinstance(labelled, Response):
         return labelled
     if labelled.summary is None:
@@ -201,21 +203,24 @@ def post_new_rows(request: Request) -> Response:
 def post_file(request: Request) -> Response:
     """Label the rows again and return them as a download, which the home does not store."""
     party, form = _find_party(request), form_of(request)
-    table_form, ending = TableForm.of(form, party.desk.tables), form.get("ending")
+    table_form, ending = (
+        TableForm.from_form(form, party.desk.tables),
+        form.get("ending"),
+    )
     if ending not in _ENDINGS:
         error = InvalidParameters("no such kind of file.", field="ending")
         return _choice_page(request, party, table_form, banner_of(error))
-    labelled = _label(request, party, table_form)
+    labelled = _label_new_rows(request, party, table_form)
     if isinstance(labelled, Response):
         return labelled
     name = f"{party.file_stem}-{Path(table_form.path).stem}-labels{ending}"
     media = "text/csv" if ending == ".csv" else "application/octet-stream"
-    return file(labelled.encode(ending), name, media)
+    return download(labelled.encode(ending), name, media)
 
 
 def _find_party(request: Request) -> AddressedParty:
     """Return the requested party; raise :class:`NotReady` if it cannot label new rows."""
-    party = party_in(request)
+    party = requested_party(request)
     if not party.home.labels_new_rows(party.session, party.slot):
         raise NotReady(
             "The terms of this session release nothing that labels new rows."
@@ -223,7 +228,7 @@ def _find_party(request: Request) -> AddressedParty:
     return party
 
 
-def _label(
+def _label_new_rows(
     request: Request, party: AddressedParty, table_form: TableForm
 ) -> NewRows | Response:
     """Return the labelled rows, or the page for choosing a file with an error.
@@ -253,18 +258,17 @@ def _choice_page(
     *,
     doubt: str = "",
 ) -> Response:
-    reading, trouble = describe_reading(party, table_form, _read)
+    reading, trouble = describe_reading(party, table_form, _describe_new_rows)
     model = TableScreen(
         "desk/new-rows.html.j2", place="new-rows", doubt=doubt, **reading
     )
     return render_page(request, model, notice=notice or trouble)
 
 
-def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
-    """Describe how the chosen table is read, and whether its rows can be labelled."""
+def _describe_new_rows(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     table = replace(table_form, columns=None).to_ordered_table().to_spec()
     table = table.with_mapping(party.stored.mappings.for_new_rows())
-    if not table_form.checked and party.table is not None:  # preselect the ids of the run
+    if not table_form.checked and party.table is not None:  # preset the run's ids
         names = list_columns(Path(table.path), table.options)
         usual = tuple(name for name in party.table.id_column if name in names)
         table_form = replace(table_form, ids=usual)

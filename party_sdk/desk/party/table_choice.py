@@ -26,7 +26,7 @@ from coterie_pages.desk_models import FieldGroup, TableScreen
 from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
-from party_sdk.desk.party.addressed_party import AddressedParty, party_in
+from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.responses import (
     Form,
     banner_of,
@@ -36,7 +36,11 @@ from party_sdk.desk.responses import (
     redirect_to,
     render_page,
 )
-from party_sdk.desk.tables.mapping_page import field_of, mapping_of, mend
+from party_sdk.desk.tables.mapping_page import (
+    build_mapping_page,
+    mapping_of,
+    serialise_mapping,
+)
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_sheets,
@@ -83,7 +87,7 @@ class TableForm:
     mapping: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, form: Form, folder: Path) -> TableForm:
+    def from_form(cls, form: Form, folder: Path) -> TableForm:
         """Read a submitted form; a relative path is resolved against ``folder``."""
         path, is_seen = path_of(form, folder), bool(form.get("seen"))
         ids = tuple(form.get_all("id"))
@@ -116,7 +120,7 @@ class TableForm:
             columns=table.columns,
             checked=True,
             notify=" ".join(order.notify),
-            mapping="" if mapping is None else field_of(mapping),
+            mapping="" if mapping is None else serialise_mapping(mapping),
         )
 
     def addresses(self) -> tuple[str, ...]:
@@ -144,30 +148,32 @@ class TableForm:
 
 def get_table(request: Request) -> Response:
     """Show the available files or, once one is chosen, how it is read."""
-    party = party_in(request)
+    party = requested_party(request)
     form = query_of(request)
-    table_form = TableForm.of(form, desk_of(request).tables)
+    table_form = TableForm.from_form(form, desk_of(request).tables)
     if form.get("again") and (previous := party.find_earlier_party()):
         table_form = TableForm.of_party(previous)
-    return table_page(request, party, table_form)
+    return render_table_page(request, party, table_form)
 
 
 def post_table(request: Request) -> Response:
     """Show how the submitted table is read, and keep the other fields of the form."""
-    party = party_in(request)
-    return table_page(request, party, TableForm.of(form_of(request), party.desk.tables))
+    party = requested_party(request)
+    return render_table_page(
+        request, party, TableForm.from_form(form_of(request), party.desk.tables)
+    )
 
 
 def post_order(request: Request) -> Response:
     """Place the party's order if the submitted table fits the terms."""
-    party = party_in(request)
-    table_form = TableForm.of(form_of(request), party.desk.tables)
+    party = requested_party(request)
+    table_form = TableForm.from_form(form_of(request), party.desk.tables)
     try:
         terms = party.terms()
         table = order_table(table_form, terms, party.slot)
         spec = party.with_mapping(table.to_spec())
         if spec.check_table(terms, party.slot).problems:
-            return table_page(request, party, table_form)
+            return render_table_page(request, party, table_form)
         order = party.order or Order(invitation=str(party.invitation))
         choices = read_limits(typed_limits(party, table_form))
         ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: the policy's value
@@ -187,18 +193,18 @@ def post_order(request: Request) -> Response:
         }
         place_order(party.desk.home, order.model_copy(update=update))
     except CoterieError as error:
-        return table_page(request, party, table_form, banner_of(error))
+        return render_table_page(request, party, table_form, banner_of(error))
     return redirect_to(request, party.address)
 
 
-def table_page(
+def render_table_page(
     request: Request,
     party: AddressedParty,
     table_form: TableForm,
     notice: Banner | None = None,
 ) -> Response:
     """Show the available files, and how the chosen one is read."""
-    reading, trouble = describe_reading(party, table_form, _read)
+    reading, trouble = describe_reading(party, table_form, _describe_own_table)
     previous = None if table_form.path or notice else party.find_earlier_party()
     model = TableScreen(
         "desk/table.html.j2",
@@ -319,8 +325,7 @@ def choice_named_in(sentence: str) -> str:
     return next((name for name in CHOICES if name in sentence), "")
 
 
-def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
-    """Describe how the table is read and, if it was checked, whether it fits the terms."""
+def _describe_own_table(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     terms = party.terms()
     table = order_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
@@ -393,14 +398,14 @@ def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
 
 def post_mapping(request: Request) -> Response:
     """Draft a mapping for the table, or try the submitted mapping on it."""
-    party, form = party_in(request), form_of(request)
-    table_form = TableForm.of(form, party.desk.tables)
+    party, form = requested_party(request), form_of(request)
+    table_form = TableForm.from_form(form, party.desk.tables)
     try:
         terms, folder = party.terms(), party.desk.tables
         schema = slot_fields_of(terms, party.slot).dictionary
         if schema is None:
             raise NotReady("The terms of this session have no dictionary.")
-        content, trouble = mend(
+        content, trouble = build_mapping_page(
             form,
             folder,
             schema,
@@ -408,7 +413,7 @@ def post_mapping(request: Request) -> Response:
             party.current_mapping,
         )
     except CoterieError as error:
-        return table_page(request, party, table_form, banner_of(error))
+        return render_table_page(request, party, table_form, banner_of(error))
     model = Screen(
         "desk/mapping.html.j2",
         place=f"{party.address}/mapping",
@@ -423,8 +428,8 @@ def post_mapping(request: Request) -> Response:
 
 def post_rehearsal(request: Request) -> Response:
     """Rehearse the session with the table and simulated other parties; nothing is sent."""
-    party = party_in(request)
-    table_form = TableForm.of(form_of(request), party.desk.tables)
+    party = requested_party(request)
+    table_form = TableForm.from_form(form_of(request), party.desk.tables)
     try:
         terms = party.terms()
         ordered = order_table(table_form, terms, party.slot)
@@ -435,7 +440,7 @@ def post_rehearsal(request: Request) -> Response:
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
         rehearsal = rehearse(terms, party.slot, data, choices)
     except CoterieError as error:
-        return table_page(request, party, table_form, banner_of(error))
+        return render_table_page(request, party, table_form, banner_of(error))
     page = Screen(
         "desk/rehearsal.html.j2",
         party=party,

@@ -47,7 +47,7 @@ _AS_WRITTEN, _NONE, _LEVEL = "=", "-", "level:"
 _NUMBERS: Final = frozenset({"number", "integer"})
 
 
-def mend(
+def build_mapping_page(
     form: Form,
     folder: Path,
     schema: Schema,
@@ -87,11 +87,11 @@ def mend(
     titles, rows = first_rows(Path(path), plain)
     shown = mapping = base or proposal.to_mapping()
     if form.get("shown"):
-        columns = _read_columns(form, mapping)
+        columns = _read_column_fields(form, mapping)
         try:
             shown = mapping = read_mapping_form(form, mapping, columns)
         except InvalidData as error:
-            trouble, shown = banner_of(error), _unchecked(columns)
+            trouble, shown = banner_of(error), _unvalidated_mapping(columns)
     spec = TableSpec(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
@@ -107,10 +107,10 @@ def mend(
         "path": path,
         "csv": csv,
         "ids": ids,
-        "mapping": field_of(mapping),
+        "mapping": serialise_mapping(mapping),
         "variables": variables,
         "before": RowsPreview(names=tuple(titles), rows=tuple(map(tuple, rows))),
-        "after": _prepared_rows(spec, schema),
+        "after": _preview_mapped_rows(spec, schema),
         "rows": report.row_count_text,
         "lines": lines if trouble is None else form.get("lines"),
         "omitted": omitted if trouble is None else form.get("omitted").splitlines(),
@@ -137,13 +137,12 @@ def mapping_of(text: str) -> TableMapping | None:
     return parse_json(text, "mapping") if text.strip() else None
 
 
-def field_of(mapping: TableMapping) -> str:
+def serialise_mapping(mapping: TableMapping) -> str:
     """Serialise a mapping to one line of JSON for a hidden field."""
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
 
 
-def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
-    """Return the first rows as the dictionary describes them; empty if that fails."""
+def _preview_mapped_rows(table: TableSpec, schema: Schema) -> RowsPreview:
     options = replace(table.options, schema=schema.used)
     try:
         _, read = examine_table(table.path, options)
@@ -241,8 +240,7 @@ def _options_of(column: ColumnProposal) -> dict[str, str]:
     return usual | {f"{_LEVEL}{level}": level for level in levels}
 
 
-def _read_columns(form: Form, base: TableMapping) -> dict[str, Any]:
-    """Return the submitted fields of each variable, without validating them."""
+def _read_column_fields(form: Form, base: TableMapping) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.get_all("field")):
         source = form.get(f"source.{number}")
@@ -257,8 +255,7 @@ def _read_columns(form: Form, base: TableMapping) -> dict[str, Any]:
     return columns
 
 
-def _unchecked(columns: dict[str, Any]) -> TableMapping:
-    """Return a mapping that shows the form as it was typed, even if it is invalid."""
+def _unvalidated_mapping(columns: dict[str, Any]) -> TableMapping:
     return TableMapping.model_construct(
         columns={
             name: ColumnMapping.model_construct(**fields)

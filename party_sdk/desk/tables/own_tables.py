@@ -20,12 +20,17 @@ from party_sdk.desk.responses import (
     Form,
     banner_of,
     desk_of,
-    file,
+    download,
     form_of,
     query_of,
     render_page,
 )
-from party_sdk.desk.tables.mapping_page import NO_ID_COLUMN, ids_of, mapping_of, mend
+from party_sdk.desk.tables.mapping_page import (
+    NO_ID_COLUMN,
+    build_mapping_page,
+    ids_of,
+    mapping_of,
+)
 from party_sdk.desk.tables.named_file import (
     csv_of,
     describe_sheets,
@@ -56,9 +61,11 @@ def post_mapping(request: Request) -> Response:
                 "Name the dictionary: the file that the coordinator sent."
             )
         schema = read_draft(Path(path)).to_schema()
-        content, trouble = mend(form, folder, schema, partial(_check, schema.used))
+        content, trouble = build_mapping_page(
+            form, folder, schema, partial(_check_against_dictionary, schema.used)
+        )
     except CoterieError as error:
-        return tables_page(request, form, banner_of(error))
+        return render_tables_page(request, form, banner_of(error))
     page = Screen(
         "desk/mapping.html.j2", place=MAPPING, dictionary=path, party=None, **content
     )
@@ -70,7 +77,7 @@ def post_file(request: Request) -> Response:
     form = form_of(request)
     mapping = mapping_of(form.get("mapping")) or TableMapping()
     name = f"{Path(form.get('path')).stem or 'table'}.mapping.toml"
-    return file(write_mapping(mapping), name, "application/toml")
+    return download(write_mapping(mapping), name, "application/toml")
 
 
 def post_trial(request: Request) -> Response:
@@ -79,7 +86,7 @@ def post_trial(request: Request) -> Response:
     try:
         path, trial = _run_trial(request, form)
     except CoterieError as error:
-        return tables_page(request, form, banner_of(error))
+        return render_tables_page(request, form, banner_of(error))
     model = Screen(
         "desk/trial.html.j2",
         trial.report,
@@ -98,13 +105,13 @@ def post_trial_labels(request: Request) -> Response:
     try:
         table_path, trial = _run_trial(request, form)
     except CoterieError as error:
-        return tables_page(request, form, banner_of(error))
+        return render_tables_page(request, form, banner_of(error))
     name = f"{Path(table_path).stem}-labels.csv"
     source, labels = trial.source, trial.session.whole.labels
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         write_labels(path, labels, source.ids, source.naming, {})
-        return file(path.read_bytes(), name, "text/csv")
+        return download(path.read_bytes(), name, "text/csv")
 
 
 def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
@@ -116,14 +123,14 @@ def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
     return path, try_table(Path(path), options)
 
 
-def _check(schema: Schema, spec: TableSpec) -> CheckReport:
+def _check_against_dictionary(schema: Schema, spec: TableSpec) -> CheckReport:
     report = replace(spec, options=replace(spec.options, schema=schema)).examine()
     # whether missing values and text are refused depends on a session's terms
     warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
     return report.model_copy(update={"warnings": tuple(warnings)})
 
 
-def tables_page(
+def render_tables_page(
     request: Request, form: Form | None = None, notice: Banner | None = None
 ) -> Response:
     """Show the available files, and how the chosen one is read."""
@@ -133,7 +140,7 @@ def tables_page(
         path, csv = path_of(form, folder), csv_of(form)
         if path:
             content |= {"path": path, "csv": csv}
-            content |= _read(path, csv, form)
+            content |= _describe_table(path, csv, form)
     except CoterieError as error:
         notice = notice or banner_of(error)
     model = TableScreen(
@@ -146,11 +153,8 @@ def tables_page(
     return render_page(request, model, notice=notice)
 
 
-def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
-    """Describe how a table is read, without terms.
-
-    The first rows are included only once the user has chosen the id column.
-    """
+def _describe_table(path: str, csv: str, form: Form) -> dict[str, Any]:
+    """Describe how a table is read; its first rows follow once its id column is chosen."""
     content = describe_sheets(path, csv)
     if len(content["sheets"]) > 1 and not content["sheet"]:
         return content

@@ -33,7 +33,7 @@ def browser(stranger: DeskBrowser) -> DeskBrowser:
 
 @pytest.fixture
 def desk(browser: DeskBrowser, analyst: Analyst) -> DeskBrowser:
-    browser.desk.connection.keep(analyst.url, analyst.key)
+    browser.desk.connection.set_analyst(analyst.url, analyst.key)
     return browser
 
 

@@ -110,11 +110,11 @@ def test_a_form_of_an_earlier_visit_is_refused(browser: DeskBrowser) -> None:
 def test_answers_are_bounded() -> None:
     kept = FormAnswers()
     names = [
-        kept.keep(HTMLResponse(f"page {number}")) for number in range(MAX_ANSWERS + 1)
+        kept.store(HTMLResponse(f"page {number}")) for number in range(MAX_ANSWERS + 1)
     ]
     assert kept.find(names[0]) is None
     assert all(map(kept.find, names[1:]))
-    large = [kept.keep(HTMLResponse("x" * 20 * 2**20)) for _ in range(2)]
+    large = [kept.store(HTMLResponse("x" * 20 * 2**20)) for _ in range(2)]
     assert [kept.find(name) is None for name in large] == [True, False]
     assert kept.find(names[-1]) is None
 

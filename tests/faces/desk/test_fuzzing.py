@@ -221,13 +221,13 @@ def come(browser: DeskBrowser, role: str, analyst: Analyst, key: str) -> str:
     One invitation lies at this desk, and its terms are accepted.
     """
     browser.open()
-    browser.desk.connection.keep(analyst.url, analyst.key)
+    browser.desk.connection.set_analyst(analyst.url, analyst.key)
     invitation = opened(browser)[0]
     accepted(browser, invitation)
     if role == "party":
-        browser.desk.connection.keep("", "")
+        browser.desk.connection.set_analyst("", "")
     elif role == "administrator":
-        browser.desk.connection.keep(analyst.url, key)
+        browser.desk.connection.set_analyst(analyst.url, key)
     return invitation.session
 
 

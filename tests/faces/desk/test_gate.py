@@ -69,7 +69,7 @@ def test_the_desk_answers_no_other_name(browser: DeskBrowser, host: str) -> None
         refused = browser.get(path, Host=host)
         assert refused.status_code == 421
         assert browser.desk.root not in refused.text
-    link = f"/open/{browser.desk.openings.make()}"
+    link = f"/open/{browser.desk.openings.create_token()}"
     assert browser.get(link, at_root=False, Host=host).status_code == 421
     assert browser.get("/", Host="localhost:8462").status_code == 200
 
@@ -128,7 +128,10 @@ def test_another_program_of_this_machine_is_sent_no_cookie(
 
 @pytest.mark.threat(128)
 def test_a_link_opens_once_and_the_last_one_alone(stranger: DeskBrowser) -> None:
-    first, second = stranger.desk.openings.make(), stranger.desk.openings.make()
+    first, second = (
+        stranger.desk.openings.create_token(),
+        stranger.desk.openings.create_token(),
+    )
     assert stranger.get(f"/open/{first}", at_root=False).status_code == 401
     assert stranger.get(f"/open/{second}", at_root=False).status_code == 303
     again = stranger.get(f"/open/{second}", at_root=False)
@@ -139,7 +142,7 @@ def test_a_link_opens_once_and_the_last_one_alone(stranger: DeskBrowser) -> None
 
 @pytest.mark.threat(128)
 def test_a_link_is_good_for_minutes(stranger: DeskBrowser, clock: HandClock) -> None:
-    token = stranger.desk.openings.make()
+    token = stranger.desk.openings.create_token()
     clock.forward(5 * 60 + 1)
     assert stranger.get(f"/open/{token}", at_root=False).status_code == 401
 
