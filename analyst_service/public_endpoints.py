@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import NotFound
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.engine.message_tables import MessageTable, build_message_table
 from clustering_protocols.wire.answers import AnalystIdentity
-from coterie_pages.served_pages import HEADERS, asset_in
+from coterie_pages.served_pages import HEADERS, read_asset
 
 catalogue_router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 pages_router = APIRouter(include_in_schema=False, route_class=AdmittingRoute)
@@ -193,7 +193,7 @@ def get_docs_asset(name: str) -> Response:
     """Return one of the scripts or the style sheet of Swagger UI."""
     if name not in _TYPES:
         raise NotFound("Nothing has this address.")
-    asset = asset_in(_DOCS, f"static/{name}", _TYPES[name])
+    asset = read_asset(_DOCS, f"static/{name}", _TYPES[name])
     # The next release may serve different content here, so cache it only briefly.
     return Response(
         asset.content, headers={**asset.headers, "Cache-Control": "max-age=3600"}

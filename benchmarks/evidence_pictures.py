@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from benchmarks.evidence_page import PICTURES, SPLITS, Measured
 from benchmarks.papers.cells import Row
-from coterie_pages.formatting import number
-from coterie_pages.svg import element, line, picture, standalone, text, ticks
+from coterie_pages.formatting import format_number
+from coterie_pages.svg import element, line, picture, round_ticks, standalone, text
 
 _WIDTH, _LEFT, _RIGHT, _STRIP, _FOOT = 800.0, 360.0, 16.0, 22.0, 46.0
 
@@ -89,7 +89,7 @@ class _Scale(NamedTuple):
         """Return round values: powers of ten along logarithms of a decade or more."""
         ends = np.log10([self.low, self.high]) if self.logarithmic else np.zeros(2)
         if ends[1] - ends[0] < 1:
-            return ticks(self.low, self.high, count=6)
+            return round_ticks(self.low, self.high, count=6)
         return [10.0**n for n in range(int(np.ceil(ends[0])), int(ends[1]) + 1)]
 
 
@@ -134,4 +134,4 @@ def _strips(
 def _tick(scale: _Scale, value: float, bottom: float) -> Iterator[Markup]:
     x = scale.place(value)
     yield line(x, 0.0, x, bottom, class_="grid")
-    yield text(x, bottom + 18, number(value), anchor="middle")
+    yield text(x, bottom + 18, format_number(value), anchor="middle")

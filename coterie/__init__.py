@@ -1,10 +1,10 @@
-"""The public names for programs that coordinate a session, take part in one, or try one.
+"""The public API: coordinate a session, take part in one, or simulate one locally.
 
     from coterie import Coordinator, DataCollaboration, Layout, Party, Policy
     from coterie import FederatedKMeans, local_session, simulate
 
-The parameters of every protocol are here too, under their own names. A name is imported
-when it is first used.
+The parameter classes of every protocol can be imported from here as well. Each name is
+loaded lazily, on first access.
 """
 
 from importlib import import_module
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is not None:
         return getattr(import_module(module), name)
-    import_module("party_sdk")  # it decides which protocol packages are used
+    import_module("party_sdk")  # selects the protocol packages in use
     for protocol_module in _protocols() if not name.startswith("_") else ():
         if name in protocol_module.__all__ and name != "PROTOCOL":
             return getattr(protocol_module, name)

@@ -1,4 +1,4 @@
-"""The build of Coterie that is installed, and the compilation of its kernels."""
+"""The installed build of Coterie, and the compilation of its C kernels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _GIT_SECONDS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """A build.
+    """Identifies a build of Coterie.
 
-    version: of the distribution.
-    schema: the last revision of the database.
-    commit: twelve digits, with ``-dirty`` if files differ from it; None if unknown.
+    version: the version of the installed distribution.
+    schema: the latest revision of the database schema.
+    commit: twelve digits of the Git commit, plus ``-dirty`` if files changed; or None.
     """
 
     version: str
@@ -37,18 +37,18 @@ class Build:
 
 
 def read_build() -> Build:
-    """Return the build that is installed here."""
+    """Return the version, database schema and Git commit of the installed build."""
     return Build(version=version("coterie"), schema=find_schema(), commit=find_commit())
 
 
 def find_schema() -> str:
-    """Return the last database revision, read from the name of the last migration."""
+    """Return the latest revision of the database schema, from the last migration."""
     last = max(path.name for path in (find_migrations() / "versions").glob("[0-9]*.py"))
     return last.partition("_")[0]
 
 
 def find_migrations() -> Path:
-    """Return the folder of migrations: inside the wheel, or beside the checkout."""
+    """Return the folder of migrations, in the installed wheel or next to the checkout."""
     service = find_spec("analyst_service")
     package = Path(service.origin).parent if service and service.origin else _PACKAGE
     wheel_folder = package / "alembic"
@@ -56,7 +56,7 @@ def find_migrations() -> Path:
 
 
 def find_commit() -> str | None:
-    """Return the commit: as the builder of the wheel wrote it, or as git names it."""
+    """Return the commit recorded in the wheel, or else what Git reports, or None."""
     commit_file = _PACKAGE / "commit"
     if commit_file.exists():
         return commit_file.read_text(encoding="ascii").strip()
@@ -80,14 +80,14 @@ _FLAGS: Final = (
     "-O3",
     "-fPIC",
     "-shared",
-    "-ffp-contract=off",  # the same bits on every processor
+    "-ffp-contract=off",  # bit-identical results on every processor
     "-fno-math-errno",
     "-fno-trapping-math",
 )
 
 
 def build_kernels(library: Path) -> bool:
-    """Compile the kernels if needed; return whether the library is there."""
+    """Compile the C kernels unless they are up to date; return whether they exist."""
     source = _PACKAGE.parent / "clustering_protocols" / "numerics" / "kernels.c"
     digest = sha256(source.read_bytes()).hexdigest()
     if library.exists() and digest.encode() in library.read_bytes():
@@ -98,8 +98,7 @@ def build_kernels(library: Path) -> bool:
     temporary = library.with_name(f"{library.name}.{os.getpid()}")
     define = f'-DSOURCE_DIGEST="{digest}"'
     command = [compiler, *_FLAGS, define, str(source), "-o", str(temporary), "-lm"]
-    for flags in ((), ("-DONE_CLONE",)):  # for compilers that know fewer processors
-        # the compiler that is installed here
+    for flags in ((), ("-DONE_CLONE",)):  # older compilers cannot build all clones
         process = subprocess.run([*command, *flags], capture_output=True, check=False)  # noqa: S603
         if process.returncode == 0:
             temporary.replace(library)

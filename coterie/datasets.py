@@ -1,4 +1,4 @@
-"""Public data sets by name, and tables dealt out to parties, for trials of methods.
+"""Load public data sets by name, and split a table among parties to try out methods.
 
     from coterie import FederatedKMeans, datasets
 
@@ -6,8 +6,8 @@
     dealt = datasets.deal(rice.X, (5, 1), classes=rice.y, concentration=0.5)
     model = FederatedKMeans(2, layout=dealt.layout).fit(dealt.tables)
 
-scikit-learn has four of the sets. The others are files in a folder that the caller or the
-variable COTERIE_DATA names, because we know of no licence to redistribute them.
+Four of the data sets come with scikit-learn. We know of no licence to redistribute the
+others, so they are read from a folder: an argument, or the variable COTERIE_DATA.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from party_sdk.lab.parties import Lattice, as_layout
 __all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
 
 BUNDLED: Final = frozenset({"iris", "wine", "breast_cancer", "digits"})
-"""The sets that are part of scikit-learn."""
+"""The data sets that are part of scikit-learn."""
 
 SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -51,20 +51,20 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
         "fmnist": "Fashion-MNIST",
     }
 )
-"""The other sets of docs/evidence.md, with their names at their sources."""
+"""The other data sets of docs/evidence.md, each with its name at its source."""
 
 _TRIES = 10_000
 
 
 class MissingDataset(FileNotFoundError):
-    """A data set is not here; the message says which file to put where."""
+    """Raised if the file of a data set is missing; the message says how to create it."""
 
 
 class Dataset(NamedTuple):
-    """A data set.
+    """A data set with known classes.
 
-    X: float64 (n, m).
-    y: int64 (n,); the classes, which no method reads.
+    X: float64 (n, m); the features.
+    y: int64 (n,); the class of each row, which the clustering methods do not use.
     """
 
     X: FloatArray
@@ -72,13 +72,13 @@ class Dataset(NamedTuple):
 
 
 def load(name: str, folder: str | Path | None = None) -> Dataset:
-    """Return a data set of docs/evidence.md by its name.
+    """Load one of the data sets of docs/evidence.md by name.
 
-    folder: the folder of ``NAME.npz`` with arrays ``X`` and ``y``; by default that of the
-        variable COTERIE_DATA. Sets of scikit-learn need none.
+    folder: the folder of ``NAME.npz`` with the arrays ``X`` and ``y``; by default the
+        folder in COTERIE_DATA. The data sets of scikit-learn need no folder.
 
-    Raises InvalidParameters for another name, MissingDataset if the file is not there,
-    InvalidData if it holds something else.
+    Raises InvalidParameters if the name is unknown, MissingDataset if the file does not
+    exist, and InvalidData if it does not hold the two arrays.
     """
     if name in BUNDLED:
         from sklearn import datasets as bundled
@@ -91,7 +91,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
             f"{', '.join(sorted({*BUNDLED, *SOURCES}))}.",
             field="name",
         )
-    path = _folder(name, folder) / f"{name}.npz"
+    path = _find_folder(name, folder) / f"{name}.npz"
     if not path.is_file():
         raise MissingDataset(f"{path} is not there. {_remedy(name)}")
     try:
@@ -106,7 +106,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     return Dataset(X, y)
 
 
-def _folder(name: str, folder: str | Path | None) -> Path:
+def _find_folder(name: str, folder: str | Path | None) -> Path:
     folder = folder or os.environ.get("COTERIE_DATA")
     if not folder:
         raise MissingDataset(
@@ -122,16 +122,13 @@ def _remedy(name: str) -> str:
     )
 
 
-# Dealt out
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
-    """A table, dealt out to parties.
+    """A table that was split among parties.
 
-    layout: of the parties.
-    tables: one per party, in the order of the layout's slots; of the type of the table.
-    rows, columns: lists of int64 arrays, in the same order: row and column numbers.
+    layout: the layout of the parties.
+    tables: one table per party, in slot order, of the same type as the original table.
+    rows, columns: for each party, int64 arrays of its row and column indices.
     """
 
     layout: Layout
@@ -150,23 +147,24 @@ def deal(
     empty: int = 0,
     random_state: int | np.random.Generator = 0,
 ) -> Dealt:
-    """Deal the rows and columns of one table out to the parties of a layout.
+    """Split the rows and columns of a table among the parties of a layout.
 
-    Without classes, rows are dealt out evenly and at random. With classes, each class is
-    divided among row groups in Dirichlet shares, so that institutions have different
-    mixtures. Columns are always dealt out evenly and at random, and keep their order.
+    Rows are split evenly and at random or, if there are classes, each class is split in
+    Dirichlet proportions, so that institutions have different class mixtures. Columns
+    are always split evenly and at random, and keep their order.
 
     table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
-    layout: Layout or (int, int); row groups and column groups.
+    layout: Layout, or (int, int) for the numbers of row groups and column groups.
     classes: (n,); the class of each row.
-    concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
-        differ much, above 10 little. Give it if, and only if, classes are given.
-    fewest: int; minimum rows of each row group. Draws with fewer are repeated.
-    empty: int; cells of the lattice that no party holds, drawn at random: a ragged
-        layout. Every row group and every column group keeps a party.
+    concentration: float above 0; parameter of the Dirichlet distribution, required with
+        classes. Below 1, institutions differ strongly; above 10, only slightly.
+    fewest: int; minimum number of rows in each row group. Draws with fewer are
+        repeated.
+    empty: int; number of random grid cells without a party, for a ragged layout. Every
+        row group and every column group keeps at least one party.
     random_state: int or numpy Generator.
 
-    Raises InvalidParameters if the table cannot be dealt out in this way.
+    Raises InvalidParameters if the table cannot be split in this way.
     """
     rng = np.random.default_rng(random_state)
     occupied = _leave_cells_empty(as_layout(layout), empty, rng)
@@ -201,7 +199,7 @@ def deal(
     parts = [(rows[slot.row], columns[slot.column]) for slot in occupied.slots]
     return Dealt(
         layout=occupied,
-        tables=[_take(matrix, *part) for part in parts],
+        tables=[_take_part(matrix, *part) for part in parts],
         rows=[numbers for numbers, _ in parts],
         columns=[numbers for _, numbers in parts],
     )
@@ -215,11 +213,11 @@ def deal_classes(
     *,
     fewest: int = 2,
 ) -> list[IntArray]:
-    """Return row numbers of each group, which gets a Dirichlet share of each class.
+    """Return the row indices of each group, splitting classes in Dirichlet proportions.
 
-    classes: (n,). Draws in which a group gets fewer rows than ``fewest`` are repeated.
+    classes: (n,). A draw in which a group gets fewer than ``fewest`` rows is repeated.
 
-    Raises InvalidParameters if no draw gives each group ``fewest`` rows.
+    Raises InvalidParameters if no draw gives every group at least ``fewest`` rows.
     """
     if not 0 < concentration < np.inf:
         raise InvalidParameters("a number above 0 is needed.", field="concentration")
@@ -241,7 +239,7 @@ def deal_classes(
 
 
 def _leave_cells_empty(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
-    """Return a layout without some of its slots; every row and column group keeps one."""
+    """Return the layout without ``empty`` random slots; every group keeps at least one."""
     if empty == 0:
         return layout
     slots = layout.slots
@@ -264,7 +262,6 @@ def _leave_cells_empty(layout: Layout, empty: int, rng: np.random.Generator) -> 
 
 
 def _read_table(table: Any) -> Any:
-    """Return a table as a matrix, or as a data frame of narwhals."""
     if issparse(table):
         return table.tocsr()
     frame = nw.from_native(table, eager_only=True, pass_through=True)
@@ -278,7 +275,7 @@ def _read_table(table: Any) -> Any:
     return frame
 
 
-def _take(table: Any, rows: IntArray, columns: IntArray) -> Any:
+def _take_part(table: Any, rows: IntArray, columns: IntArray) -> Any:
     if isinstance(table, nw.DataFrame):
         return table[rows.tolist(), columns.tolist()].to_native()
     return table[rows][:, columns]

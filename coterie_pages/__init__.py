@@ -1,6 +1,6 @@
 """Models and pages that people read, print and sign.
 
-A model (:mod:`.models`) becomes JSON, or one HTML file that needs nothing else
-(:func:`.pages.page`): no script, no network, pictures drawn here. SDK and analyst
-import this package; it imports neither, and opens only files of its own.
+A model (:mod:`.models`) is serialised as JSON, or rendered as a self-contained HTML
+file without scripts (:func:`.pages.render_html`). The SDK and the analyst import this
+package. It imports neither of them, and opens only its own files.
 """

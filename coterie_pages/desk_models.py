@@ -1,4 +1,4 @@
-"""Models of the desk's pages."""
+"""Models of the pages of the desk, the local web application of an institution."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from coterie_pages.models import FormField, Screen
 
 
 class PartyRow(Value):
-    """A party of this home in a list.
+    """A party of this home, as a row in a list of parties.
 
-    group: whether it waits for its person, runs, or has ended.
-    sentence: what it waits for, or why it ended.
-    since: when this state began; None for a party begun on the command line.
+    group: whether the party waits for an answer of its operator, is running, or has
+        ended.
+    sentence: what the party waits for, or why it ended.
+    since: when it entered this state; None if it was started on the command line.
     """
 
     session: str
@@ -30,7 +31,7 @@ class PartyRow(Value):
 
 
 class FieldGroup(Value):
-    """Fields that are folded under a title, with a note, and groups within it."""
+    """A collapsible group of form fields with a title, a note, and nested groups."""
 
     title: str
     fields: tuple[FormField, ...] = ()
@@ -39,28 +40,28 @@ class FieldGroup(Value):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a field in it has an error, or a value other than the default."""
+        """Return whether a field in the group has an error or a non-default value."""
         return any(group.is_open for group in self.groups) or any(
             field.wrong or field.value not in ("", field.usual) for field in self.fields
         )
 
 
 class RowsPreview(Value):
-    """The first rows of a table, for the people who hold it."""
+    """The first rows of a table, shown only to the institution that holds it."""
 
     names: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = Field(default=(), repr=False)
 
 
 class TableScreen(Screen):
-    """A page on which a file is chosen as a table, with a report of how it is read.
+    """A page on which the user chooses a file as the table, and sees how it was read.
 
-    The values below are those of a page without a file.
+    The class attributes are the values of a page on which no file has been chosen.
 
-    path: the chosen file; ``csv``, ``sheet`` and ``skip`` say how it is written.
-    names: the columns of the file.
-    report: a :class:`party_sdk.tables.CheckReport`; None if nothing was read.
-    checked: whether the table was checked against terms.
+    path: the chosen file; ``csv``, ``sheet`` and ``skip`` say how to read it.
+    names: the names of the columns in the file.
+    report: a :class:`party_sdk.tables.CheckReport`; None if no file was read.
+    checked: whether the table was checked against the terms of a session.
     """
 
     path = csv = sheet = skip = ""
@@ -72,13 +73,13 @@ class TableScreen(Screen):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Return the report on each column, by its name."""
+        """Return the report's columns by name."""
         columns = () if self.report is None else self.report.columns
         return {column.name: column for column in columns}
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return the problems that prevent the use of the table, with lines."""
+        """Return the problems that prevent the use of the table, with line numbers."""
         return () if self.report is None else self.report.problem_sentences
 
     @property
@@ -88,10 +89,7 @@ class TableScreen(Screen):
 
 
 class CellLine(Value):
-    """A text of the table, the number of rows with it, and the value that it stands for.
-
-    chosen: the value of the option; empty if a person has to choose.
-    """
+    """A distinct text in a column, and the option ``chosen`` for it, or an empty string."""
 
     text: str = Field(repr=False)
     n_rows: int
@@ -99,16 +97,16 @@ class CellLine(Value):
 
 
 class VariableSource(Value):
-    """A variable of the session, and where the table has it.
+    """A variable of the session, with the column of the table that supplies its values.
 
     proposal: a :class:`party_sdk.tables.drafts.ColumnProposal`.
     mapping: a :class:`party_sdk.tables.mapping.ColumnMapping`.
-    source: the column of the table; empty without one.
-    is_drafted: whether the proposal named this column.
-    candidates: the table's columns, the most similar first.
-    conversions: names of conversions into the variable's unit.
-    options: possible meanings of a text.
-    asks: whether a person has to decide something.
+    source: the name of the column; empty if the table has none for this variable.
+    is_drafted: whether the proposal itself named this column.
+    candidates: the columns of the table, the most similar name first.
+    conversions: the names of the available conversions into the variable's unit.
+    options: the values that a text can stand for.
+    asks: whether the user still has to make a decision about this variable.
     """
 
     proposal: Any = Field(repr=False)
@@ -124,7 +122,7 @@ class VariableSource(Value):
 
     @property
     def written(self) -> str:
-        """Return thousands separator, '_' and decimal sign; empty to detect them."""
+        """Return the thousands separator, ``_`` and decimal sign; empty to detect them."""
         if not self.mapping.sets_signs:
             return ""
         return f"{self.mapping.thousands or ''}_{self.mapping.decimal or ''}"
@@ -136,13 +134,13 @@ class VariableSource(Value):
 
     @property
     def has_minus(self) -> bool:
-        """Return whether the column has numbers with an unusual minus sign."""
+        """Return whether some numbers of the column have a minus sign other than ``-``."""
         is_in_table = self.is_drafted and self.proposal.minus is not None
         return is_in_table or self.mapping.minus is not None
 
     @property
     def has_limits(self) -> bool:
-        """Return whether the column has limits of detection."""
+        """Return whether the column has values below or above a limit of detection."""
         is_in_table = self.is_drafted and any(
             cell.is_limit for cell in self.proposal.cells
         )
@@ -150,7 +148,7 @@ class VariableSource(Value):
 
 
 class SlotLine(Value):
-    """A slot in the form; row and column groups count from 1."""
+    """A slot in the form for a new session; row and column groups are numbered from 1."""
 
     name: str = ""
     title: str = ""
@@ -160,19 +158,19 @@ class SlotLine(Value):
 
     @classmethod
     def of(cls, slot: Slot) -> Self:
-        """Return a slot of a layout."""
+        """Create the form line for a slot of a layout."""
         row, column = str(slot.row + 1), str(slot.column + 1)
         return cls(name=slot.name, title=slot.title, row=row, column=column)
 
 
 class ColumnGroup(Value):
-    """The variables of a column group in the form; ``number`` counts from 1.
+    """The variables of one column group in the form; ``number`` counts from 1.
 
-    fields, elsewhere: form fields for the table from which the dictionary is drafted: in
-        the folder of tables, or elsewhere.
-    variables: rows as :class:`party_sdk.tables.variables.Variable`.
-    listed: the table with these variables; empty if they are typed.
-    notes, wrong: notes and errors by the number of a row, from 1.
+    fields, elsewhere: form fields that select the table, in the folder of tables or
+        elsewhere, from which the dictionary is drafted.
+    variables: one :class:`party_sdk.tables.variables.Variable` per row.
+    listed: the table that lists these variables; empty if the user types them.
+    notes, wrong: notes and error messages by row number, counted from 1.
     """
 
     number: int = Field(ge=1)

@@ -1,4 +1,4 @@
-"""Form fields for parameters, and their types in words, from a JSON schema."""
+"""Form fields for the parameters of a JSON schema, with descriptions of their types."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Schema = Mapping[str, Any]
 
 
 class Parameter(NamedTuple):
-    """A parameter with a value, which may be a part of another parameter.
+    """A parameter that has a value of its own; it may be nested in another parameter.
 
-    name: as in ``alignment.ids``, with the names of the enclosing parameters.
-    schema: the schema of its value.
-    group: its topic, or that of the enclosing parameter.
+    name: the full name, such as ``alignment.ids`` for a nested parameter.
+    schema: the JSON schema of its value.
+    group: its topic, or else the topic of the enclosing parameter.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Parameter(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return type and limits in words."""
+        """Return the type of the value and its limits in words."""
         return kind_of(self.schema)
 
     @property
     def default_json(self) -> str:
-        """Return the default as JSON; empty if the parameter is required."""
+        """Return the default value as JSON; empty if the parameter is required."""
         return "" if self.is_required else json.dumps(self.schema.get("default"))
 
 
 def parameters_of(schema: Schema) -> Iterator[Parameter]:
-    """Yield the parameters of a new session; for a nested one, each of its parts."""
+    """Yield the parameters of a new session; of a nested parameter, each of its parts."""
     yield from _walk_parameters("", schema, schema.get("$defs", {}), is_required=True)
 
 
@@ -77,7 +77,7 @@ def _walk_parameters(
 
 
 def kind_of(schema: Schema) -> str:
-    """Return type and limits of a value in words."""
+    """Return the type that a schema describes, with its limits, in words."""
     if "anyOf" in schema:
         kinds = [option for option in schema["anyOf"] if option.get("type") != "null"]
         return " or ".join(filter(None, map(kind_of, kinds)))
@@ -98,11 +98,11 @@ def fields_of(
     *,
     prefix: str = "",
 ) -> tuple[FormField, ...]:
-    """Return a field for each parameter, required ones first.
+    """Return a form field for each parameter in the schema, required ones first.
 
-    values: by the name of the field; an empty value stands for the default.
-    wrong: why a value was refused, by the name of the parameter.
-    prefix: the beginning of each field's name.
+    values: the current values by field name; an empty value stands for the default.
+    wrong: error messages by parameter name.
+    prefix: a prefix for the name of each field.
     """
     values, wrong = values or {}, wrong or {}
     fields = [
@@ -115,7 +115,7 @@ def fields_of(
 def _field(
     parameter: Parameter, prefix: str, value: str, wrong: Mapping[str, str]
 ) -> FormField:
-    options = _options(parameter.schema)
+    options = _choice_options(parameter.schema)
     kind, _, limits = parameter.kind.partition(" ")
     usual = parameter.default_json.strip('"')
     return FormField(
@@ -133,7 +133,7 @@ def _field(
     )
 
 
-def _options(schema: Schema) -> dict[str, str]:
+def _choice_options(schema: Schema) -> dict[str, str]:
     if schema.get("type") == "boolean":
         return {"true": "yes", "false": "no"}
     kinds = [schema, *schema.get("anyOf", ())]

@@ -1,4 +1,4 @@
-"""Numbers, times and names as people read them, the same in text and on pages."""
+"""Format numbers, times and names in the same way on pages and in terminals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from coterie_pages.models import (
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _PAIRS: Final = tuple(pairwise(length for _, length in _UNITS))
 AUXILIARY: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
-"""Figures that only help to read other figures."""
+"""Figures that are needed only to interpret other figures."""
 _FIGURES: Final = {
     "calinski_harabasz": "Caliński–Harabasz",
     "davies_bouldin": "Davies–Bouldin",
@@ -44,7 +44,7 @@ _FIGURES: Final = {
     "n_iter": "updates",
 }
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
-"""The page that says what is stored, and for how long."""
+"""The documentation page on which data are stored, and for how long."""
 _MAX_LENGTH: Final = 200
 _MAX_VARIABLES: Final = 8
 LEVELS: Final = {
@@ -52,26 +52,29 @@ LEVELS: Final = {
     RiskLevel.COLLUSION: "If parties collude or lie",
     RiskLevel.DESIGN: "By taking part",
 }
-"""The headings of the levels of risks, in the order of the page."""
+"""The heading of each level of risk, in the order in which a page shows them."""
 _UNKNOWN: Final = "you do not know this key"
 
 
-def by_level(risks: Sequence[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
-    """Yield the risks of each level that has any."""
+def group_by_level(risks: Sequence[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
+    """Group risks by level, and skip levels without a risk."""
     for level in LEVELS:
         if of_level := [risk for risk in risks if risk.level is level]:
             yield level, of_level
 
 
-def span(seconds: int) -> str:
-    """Return a length of time in its largest whole unit, e.g. ``7 days``."""
+def format_duration(seconds: int) -> str:
+    """Return a duration in the largest unit that gives a whole number, e.g. ``7 days``."""
     unit, length = next(u for u in _UNITS if seconds % u[1] == 0)
     count = seconds // length
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
-def number(value: Any) -> str:
-    """Return a figure with three digits, or whole if it is large; a dash for None."""
+def format_number(value: Any) -> str:
+    """Format a number with three significant digits, or as an integer if it is large.
+
+    Booleans are formatted as ``yes`` or ``no``, and None as a dash.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -81,22 +84,22 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def show(value: Any) -> Any:
-    """Return a value as a cell of a table; texts stay as they are."""
+def format_cell(value: Any) -> Any:
+    """Format a value as a table cell; a string is returned unchanged."""
     if isinstance(value, datetime):
-        return moment(value)
-    return value if isinstance(value, str) else number(value)
+        return format_time(value)
+    return value if isinstance(value, str) else format_number(value)
 
 
 def plain_heading(heading: str) -> str:
-    """Return a heading without ``#`` or ``=``, which mark the kind of its column."""
+    """Return the heading without the ``#`` or ``=`` that marks the type of its column."""
     return heading[1:] if heading[:1] in {"#", "="} else heading
 
 
-def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
-    """Yield a row of a table for each record: its attributes of these names.
+def attribute_rows(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield one table row per record, with the values of the named attributes.
 
-    ``name|percent`` formats an attribute with ``percent``, a function of this module.
+    ``name|format_percent`` formats the attribute ``name`` with that function.
     """
     for record in records:
         row = []
@@ -107,31 +110,31 @@ def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def indices_of(records: Iterable[Any], name: str, value: bool = True) -> list[int]:  # noqa: FBT001, FBT002  templates
-    """Return the indices of the records whose attribute is true, or false on request."""
+    """Return the indices of the records whose attribute ``name`` is truthy (or falsy)."""
     flags = [bool(getattr(record, name)) for record in records]
     return [index for index, flag in enumerate(flags) if flag is value]
 
 
-def numbered(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of a table, one for each cluster, with its number first."""
+def number_clusters(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield table rows, one for each cluster, with the label of the cluster prepended."""
     return ((f"cluster {cluster}", *row) for cluster, row in enumerate(rows))
 
 
 def cluster_headings(count: int) -> list[str]:
-    """Return a heading for each of ``count`` clusters."""
+    """Return the table headings ``cluster 0``, ``cluster 1`` and so on."""
     return [f"cluster {cluster}" for cluster in range(count)]
 
 
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield each cluster's name, rows and own rows; unknown columns are left out."""
+    """Yield each cluster's title, size and number of own rows; skip unknown columns."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
-            cluster_title(cluster, report.names),
+            name_cluster(cluster, report.names),
             *(
-                f"{n:,} ({share(n, sum(sizes))})"
+                f"{n:,} ({format_share(n, sum(sizes))})"
                 for sizes in columns
                 for n in (sizes[cluster] if cluster < len(sizes) else 0,)
             ),
@@ -141,63 +144,63 @@ def cluster_rows(
 def outcome_rows(
     table: OutcomeTable, lines: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the name, the test and the intervals of each described variable."""
+    """Yield a table row for each described variable: its name, test and intervals."""
     for field in table.fields:
         unit = f", {field.unit}" if field.unit else ""
-        intervals = (outcome_cell(field, line) for line in range(len(lines)))
+        intervals = (format_intervals(field, line) for line in range(len(lines)))
         yield f"{field.title or field.name}{unit}", format_test(field), *intervals
 
 
 def drift_cells(drift: VariableDrift) -> tuple[str, str, str]:
-    """Return the drift of a column as cells of a table."""
+    """Return the table cells that show how far a column has drifted."""
     shift = "–" if drift.shift is None else f"{drift.shift:+.2f}"
-    return drift.name, shift, percent(drift.outside)
+    return drift.name, shift, format_percent(drift.outside)
 
 
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
-    """Yield name, type and missing values of each column, with its range on request."""
+    """Yield the name, type and missing values of each column, and optionally its range."""
     for column in columns:
         ends = (end or "–" for end in column.range_texts) if ranges else ()
         yield column.name, column.type, column.missing, *ends
 
 
 def contribution_facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield the receivers, the size and the notes of a contribution."""
+    """Yield label and text for the receivers, the size and the notes of a contribution."""
     for part in inspection.parts:
         yield f"To {part.receiver}", part.meaning
     yield "Size", f"{inspection.n_bytes:,} bytes"
     for name, value in inspection.notes.items():
-        yield figure(name), shorten(value)
+        yield name_figure(name), shorten(value)
 
 
 def named_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield figures by their names in words."""
-    return ((figure(name), value) for name, value in figures.items())
+    """Yield the figures with readable names."""
+    return ((name_figure(name), value) for name, value in figures.items())
 
 
-def shortened(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and values, with long values cut."""
+def shorten_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names with their values, truncated if they are long."""
     return ((name, shorten(value)) for name, value in values.items())
 
 
 def join_shape(shape: Sequence[int]) -> str:
-    """Return the shape of an array in words."""
+    """Format the shape of an array, e.g. ``3 × 2``."""
     return " × ".join(map(str, shape)) or "one value"
 
 
 def shorten(value: Any) -> str:
-    """Return a value as text of limited length."""
+    """Return the value as text, truncated to 200 characters."""
     text = f"{value:.3g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
 
 
-def share(part: float, whole: float) -> str:
-    """Return a part of a whole as a percentage; a dash if the whole is 0."""
+def format_share(part: float, whole: float) -> str:
+    """Format ``part / whole`` as a percentage; a dash if ``whole`` is 0."""
     return f"{part / whole:.0%}" if whole else "–"
 
 
 def name_institution(institution: NamedInstitution | None) -> str:
-    """Return an institution in words, without its key."""
+    """Return a description of an institution that does not include its key."""
     if institution is None:
         return "anyone who holds the invitation"
     if institution.known:
@@ -209,8 +212,8 @@ def name_institution(institution: NamedInstitution | None) -> str:
     )
 
 
-def frequency(kind: RoundKind) -> str:
-    """Return how often a round may occur."""
+def describe_frequency(kind: RoundKind) -> str:
+    """Return how many times a round of this kind can occur, in words."""
     if kind.least == kind.most:
         return "once" if kind.most == 1 else f"{kind.most:,} times"
     if kind.least == 0:
@@ -219,23 +222,23 @@ def frequency(kind: RoundKind) -> str:
 
 
 def title_of(seat: SlotEntry | PlannedSlot) -> str:
-    """Return the title of a slot, or its name without one."""
+    """Return the title of a slot, or its name if it has no title."""
     return seat.title or seat.slot
 
 
-def figure(name: str) -> str:
-    """Return the name of a figure in words."""
+def name_figure(name: str) -> str:
+    """Return the readable name of a figure."""
     return _FIGURES.get(name, name.replace("_", " "))
 
 
-def cluster_title(cluster: int, names: Sequence[str] = ()) -> str:
-    """Return the number of a cluster, with its name if it has one."""
+def name_cluster(cluster: int, names: Sequence[str] = ()) -> str:
+    """Return ``cluster`` and the number, followed by the name if the cluster has one."""
     name = names[cluster] if cluster < len(names) else ""
     return f"cluster {cluster}: {name}" if name else f"cluster {cluster}"
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:
-    """Return the sentence above the signed digest of the sheet."""
+    """Return the declaration that stands above the digest and the signature."""
     where = f" as {sheet.slot}" if sheet.slot else ""
     return (
         f"We take part in {sheet.session}{where} and accept the sheet of this SHA-256 "
@@ -244,7 +247,7 @@ def agreement_sentence(sheet: TermsSheet) -> str:
 
 
 def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
-    """Yield the labelled facts of the page to sign."""
+    """Yield label and text of each fact on the page that a party signs."""
     for caption, text in captioned_texts(sheet):
         yield caption.label, text or "Not stated in the terms."
     n_open = sum(slot.expected is None for slot in sheet.places)
@@ -268,7 +271,7 @@ def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 
 
 def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the sentences on what is sent, for the page to sign."""
+    """Yield the sentences about what is sent, for the page that a party signs."""
     yield "No row and no id is sent as it is."
     yield from (kind.meaning for kind in sheet.sent if kind.reach == "readable")
     if n_hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
@@ -278,54 +281,54 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
 
 
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
-    """Yield the label and the sentence of each section of the terms."""
+    """Yield the label and the summary sentence of each optional section of the terms."""
     for _, _, caption in captioned_fields(SessionRequest):
         sentence = "" if caption.group else getattr(sheet, caption.name)
         if sentence:
             yield caption.label, f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def percent(share: float | None) -> str:
-    """Return a share as a percentage; a dash for None."""
+def format_percent(share: float | None) -> str:
+    """Format a share between 0 and 1 as a percentage; None becomes a dash."""
     return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
-def moment(time: datetime) -> str:
-    """Return a time to the second, in UTC."""
+def format_time(time: datetime) -> str:
+    """Format a time in UTC, to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def minute(time: datetime) -> str:
-    """Return a time to the minute, in UTC."""
+def format_minute(time: datetime) -> str:
+    """Format a time in UTC, to the minute."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def ago(time: datetime, now: datetime) -> str:
-    """Return how long ago a time was, or how far off it is, in whole units."""
+def format_elapsed(time: datetime, now: datetime) -> str:
+    """Return the duration between a past or future time and now, in whole units."""
     seconds = max(1, abs(int((now - time).total_seconds())))
     for length, smaller in _PAIRS:
         if seconds >= length:
             unit = length if seconds >= 2 * length else smaller
-            return span(seconds // unit * unit)
-    return span(seconds)
+            return format_duration(seconds // unit * unit)
+    return format_duration(seconds)
 
 
 def is_over(report: RunReport | SessionReport) -> bool:
-    """Return whether a session has ended."""
+    """Return whether the session of the report has ended, with or without a result."""
     if isinstance(report, RunReport):
         return report.complete or bool(report.ended)
     return report.state in OVER
 
 
 def is_completed(report: RunReport | SessionReport) -> bool:
-    """Return whether a session has ended with a result."""
+    """Return whether the session of the report has ended with a result."""
     if isinstance(report, RunReport):
         return report.complete
     return report.state == SessionState.COMPLETED
 
 
 def shown_figures(runs: Sequence[RunLine]) -> list[str]:
-    """Return the names of the figures that get a column: those that a run has."""
+    """Return the names of the figures that get a column because some run has a value."""
     return [
         name
         for name in (runs[0].figures if runs else ())
@@ -334,22 +337,22 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
     ]
 
 
-def cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
-    """Return a field's mean, or the shares of its levels, in a line of a profile."""
+def profile_cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
+    """Format a variable's mean and standard deviation, or shares, in a profile line."""
     if field.levels:
         return field.format_shares(line)
     mean, spread = field.mean[line], field.spread[line]
     if mean is None:
         return "–"
     if field.is_date:
-        centre = f"{format_date(mean)} ± {number(spread)} days"
+        centre = f"{format_date(mean)} ± {format_number(spread)} days"
     else:
-        centre = f"{number(mean)} ± {number(spread)}"
+        centre = f"{format_number(mean)} ± {format_number(spread)}"
     quartile_values = field.quartiles[line] if field.quartiles and quartiles else None
     if quartile_values is None or quartile_values == (None, None, None):
         return centre
     texts = (
-        format_date(q) if field.is_date and q is not None else number(q)
+        format_date(q) if field.is_date and q is not None else format_number(q)
         for q in quartile_values
     )
     return f"{centre} ({', '.join(texts)})"
@@ -359,17 +362,18 @@ _MAX_LEVELS: Final = 12
 _SMALLEST_P: Final = 0.001
 
 
-def outcome_cell(field: Outcome, line: int) -> str:
-    """Return the intervals of a described variable: of its mean, or of each level.
+def format_intervals(field: Outcome, line: int) -> str:
+    """Format the 95 % intervals of a described variable: of its mean, or of each level.
 
-    A yes-or-no variable shows the share of yes; of very many levels, the first are shown.
+    Of a yes-or-no variable only the share of yes is shown. At most 12 levels are shown.
     """
     if not field.levels:
         interval = field.means[line]
         if interval is None:
             return "–"
         low, high = (
-            format_date(end) if field.is_date else number(end) for end in interval
+            format_date(end) if field.is_date else format_number(end)
+            for end in interval
         )
         return f"{low} to {high}"
     shares = field.shares[line]
@@ -386,32 +390,34 @@ def outcome_cell(field: Outcome, line: int) -> str:
 
 
 def format_test(field: Outcome) -> str:
-    """Return the test of a described variable: its statistic, degrees of freedom and p."""
+    """Format a variable's test: the statistic, its degrees of freedom and the p-value."""
     if field.statistic is None or field.p is None:
         return "nothing to compare"
     letter = "F" if field.test == "anova" else "χ²"
-    text = _statistic(letter, field.degrees, field.statistic, field.p)
+    text = _format_statistic(letter, field.degrees, field.statistic, field.p)
     if field.n_small:
         text += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
     return text
 
 
-def log_rank_text(time: Survival) -> str:
-    """Return the log-rank test of a time: its statistic, degrees of freedom and p."""
+def format_log_rank(time: Survival) -> str:
+    """Format the log-rank test: the statistic, its degrees of freedom and the p-value."""
     p = time.p
     if time.statistic is None or p is None:
         return "nothing to compare"
-    return _statistic("χ²", [time.degrees], time.statistic, p)
+    return _format_statistic("χ²", [time.degrees], time.statistic, p)
 
 
-def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> str:
+def _format_statistic(
+    letter: str, degrees: Sequence[int], value: float, p: float
+) -> str:
     degrees_text = ", ".join(map(str, degrees))
     p_text = "p < 0.001" if p < _SMALLEST_P else f"p = {p:.3f}"
-    return f"{letter}({degrees_text}) = {number(value)}, {p_text}"
+    return f"{letter}({degrees_text}) = {format_number(value)}, {p_text}"
 
 
 def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the name, rows, events and restricted mean survival of each line."""
+    """Yield the name, rows, events and restricted mean survival time of each line."""
     for name, line in zip(lines, time.lines, strict=True):
         if line is None:
             yield name, "–", "–", "–"
@@ -421,11 +427,9 @@ def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, .
         if line.mean is None or not line.shows_events:
             yield name, f"{n_rows:,}", TOO_FEW, "–"
             continue
-        mean = f"{number(line.mean)} ± {number(line.deviation)}"
+        mean = f"{format_number(line.mean)} ± {format_number(line.deviation)}"
         yield name, f"{n_rows:,}", f"{events:,}", mean
 
-
-# Times that people type
 
 _AGO: Final = re.compile(r"([0-9]{1,6})([dhm])")
 _AGES: Final = {"d": "days", "h": "hours", "m": "minutes"}
@@ -433,9 +437,9 @@ FORMS: Final = "a date (2026-11-01), a time (2026-11-01T09:30) or an age (3d, 12
 
 
 def read_moment(text: str, now: datetime) -> datetime:
-    """Return the time that a text names; one without a zone is in UTC.
+    """Parse a time entered by a user; a time without a zone is taken as UTC.
 
-    Raises ValueError if it has none of the :data:`FORMS`, or is out of range.
+    Raises ValueError if the text has none of the :data:`FORMS`, or is out of range.
     """
     text = text.strip()
     try:

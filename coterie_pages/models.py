@@ -1,4 +1,4 @@
-"""Models of what people read: terms, reports, frames and form fields."""
+"""Models of the content of pages: terms, reports, page frames and form fields."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clustering_protocols.wire.answers import RunLine
 
 
 class NamedInstitution(Value):
-    """An institution.
+    """An institution with the fingerprint of its public key.
 
-    name: as on its trusted card, else as it calls itself; may be empty.
-    known: whether its card is trusted here, or it is the reader's own institution.
-    fingerprint: the fingerprint of its public key.
+    name: the name on its trusted card, or else the name that it gives itself; may be
+        empty.
+    known: whether its card is trusted here, or the institution is the reader's own.
     """
 
     name: str = ""
@@ -30,16 +30,17 @@ class NamedInstitution(Value):
 
 
 class Learns(Value):
-    """A reader and the facts that it learns."""
+    """A reader of messages, such as the analyst, and what it learns from them."""
 
     who: str
     what: str
 
 
 class Risk(Value):
-    """A risk of the terms, with its code and readers.
+    """A risk that the terms entail, with its code and its readers.
 
-    Other fields as in :class:`~clustering_protocols.terms.session_risks.Risk`.
+    The other fields are those of
+    :class:`~clustering_protocols.terms.session_risks.Risk`.
     """
 
     code: str
@@ -53,7 +54,7 @@ class Risk(Value):
 
 
 class Versions(Value):
-    """The release that wrote a page, and the versions of protocol and terms."""
+    """The release of Coterie that wrote a page, and its versions of protocol and terms."""
 
     coterie: str
     protocol: int
@@ -61,7 +62,7 @@ class Versions(Value):
 
 
 class _Place(Value):
-    """A slot; ``row`` and ``column`` are its groups, from 0."""
+    """A slot of the layout; ``row`` and ``column`` are its groups, counted from 0."""
 
     slot: str
     title: str = ""
@@ -70,17 +71,17 @@ class _Place(Value):
 
     @classmethod
     def of(cls, slot: Slot, **more: Any) -> Self:
-        """Return a slot of a layout."""
+        """Create the model of a slot; ``more`` holds the values of its other fields."""
         position = {"title": slot.title, "row": slot.row, "column": slot.column}
         return cls(slot=slot.name, **position, **more)
 
 
 class SlotEntry(_Place):
-    """A slot and its party.
+    """A slot and the party that holds it.
 
-    state, read_at: from the analyst; empty if it was not asked.
+    state, read_at: as reported by the analyst; empty if the analyst was not asked.
     reason: why the slot is empty: the check that refused, or a person's own words.
-    n_rows, n_columns: None until the party has joined.
+    n_rows, n_columns: the size of the party's table; None until the party has joined.
     """
 
     who: NamedInstitution | None = None
@@ -95,21 +96,21 @@ class SlotEntry(_Place):
 
 
 class Matrix(Value):
-    """Numbers in rows, one for each cluster; ``columns`` may be empty."""
+    """A matrix with one row for each cluster; ``columns`` may be empty."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[float, ...], ...]
 
     @property
     def heads(self) -> list[str]:
-        """Return the headings of the table: the columns, or numbers from 1."""
+        """Return the table headings: the names of the columns, or else numbers from 1."""
         width = len(self.rows[0]) if self.rows else 0
         names = self.columns or tuple(str(number) for number in range(1, width + 1))
         return [f"#{name}" for name in names]
 
 
 class Outline(Value):
-    """The ellipse of one cluster of a mixture, on the same axes as :class:`Points`."""
+    """The ellipse of one component of a mixture model, on the axes of :class:`Points`."""
 
     cluster: int = Field(ge=0)
     x: tuple[float, ...]
@@ -117,13 +118,13 @@ class Outline(Value):
 
 
 class Points(Value):
-    """Own rows on their two principal axes, without ids.
+    """The party's own rows projected onto two principal axes, without their ids.
 
-    x, y: standardised rows on the axes.
-    labels: the cluster of each row; -1 for none.
-    explained: the share of the variance on each axis.
-    n_rows: rows of the table; fewer may be drawn.
-    outlines: for a mixture, two standard deviations around each mean.
+    x, y: the coordinates of the standardised rows on the two axes.
+    labels: the cluster of each row; -1 if it is in no cluster.
+    explained: the share of the variance that each axis explains.
+    n_rows: the number of rows in the table, of which only some may be drawn.
+    outlines: for a mixture, the ellipse of two standard deviations of each cluster.
     """
 
     x: tuple[float, ...]
@@ -135,7 +136,7 @@ class Points(Value):
 
 
 class LoggedLine(Value):
-    """A numbered line of a party's log or of the analyst's audit."""
+    """A numbered line of a party's log, or of the analyst's audit log."""
 
     number: int = Field(ge=1)
     at: AwareDatetime
@@ -146,24 +147,24 @@ class LoggedLine(Value):
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], /, **more: Any) -> Self:
-        """Return the line of a log entry; its empty fields take their defaults."""
+        """Create the line of a log entry; empty fields of the entry get their defaults."""
         names = cls.model_fields.keys() & entry.keys()
         fields = {name: entry[name] for name in names if entry[name]}
         return cls.model_validate(fields | more)
 
     @property
     def attempted(self) -> str:
-        """Return the round, with the number of a repeated attempt."""
+        """Return the round number, followed by the attempt if it is not the first."""
         suffix = f".{self.attempt}" if self.attempt > 1 else ""
         return f"{self.round}{suffix}" if self.round else ""
 
 
 class SentLine(LoggedLine):
-    """A line of a party's log: a message that left, or a receipt.
+    """A line of a party's log, such as a message that was sent or a receipt.
 
-    size: the bytes of a message.
-    entry: the number of a receipt's line in the analyst's audit.
-    told: notes that were shown to the operator before the message was sent.
+    size: the size of a message in bytes.
+    entry: for a receipt, the number of its line in the analyst's audit log.
+    told: the notes that were shown to the operator before the message was sent.
     """
 
     size: int | None = None
@@ -173,7 +174,7 @@ class SentLine(LoggedLine):
 
     @property
     def sentence(self) -> str:
-        """Return the line in words."""
+        """Return a sentence that describes the line."""
         text = _EVENTS.get(self.event, self.event)
         if self.entry:
             text += f": line {self.entry} of its audit{', signed' * self.signed}"
@@ -191,22 +192,21 @@ _EVENTS: Final = {
 
 
 class AuditRow(LoggedLine):
-    """One line of the analyst's audit."""
+    """A line of the analyst's audit log."""
 
     slot: str = ""
     reason: str = ""
 
     @property
     def digest_or_reason(self) -> str:
-        """Return the reason and the digest."""
+        """Return the reason and the digest, separated by a space; either may be empty."""
         return f"{self.reason} {self.digest}".strip()
 
 
 class PlannedSlot(_Place):
-    """A slot of the terms.
+    """A slot that the terms define; ``own`` marks the reader's slot.
 
-    expected: the only institution that may join here; None if the slot is open.
-    own: whether it is the reader's slot.
+    expected: the only institution that may take the slot; None if it is open to any.
     """
 
     expected: NamedInstitution | None = None
@@ -214,7 +214,7 @@ class PlannedSlot(_Place):
 
 
 class ParameterLine(Value):
-    """A parameter of the protocol; ``usual``: whether its value is the default."""
+    """A parameter of the protocol; ``usual`` says whether its value is the default."""
 
     name: str
     value: str
@@ -223,7 +223,7 @@ class ParameterLine(Value):
 
 
 class Item(Value):
-    """A field of a message, and its declared form in words."""
+    """A field of a message, with a description of its type."""
 
     name: str
     form: str
@@ -238,7 +238,7 @@ class Message(Value):
 
 
 class RoundKind(Value):
-    """A kind of round: the answer to a task, and how often it is due."""
+    """A kind of round: its task, the answer, and how many times it can occur."""
 
     task: str
     least: int
@@ -247,10 +247,10 @@ class RoundKind(Value):
 
 
 class Step(Value):
-    """A stage: what a party sends to the analyst, and in sealed form to other parties.
+    """A stage of the protocol, with the messages that a party sends and receives in it.
 
-    each_run: whether it is repeated for each number of clusters.
-    results: what parties and coordinator receive at its end.
+    each_run: whether the stage is repeated for each number of clusters.
+    results: what the parties and the coordinator receive at the end of the stage.
     """
 
     name: str
@@ -261,7 +261,7 @@ class Step(Value):
 
 
 class FieldLine(Value):
-    """A field of the dictionary, and its preparation."""
+    """A variable of the data dictionary, and how it is prepared for clustering."""
 
     name: str
     title: str = ""
@@ -272,7 +272,7 @@ class FieldLine(Value):
 
 
 class DictionaryFields(Value):
-    """The dictionary of a column group, and the slots that hold it."""
+    """The data dictionary of a column group, and the slots whose tables use it."""
 
     column: int = Field(ge=0)
     slots: tuple[str, ...]
@@ -281,28 +281,28 @@ class DictionaryFields(Value):
 
 
 class SentKind(Value):
-    """A kind of message that parties send: its meaning, and who can read it."""
+    """The meaning of a kind of message that parties send, and who can read it."""
 
     meaning: str
     reach: Reach
 
 
 class TermsSheet(Words):
-    """Everything that a party agrees to when it joins.
+    """The terms sheet: everything that a party agrees to when it joins.
 
-    digest: SHA-256 of the exact text of the terms, hex.
-    consent: SHA-256 of all that a party accepts; see
-        :func:`coterie_pages.views.terms_sheet.consent_digest`.
+    digest: the SHA-256 of the exact text of the terms, in hex.
+    consent: the SHA-256 of all that a party accepts, in hex; see ``consent_digest``.
     url: the analyst's address; empty if unknown.
-    coordinator, analyst: the institutions that signed the terms and run the service.
+    coordinator, analyst: the institutions that signed the terms and that run the
+        service.
     slot, you: the reader's slot and institution; empty for a coordinator.
-    runs, release, storage: the sections of the terms as sentences.
-    personal_data: what is sent about single people, in one sentence.
-    sent: the kinds of messages, readable ones first.
-    categories: the variables of the dictionary, of the reader's column group if it has one.
-    answer_within, join_within: seconds.
-    least_rows: the fewest rows that a party may have.
-    paper: what to cite for the method.
+    runs, release, storage: sentences that summarise these sections of the terms.
+    personal_data: one sentence about the data of individual people that are sent.
+    sent: the kinds of messages that are sent, starting with those that others can read.
+    categories: the variables of the reader's column group, or of all groups.
+    answer_within, join_within: time limits in seconds.
+    least_rows: the minimum number of rows that a party must have.
+    paper: the publication to cite for the method.
     audit: how many updates fit a party's audit of its sums; empty without an audit.
     """
 
@@ -341,10 +341,10 @@ class TermsSheet(Words):
 
 
 class Screen:
-    """A served page: the name of its template, and the values that the template reads.
+    """A served page: the name of its template and the values that the template uses.
 
-    The template reads the values as ``page``. The template of a sheet or report reads the
-    sheet or report as ``page``, and the other values as ``own``.
+    The template accesses the values as ``page``. The template of a terms sheet or
+    report accesses the sheet or report as ``page``, and the other values as ``own``.
     """
 
     def __init__(self, template: str, content: Any = None, /, **values: Any) -> None:
@@ -353,28 +353,30 @@ class Screen:
 
 
 class Refusal(Screen):
-    """An error page: the problem and its remedy."""
+    """An error page that states the problem and its remedy."""
 
     def __init__(self, title: str, detail: str, remedy: str = "") -> None:
         super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
 
 
 class _Report(Value):
-    """The common part of a party's and a coordinator's report.
+    """The fields that the reports of a party and of a coordinator have in common.
 
-    sheet: the terms; None for a coordinator on another machine than the one that opened
-        the session, because the terms can be checked only there.
-    agreement, safety_number: empty until all have joined; the agreement as SHA-256, hex.
-    sizes: rows of all parties in each cluster of the selected run; empty if they are not
-        published.
-    names: this home's names of the clusters; '' for a cluster without one.
-    centroids: centroids of the selected run, if protocol and terms publish them.
-    told: further published figures of the protocol.
-    outcomes: intervals and tests of described variables.
-    measured: agreement of this method with pooled clustering on the worst and the best
-        public data set; None if it was not measured.
+    sheet: the terms; None for a coordinator on a machine that did not open the session,
+        because the terms cannot be verified there.
+    agreement, safety_number: empty until all have joined; the agreement as SHA-256 in
+        hex.
+    sizes: rows of all parties in each cluster of the selected run; empty if
+        unpublished.
+    names: the names that this home gave to the clusters; '' for a cluster without a
+        name.
+    centroids: the centroids of the selected run, if protocol and terms publish them.
+    told: further figures that the protocol publishes.
+    outcomes: intervals and tests of variables that are described but not clustered.
+    measured: the agreement of this method with pooled clustering on the worst and the
+        best public data set; None if it was not measured.
     way: the protocol's name for the method.
-    counts_linked: whether people in common were counted, and nothing clustered.
+    counts_linked: whether the session only counted the people in common.
     """
 
     session: str
@@ -398,24 +400,24 @@ class _Report(Value):
 
     @property
     def is_description(self) -> bool:
-        """Return whether variables were described and nothing was clustered."""
+        """Return whether the session only described variables and clustered nothing."""
         return any(profile.is_description for profile in self.profiles)
 
 
 class RunReport(_Report):
-    """A party's report of its own run of a session.
+    """A party's report of its own part in a session.
 
     complete: whether the party has the result.
     ended: how the session ended without a result, as far as the party knows.
-    n_rows: rows of the party's table; None until it has joined.
-    linked: how many of these rows are linked to rows of others, as ``n of m``.
-    own_sizes: own rows in each cluster.
-    odd: warnings about the clusters, such as one with own rows only.
-    without: own rows that are in no cluster or did not take part.
-    points: the party's own rows on two axes.
-    accepted: the accepted risk codes.
-    mapping: the keyed digest of the mapping of the table; empty without one.
-    left: the party's log, after its chain was checked.
+    n_rows: the number of rows in the party's table; None until it has joined.
+    linked: how many of these rows are linked to rows of other parties, as ``n of m``.
+    own_sizes: the number of the party's own rows in each cluster.
+    odd: warnings about the clusters, such as one that has only rows of this party.
+    without: the number of own rows that are in no cluster or did not take part.
+    points: the party's own rows on two principal axes.
+    accepted: the codes of the accepted risks.
+    mapping: the keyed digest of the table's mapping; empty without a mapping.
+    left: the party's log, whose hash chain was verified.
     """
 
     kind: Literal["run-report"] = "run-report"
@@ -436,9 +438,9 @@ class RunReport(_Report):
 class SessionReport(_Report):
     """A coordinator's report of a session.
 
-    state, reason: the session's state, and the problem that ended it early.
-    audit: the analyst's log, after its chain and signature were checked.
-    signed_by: the fingerprint of the key that signed it.
+    state, reason: the state of the session, and the problem that ended it early.
+    audit: the analyst's audit log, whose hash chain and signature were verified.
+    signed_by: the fingerprint of the key that signed the log.
     """
 
     kind: Literal["session-report"] = "session-report"
@@ -451,10 +453,11 @@ class SessionReport(_Report):
 
 
 class OwnRun(Value):
-    """A party's own rows in the run with one number of clusters.
+    """How the run with one number of clusters divides a party's own rows.
 
-    own_sizes, sizes: own rows, and rows of all parties, in each cluster.
-    profile: the profile of the own rows; None without a dictionary.
+    own_sizes, sizes: the numbers of own rows, and of rows of all parties, in each
+        cluster.
+    profile: the profile of the own rows; None without a data dictionary.
     """
 
     n_clusters: int
@@ -464,10 +467,10 @@ class OwnRun(Value):
 
 
 class VariableDrift(Value):
-    """A column of new rows, compared with the trained rows.
+    """How a column of new rows differs from the rows that were clustered.
 
-    shift: of the mean, in standard deviations of the trained rows; None if that is 0.
-    outside: share of the new rows outside the trained range.
+    shift: of the mean, in standard deviations of the clustered rows; None if that is 0.
+    outside: the share of new rows that are outside the range of the clustered rows.
     """
 
     name: str
@@ -476,7 +479,7 @@ class VariableDrift(Value):
 
 
 class ClusterDrift(Value):
-    """New rows in a cluster; ``then``, ``now``: its share of trained and of new rows."""
+    """New rows in a cluster; ``then``, ``now``: its shares of clustered and new rows."""
 
     cluster: int = Field(ge=0)
     n_rows: int = Field(ge=0)
@@ -485,15 +488,14 @@ class ClusterDrift(Value):
 
 
 class NewRowsSummary(Value):
-    """A summary of new rows.
+    """A summary of new rows that were labelled with a stored result.
 
-    n_rows, n_labelled: all new rows, and those with a label.
-    n_trained: own rows that the session clustered.
-    outside: share of rows with a value outside the range of the trained rows.
-    by_chance: upper bound on the mean ``outside`` of rows from the same distribution.
-    farthest: the largest distance of a row to its centre; None if the party has no
-        centres.
-    variables: the columns that moved most; ``more_variables`` counts the others.
+    n_rows, n_labelled: the number of new rows, and how many of them have a label.
+    n_trained: the number of own rows that the session clustered.
+    outside: the share of new rows with a value outside the range of the clustered rows.
+    by_chance: a bound on the mean of ``outside`` for rows of the same distribution.
+    farthest: the largest distance of a row to its centre; None if there are no centres.
+    variables: the columns that drifted most; ``more_variables`` counts the others.
     """
 
     n_rows: int = Field(ge=0)
@@ -508,7 +510,7 @@ class NewRowsSummary(Value):
 
 
 class Link(Value):
-    """A link to a page; ``here``: whether that is the current page or its section."""
+    """A link in the navigation; ``here`` marks the current page or section."""
 
     href: str
     text: str
@@ -516,7 +518,7 @@ class Link(Value):
 
 
 class Banner(Value):
-    """Why the last action failed; ``remedy`` may say what to do now."""
+    """A message that explains why the last action failed, with an optional remedy."""
 
     text: str
     remedy: str = ""
@@ -525,12 +527,13 @@ class Banner(Value):
 class Frame(Value):
     """The frame around a served page.
 
-    root: the path above all pages, scripts and styles; empty for an unknown visitor.
-    address: the path of this page, for its refreshes.
-    token: a secret in every form, against forged requests from other sites.
-    notice: a message above the page.
-    seconds: time between refreshes; 0 for none.
-    waits: whether the page waits for the person, which its title then says.
+    root: the URL path above all pages, scripts and styles; empty for an unknown
+        visitor.
+    address: the URL path of this page, from which it is refreshed.
+    token: the anti-forgery (CSRF) token that every form contains.
+    notice: a message that is shown above the page.
+    seconds: the time between refreshes; 0 if the page is not refreshed.
+    waits: whether the page waits for input, in which case its title says so.
     """
 
     root: str = ""
@@ -543,16 +546,16 @@ class Frame(Value):
 
 
 class FormField(Value):
-    """A field of a form.
+    """A field of an HTML form.
 
-    name: the name under which the value is sent; with dots for a nested parameter.
-    group: the topic under which a form folds the field.
-    options: the text of each value of a choice.
-    kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or no.
-    limits: type and limits in words.
-    usual: the default as text; empty without one.
-    wrong: why the value was refused.
-    reloads: the action of the form when the value changes; empty for none.
+    name: the name under which the form submits the value; with dots if it is nested.
+    group: the topic under which the form groups the field.
+    options: the text to display for each value of a choice.
+    kind: a ``choice`` may be left empty for the default; a ``tick`` is a checkbox.
+    limits: the type of the value and its limits in words.
+    usual: the default value as text; empty if there is none.
+    wrong: the error message for the submitted value; empty if the value is valid.
+    reloads: the form action to submit to when the value changes; empty for none.
     """
 
     name: str
@@ -570,22 +573,22 @@ class FormField(Value):
 
     @property
     def id(self) -> str:
-        """Return the field's id on the page; the list of errors links to it."""
+        """Return the HTML id of the field, to which the list of errors links."""
         return field_id(self.name)
 
 
 def field_id(name: str) -> str:
-    """Return the id of a field on a page."""
+    """Return the HTML id of the field with this name."""
     return f"field-{name.replace('.', '-')}"
 
 
 class KeysChoice(Value):
-    """The match keys by which a new session links rows without a common id.
+    """The match keys by which a new session links rows that have no common id.
 
-    table: a table of this home on which the keys are tried.
-    keys: one key per line, in order of precedence.
-    lines: ``KeyPreview`` of :mod:`party_sdk.tables` for each key.
-    needs: permissions that each party must give; empty for none.
+    table: the field that selects a table of this home on which the keys are tried.
+    keys: the field with one match key per line, in order of precedence.
+    lines: for each key, a ``KeyPreview`` of :mod:`party_sdk.tables`.
+    needs: the permissions that each party has to give; empty if none are needed.
     """
 
     table: FormField

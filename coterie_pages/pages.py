@@ -1,4 +1,4 @@
-"""The HTML of a model: one file without scripts, or a served page in a frame."""
+"""Render a model as HTML: as a file without scripts, or as a served page in a frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.wire.states import OVER
 from coterie_pages import formatting, result_texts, svg
 from coterie_pages.models import Frame, RunReport, Screen, SessionReport, TermsSheet
-from coterie_pages.served_pages import address_of
+from coterie_pages.served_pages import asset_url
 
 _REPORTS: Final = {
     "terms-sheet": "terms.html.j2",
@@ -23,18 +23,18 @@ _REPORTS: Final = {
     "session-report": "session.html.j2",
 }
 Report = TermsSheet | RunReport | SessionReport
-"""A model whose page is one file to store and print, or is shown in a frame."""
+"""The models that can be rendered either as a file to print, or as a served page."""
 _MACROS: Final = {
     "parts": "parts.html.j2",
     "forms": "forms.html.j2",
     "desk": "desk/parts.html.j2",
 }
-"""Files of macros that every page may use; each may also use the files above it."""
+"""Macro files available to every page; each can also use the macro files above it."""
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 
-def page(model: Report) -> str:
-    """Return the HTML of a model, with everything in it escaped."""
+def render_html(model: Report) -> str:
+    """Render a model as one HTML file, in which every value is escaped."""
     return _render(_REPORTS[model.kind], page=model, frame_template="file.html.j2")
 
 
@@ -44,27 +44,27 @@ def _render(name: str, **values: Any) -> str:
     return _environment().get_template(name).render(values)
 
 
-def assessment(sheet: TermsSheet) -> str:
-    """Return a data protection impact assessment (Markdown), filled from terms."""
-    template = _text_environment().get_template("dpia.md.j2")
+def render_assessment(sheet: TermsSheet) -> str:
+    """Render a data protection impact assessment in Markdown from a terms sheet."""
+    template = _markdown_environment().get_template("dpia.md.j2")
     return template.render(page=sheet)
 
 
 @cache
-def _text_environment() -> Environment:
-    """Return the environment for Markdown, where no text may begin a tag or end a cell."""
+def _markdown_environment() -> Environment:
+    """Create the Markdown environment, where values cannot open tags or end table cells."""
     environment = _environment().overlay(autoescape=False, finalize=_escape_markdown)
     environment.filters |= {"in_cell": lambda text: text.replace("|", "\\|")}
     return environment
 
 
 def _escape_markdown(value: Any) -> Any:
-    text = _escape_control(value)
+    text = _escape_control_characters(value)
     return text.replace("<", "&lt;") if isinstance(text, str) else text
 
 
-def screen(model: Report | Screen, frame: Frame) -> str:
-    """Return the HTML of a model as a served page."""
+def render_screen(model: Report | Screen, frame: Frame) -> str:
+    """Render a model as the HTML of a served page."""
     if not isinstance(model, Screen):
         model = Screen(_REPORTS[model.kind], model)
     return _render(
@@ -82,7 +82,7 @@ def _environment() -> Environment:
         loader=PackageLoader("coterie_pages"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_escape_control,
+        finalize=_escape_control_characters,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -95,7 +95,7 @@ def _environment() -> Environment:
     environment.filters |= functions
     environment.globals |= functions
     environment.globals |= {
-        "address_of": address_of,
+        "asset_url": asset_url,
         "levels": formatting.LEVELS,
         "personal_data": formatting.PERSONAL_DATA,
         "finished": formatting.is_over,
@@ -108,11 +108,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _escape_control(value: Any) -> Any:
-    """Escape characters that a browser would obey instead of showing them."""
+def _escape_control_characters(value: Any) -> Any:
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    if value.isprintable():  # nearly every text; the check takes a tenth of the time
+    if value.isprintable():  # fast path: nearly every text is printable
         return value
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
 
@@ -150,4 +149,4 @@ READING: Final[Mapping[str, str]] = {
     "n_iter": "How many updates were made.",
     "converged": "Whether the updates converged. If not, allow more of them.",
 }
-"""How to read figures of :class:`clustering_protocols.numerics.metrics.Figures`."""
+"""How to interpret each of the :class:`clustering_protocols.numerics.metrics.Figures`."""

@@ -1,4 +1,4 @@
-"""Texts about a result: methods, traits of clusters, doubts, and which run to take."""
+"""Sentences about a result: methods, cluster traits, caveats, and the run to select."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from clustering_protocols.numerics.profiles import (
 )
 from clustering_protocols.terms.sections import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.formatting import cell, figure, number, share, shown_figures
+from coterie_pages.formatting import (
+    format_number,
+    format_share,
+    name_figure,
+    profile_cell,
+    shown_figures,
+)
 from coterie_pages.models import RunReport, SessionReport
 from coterie_pages.svg import Deviations, deviations
 
@@ -30,25 +36,25 @@ _MEASURES: Final = (
     "davies_bouldin",
 )
 _LEAST_DEVIATION: Final = 0.5
-"""Least distance of a trait from the mean of all rows, in standard deviations."""
+"""The minimum distance of a trait from the overall mean, in standard deviations."""
 _MAX_TRAITS: Final = 3
 _LEAST_SILHOUETTE: Final = 0.25
-"""A smaller silhouette shows no substantial structure (Kaufman and Rousseeuw 1990)."""
+"""A smaller silhouette indicates no substantial structure (Kaufman and Rousseeuw 1990)."""
 _LEAST_STABILITY: Final = 0.75
-"""At a smaller stability, other rows would give other clusters."""
+"""Below this stability, a different sample of rows would give different clusters."""
 _LOSSLESS: Final = 0.99
 _SMALL_CLUSTER: Final = 10
 
 
 def citations_of(report: RunReport | SessionReport) -> list[str]:
-    """Return the references: the software, and the paper of the method."""
+    """Return the references to cite: the software and the publication of the method."""
     software = SOFTWARE.format(version=report.versions.coterie)
     paper = "" if report.sheet is None else report.sheet.paper
     return [software, *([paper] if paper else [])]
 
 
 def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
-    """Yield the sentences of the methods section of a paper."""
+    """Yield the sentences for the methods section of a paper."""
     sheet, seats = report.sheet, report.seats
     title = report.protocol if sheet is None else sheet.protocol_title
     yield (
@@ -77,11 +83,11 @@ def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
         if field.name not in described
     ]
     if clustered:
-        yield f"The clustered variables were {_join(clustered)}."
+        yield f"The clustered variables were {_join_names(clustered)}."
     if outcomes:
         titles = sorted({field.title or field.name for field in outcomes})
         yield f"Variables that were only described: {', '.join(titles)}."
-    yield from _number_of_clusters(report)
+    yield from _describe_number_of_clusters(report)
     changed = [
         f"{parameter.name} = {parameter.value}"
         for parameter in (() if sheet is None else sheet.parameters)
@@ -101,7 +107,7 @@ def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
     yield f"Session {report.session}{digest * bool(report.agreement)}."
 
 
-def _number_of_clusters(report: RunReport | SessionReport) -> Iterator[str]:
+def _describe_number_of_clusters(report: RunReport | SessionReport) -> Iterator[str]:
     sheet, runs = report.sheet, report.runs
     selected = next((run for run in runs if run.chosen), None)
     if len(runs) > 1 and selected is not None:
@@ -116,7 +122,7 @@ def _number_of_clusters(report: RunReport | SessionReport) -> Iterator[str]:
     run = selected or (runs[0] if len(runs) == 1 else None)
     if run is not None:
         measures = [
-            f"{figure(name)} {number(run.figures[name])}"
+            f"{name_figure(name)} {format_number(run.figures[name])}"
             for name in shown_figures([run])
             if name in {*_MEASURES, "stability"}
         ]
@@ -127,14 +133,14 @@ def _number_of_clusters(report: RunReport | SessionReport) -> Iterator[str]:
         yield "Clusters are numbered from 0 by size."
 
 
-def _join(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
-    """Return the traits of each cluster: the fields that differ most from all rows.
+def describe_clusters(profiles: Sequence[Profile]) -> Mapping[int, str]:
+    """Describe each cluster by the variables that differ most from the overall mean.
 
-    They come from the profiles of all parties, or else of the party's own rows.
+    Uses the profiles of all parties or, without any, those of the party's own rows.
     """
     pooled_profiles = [profile for profile in profiles if not profile.own] or list(
         profiles
@@ -151,16 +157,15 @@ def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
 
 
 def _describe_traits(profile: Profile, line: int) -> Iterator[str]:
-    """Yield the variables of a line whose means are farthest from those of all rows."""
     rows = [
         (deviation, row)
         for row in deviations(profile)
         if (deviation := row.values[line]) is not None
-        # the share of yes implies that of no
+        # skip the share of no, which the share of yes implies
         and not (row.field.levels == NO_YES and row.level == 0)
     ]
     rows.sort(key=lambda pair: -abs(pair[0]))
-    names: set[str] = set()  # only one level of a variable is mentioned
+    names: set[str] = set()  # mention each variable only once
     for deviation, row in rows:
         if abs(deviation) < _LEAST_DEVIATION or len(names) == _MAX_TRAITS:
             return
@@ -171,7 +176,6 @@ def _describe_traits(profile: Profile, line: int) -> Iterator[str]:
 
 
 def _bracketed_value(row: Deviations, line: int) -> str:
-    """Return the mean or the share in brackets; empty if there is none."""
     field = row.field
     if row.level is not None:
         shares = field.shares[line]
@@ -181,19 +185,19 @@ def _bracketed_value(row: Deviations, line: int) -> str:
         return ""
     if field.is_date:
         return f" ({format_date(mean)})"
-    return f" ({number(mean)} {field.unit}".rstrip() + ")"
+    return f" ({format_number(mean)} {field.unit}".rstrip() + ")"
 
 
 class PairedProfile(NamedTuple):
-    """A profile, with the profile of the party's rows over the same variables, if any."""
+    """A profile, paired with that of the party's own rows, or with None."""
 
     profile: Profile
     own: Profile | None
 
     def rows(self, difference: bool = False) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001, FBT002  templates
-        """Yield a row of its table for each variable, those that differ most first.
+        """Yield one table row per variable, starting with those that differ most.
 
-        difference: whether the second cell is the difference between clusters.
+        difference: whether the second cell shows how much the clusters differ.
         """
         own_fields = {} if self.own is None else {f.name: f for f in self.own.fields}
         for field in self.profile.fields:
@@ -209,33 +213,36 @@ class PairedProfile(NamedTuple):
             )
 
     def _cell(self, field: FieldProfile, own: FieldProfile | None, line: int) -> str:
-        text = cell(field, line) + self._gaps(field)
+        text = profile_cell(field, line) + self._missing_values_clause(field)
         if self.own is None:
             return text
         markup = Markup('{}<br/><span class="soft">{}</span>')
         return markup.format(text, self._own_value(own, line) or "–")
 
-    def _gaps(self, field: FieldProfile) -> str:
+    def _missing_values_clause(self, field: FieldProfile) -> str:
         if not self.profile.is_description:
             return ""
         missing = self.profile.count_missing(field)
-        return f"; {share(missing, self.profile.n_rows[0])} missing" if missing else ""
+        return (
+            f"; {format_share(missing, self.profile.n_rows[0])} missing"
+            if missing
+            else ""
+        )
 
     def _own_value(self, field: FieldProfile | None, line: int) -> str:
-        """Return the value of the party's rows; empty if they have no such line."""
         if self.own is None or field is None:
             return ""
         clusters = self.profile.clusters
         if line < len(clusters) and clusters[line] in self.own.clusters:
             own_line = self.own.clusters.index(clusters[line])
-            return cell(field, own_line, quartiles=False)
+            return profile_cell(field, own_line, quartiles=False)
         if line == len(clusters) and self.own.others == self.profile.others:
-            return cell(field, len(self.own.clusters), quartiles=False)
+            return profile_cell(field, len(self.own.clusters), quartiles=False)
         return ""
 
 
 def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
-    """Pair profiles of all parties with those of the party's rows; append the unpaired."""
+    """Pair each pooled profile with that of the own rows; append the unpaired ones."""
     unpaired = {id(profile): profile for profile in profiles if profile.own}
     pairs = []
     for pooled in (profile for profile in profiles if not profile.own):
@@ -249,13 +256,13 @@ def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
 
 
 def rows_without_cluster(n_rows: int) -> str:
-    """Return a clause about own rows that have the label -1, without a full stop."""
+    """Return a clause, without a full stop, about own rows that have the label -1."""
     verb = "is" if n_rows == 1 else "are"
     return f"{n_rows:,} of your rows {verb} in no cluster, or did not take part"
 
 
 def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
-    """Yield warnings about a result, the most specific ones first."""
+    """Yield caveats about a result, starting with the most specific."""
     if isinstance(report, RunReport):
         yield from report.odd
         if report.without:
@@ -274,7 +281,7 @@ def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
     if any(profile.rounded for profile in report.profiles):
         yield "Profiles that left their parties are rounded and hide small differences."
     if report.measured is not None and report.measured[0] < _LOSSLESS:
-        low, high = map(number, report.measured)
+        low, high = map(format_number, report.measured)
         yield (
             "Clustering the pooled rows may give other clusters. On public data the "
             f"agreement was between {low} and {high}."
@@ -293,13 +300,13 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
         value = figures.get(name)
         if isinstance(value, float) and value < _LEAST_SILHOUETTE:
             yield (
-                f"The clusters overlap (silhouette {number(value)}). Rows near a border "
+                f"The clusters overlap (silhouette {format_number(value)}). Rows near a border "
                 "could as well belong to the next cluster."
             )
             break
     stability = figures.get("stability")
     if isinstance(stability, float) and stability < _LEAST_STABILITY:
-        yield f"Two halves of the rows give other clusters (stability {number(stability)})."
+        yield f"Two halves of the rows give other clusters (stability {format_number(stability)})."
     if len(runs) > 1:
         yield (
             "The number of clusters was chosen on the same rows, so its quality measures "
@@ -308,7 +315,7 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
 
 
 class Suggestion(NamedTuple):
-    """A number of clusters, with the reasons for and against it."""
+    """A suggested number of clusters, with the reason for it and doubts about it."""
 
     n_clusters: int
     reason: str
@@ -316,10 +323,11 @@ class Suggestion(NamedTuple):
 
 
 def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
-    """Return the run that most quality measures prefer; None without measures.
+    """Return the number of clusters that most quality measures prefer.
 
-    Stable runs precede others. Ties go to the run that is best by the first measure, then
-    to fewer clusters.
+    Stable runs come first. A tie goes to the best run by the first measure, then to
+    fewer clusters. Returns None if there are fewer than two runs, or no quality
+    measures.
     """
     best = {
         name: run
@@ -336,12 +344,12 @@ def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
         return (not _is_stable(run), -len(measures), run is not first, run.n_clusters)
 
     best_run = min(runs, key=rank)
-    names = [figure(name) for name in votes[best_run.n_clusters]]
-    reason = f"best by {_join(names)}" if names else "the most stable"
+    names = [name_figure(name) for name in votes[best_run.n_clusters]]
+    reason = f"best by {_join_names(names)}" if names else "the most stable"
     stability = best_run.figures.get("stability")
     if isinstance(stability, float) and _is_stable(best_run):
-        reason += f"; both halves of the rows give these clusters (stability {number(stability)})"
-    return Suggestion(best_run.n_clusters, reason, tuple(_doubts(best_run)))
+        reason += f"; both halves of the rows give these clusters (stability {format_number(stability)})"
+    return Suggestion(best_run.n_clusters, reason, tuple(_doubts_of_run(best_run)))
 
 
 def _best_by(runs: Sequence[RunLine], name: str) -> RunLine | None:
@@ -361,9 +369,9 @@ def _is_stable(run: RunLine) -> bool:
     return stability is None or stability >= _LEAST_STABILITY
 
 
-def _doubts(run: RunLine) -> Iterator[str]:
+def _doubts_of_run(run: RunLine) -> Iterator[str]:
     if not _is_stable(run):
-        value = number(run.figures.get("stability"))
+        value = format_number(run.figures.get("stability"))
         yield f"Two halves of the rows give other clusters (stability {value})."
     if small := [size for size in run.sizes if size <= _SMALL_CLUSTER]:
         yield f"Clusters of {_SMALL_CLUSTER} rows or fewer: {len(small)}."

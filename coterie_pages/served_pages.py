@@ -1,7 +1,8 @@
-"""Headers and assets of pages that a browser asks for.
+"""HTTP headers, scripts and styles for the served pages.
 
-Scripts and styles are files from the pages' own server, so the content security policy
-forbids inline ones. Desk and analyst send :data:`HEADERS` with each page.
+Scripts and styles are served as files by the same server, so that the content security
+policy can forbid inline ones. The desk and the analyst send :data:`HEADERS` with each
+page.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # a form's Origin goes to its own site only
+    "Referrer-Policy": "same-origin",  # no-referrer would remove a form's Origin
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Headers of every page: it loads nothing from elsewhere, and is not framed or cached."""
+"""Headers of every page: no external resources, no framing and no caching."""
 
 _ASSETS: Final = {
     "style.css": ("templates/style.css", "text/css; charset=utf-8"),
@@ -45,7 +46,7 @@ _ASSETS: Final = {
 
 
 class Asset(NamedTuple):
-    """A script or a style; its ``tag``, from the SHA-256, is part of its address."""
+    """A script or style; its ``tag``, taken from the SHA-256, is part of its URL."""
 
     content: bytes
     media_type: str
@@ -53,7 +54,7 @@ class Asset(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers: cacheable, because the address changes with the content."""
+        """Return the response headers; the URL contains a digest, so caching is allowed."""
         cache_control = "public, max-age=31536000, immutable"
         return {
             **HEADERS,
@@ -62,19 +63,19 @@ class Asset(NamedTuple):
         }
 
 
-def asset(name: str) -> Asset | None:
-    """Return the asset of a name; None for an unknown name."""
-    return asset_in("coterie_pages", *_ASSETS[name]) if name in _ASSETS else None
+def find_asset(name: str) -> Asset | None:
+    """Return the script or style with this name, or None if the name is unknown."""
+    return read_asset("coterie_pages", *_ASSETS[name]) if name in _ASSETS else None
 
 
 @cache
-def asset_in(package: str, path: str, media_type: str) -> Asset:
-    """Return a file of a package as an asset."""
+def read_asset(package: str, path: str, media_type: str) -> Asset:
+    """Read a file of a package as an asset."""
     content = files(package).joinpath(path).read_bytes()
     return Asset(content, media_type, sha256(content).hexdigest()[:12])
 
 
-def address_of(root: str, name: str) -> str:
-    """Return the address of a script or style; raise KeyError for an unknown name."""
-    tag = asset_in("coterie_pages", *_ASSETS[name]).tag
+def asset_url(root: str, name: str) -> str:
+    """Return the URL path of a script or style. Raises KeyError if the name is unknown."""
+    tag = read_asset("coterie_pages", *_ASSETS[name]).tag
     return f"{root}/static/{name}?v={tag}"

@@ -1,7 +1,7 @@
-"""Pictures as SVG, drawn by plain functions without a script or a library.
+"""SVG charts, drawn by plain functions without a script or a plotting library.
 
-Colours come from the page's style, so that they suit dark screens and paper. Each
-picture has a title and a description, and its numbers are in a table beside it.
+The page's style sheet sets the colours, so that charts suit dark mode and print. Each
+chart has a title and a description, and a table next to it holds its numbers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from markupsafe import Markup
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.numerics.survival import TOO_FEW, Survival, kaplan_meier
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.formatting import AUXILIARY, cluster_title, figure, number
+from coterie_pages.formatting import AUXILIARY, format_number, name_cluster, name_figure
 from coterie_pages.models import Points
 
 N_COLOURS: Final = 8
 
 
 def element(tag: str, *content: str, **attributes: object) -> Markup:
-    """Return an element; ``_`` becomes ``-`` in attributes, plain text is escaped."""
+    """Return an SVG element, with ``_`` in attributes as ``-`` and plain text escaped."""
     attributes_ = Markup("").join(
-        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _plain(value))
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _to_text(value))
         for name, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(
@@ -46,12 +46,12 @@ def picture(
     *,
     class_: str = "chart",
 ) -> Markup:
-    """Return a complete picture.
+    """Return a complete SVG image.
 
-    name: an identifier, unique on the page.
-    title, description: for readers who do not see the picture.
-    size: width and height in units that are pixels at the usual size.
-    class_: the style, which decides how letters scale in a small picture.
+    name: an identifier that is unique on the page.
+    title, description: the text alternatives for readers who cannot see the image.
+    size: the width and height, in pixels at the default scale.
+    class_: the CSS class, which controls how the letters of a small image scale.
     """
     width, height = size
     return element(
@@ -59,7 +59,7 @@ def picture(
         element("title", title, id=f"{name}-title"),
         element("desc", description, id=f"{name}-desc"),
         *parts,
-        viewBox=f"0 0 {_plain(width)} {_plain(height)}",
+        viewBox=f"0 0 {_to_text(width)} {_to_text(height)}",
         width=width,
         height=height,
         role="img",
@@ -69,7 +69,7 @@ def picture(
 
 
 def standalone(picture: Markup) -> str:
-    """Return a picture as a file of its own, with the style of the pages."""
+    """Return an image as the content of an SVG file, including the style sheet."""
     style = files("coterie_pages").joinpath("templates/style.css").read_text()
     tag, _, content = picture.partition(">")
     background = "svg { background: var(--paper); }"
@@ -82,22 +82,22 @@ def standalone(picture: Markup) -> str:
 def text(
     x: float, y: float, content: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
-    """Return a line of text whose start, middle or end, by ``anchor``, is at a point."""
+    """Return a text element whose start, middle or end (``anchor``) is at (x, y)."""
     return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Markup:
-    """Return a straight line."""
+    """Return a straight line element from (x1, y1) to (x2, y2)."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
 def shorten(content: str, length: int) -> str:
-    """Return a text of limited length."""
+    """Truncate a text to ``length`` characters, with an ellipsis at the end."""
     return content if len(content) <= length else f"{content[: length - 1]}…"
 
 
-def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Return about ``count`` round values within a range."""
+def round_ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """Return about ``count`` round axis values between ``low`` and ``high``."""
     if not high > low:
         return [low]
     rough = (high - low) / count
@@ -108,7 +108,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
     return [index * step for index in range(first, last + 1)]
 
 
-def _plain(value: object) -> str:
+def _to_text(value: object) -> str:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
@@ -120,20 +120,20 @@ _Pair = tuple[float, float]
 def rectangle(
     x: float, y: float, width: float, height: float, *content: str, **attributes: object
 ) -> Markup:
-    """Return a rectangle by its upper left corner and its size."""
+    """Return a rectangle element with its upper left corner at (x, y)."""
     box = {"x": x, "y": y, "width": width, "height": height}
     return element("rect", *content, **box, **attributes)
 
 
-def _join(points: Iterable[_Pair]) -> str:
+def _join_points(points: Iterable[_Pair]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 class _Plot(NamedTuple):
-    """An area of a picture, and the ranges of values that it shows.
+    """A plotting area within an image, with linear axes.
 
-    left, top, width, height: in the picture's units.
-    x, y: smallest and largest value of each axis; ``y`` grows upwards.
+    left, top, width, height: in the units of the image.
+    x, y: the smallest and the largest value on each axis; ``y`` grows upwards.
     """
 
     left: float
@@ -145,73 +145,67 @@ class _Plot(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Return the x of the right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """Return the y of the bottom edge."""
         return self.top + self.height
 
-    def place(self, x: float, y: float) -> _Pair:
-        """Return the position of a point; a range of one value is drawn in the middle."""
+    def locate(self, x: float, y: float) -> _Pair:
+        """Return the image coordinates of a point; the middle if an axis has no length."""
         x_share, y_share = (
             (value - low) / (high - low) if high > low else 0.5
             for value, (low, high) in ((x, self.x), (y, self.y))
         )
         return self.left + self.width * x_share, self.top + self.height * (1 - y_share)
 
-    def levels(
-        self, values: Iterable[float], write: Callable[[float], str] = number
+    def draw_grid(
+        self, values: Iterable[float], write: Callable[[float], str] = format_number
     ) -> Iterator[Markup]:
-        """Yield a horizontal line for each value, with its text to the left."""
         for value in values:
-            _, y = self.place(self.x[0], value)
+            _, y = self.locate(self.x[0], value)
             yield line(self.left, y, self.right, y, class_="grid")
             yield text(self.left - 6, y + 4, write(value), anchor="end")
 
-    def labels(self, values: Iterable[float]) -> Iterator[Markup]:
-        """Yield the text of each value below the plot."""
+    def label_x(self, values: Iterable[float]) -> Iterator[Markup]:
         for value in values:
-            x, _ = self.place(value, self.y[0])
-            yield text(x, self.bottom + 17, number(value), anchor="middle")
+            x, _ = self.locate(value, self.y[0])
+            yield text(x, self.bottom + 17, format_number(value), anchor="middle")
 
     @property
-    def floor(self) -> Markup:
-        """Return the line below the plot."""
+    def baseline(self) -> Markup:
         return line(self.left, self.bottom, self.right, self.bottom)
 
 
-def _thin(values: Sequence[int]) -> Sequence[int]:
-    """Return at most ten of the values, at equal steps."""
+def _pick_at_most_ten(values: Sequence[int]) -> Sequence[int]:
     return values[:: -(-len(values) // 10) or 1]
 
 
-def _widen(values: Sequence[float], share_: float) -> _Pair:
+def _widen_range(values: Sequence[float], share_: float) -> _Pair:
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = share_ * (high - low)
     return low - margin, high + margin
 
 
-def changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
-    """Return a curve over the updates, on a logarithmic axis with zeros at the bottom."""
+def draw_changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
+    """Draw a curve of the updates on a logarithmic axis, with zeros at the bottom."""
     description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."
     powers = [math.log10(value) for value in shifts if value > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
     high = max(high, low + 1)
     plot = _Plot(56.0, 12.0, 570.0, 148.0, (1, max(2, len(shifts))), (low, high))
     points = (
-        plot.place(update, math.log10(value) if value > 0 else low)
+        plot.locate(update, math.log10(value) if value > 0 else low)
         for update, value in enumerate(shifts, 1)
     )
     parts = [
-        *plot.levels(
+        *plot.draw_grid(
             range(low, high + 1, max(1, (high - low) // 5)),
             lambda power: f"1e{power}" if power else "1",
         ),
-        plot.floor,
-        element("polyline", points=_join(points), class_="curve"),
-        *plot.labels(_thin(range(1, len(shifts) + 1))),
+        plot.baseline,
+        element("polyline", points=_join_points(points), class_="curve"),
+        *plot.label_x(_pick_at_most_ten(range(1, len(shifts) + 1))),
     ]
     return picture(name, title, description, (_WIDTH, 190.0), parts)
 
@@ -220,8 +214,8 @@ _NOT_DRAWN: Final = AUXILIARY | {"n_iter", "converged"}
 _PANEL: Final = (300.0, 190.0)
 
 
-def curves(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
-    """Return a panel for each figure that several runs have."""
+def draw_figures(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
+    """Draw one panel for each figure that at least two runs have."""
     panels = []
     for figure_ in runs[0].figures if runs else ():
         values = ((run, run.figures.get(figure_)) for run in runs)
@@ -250,18 +244,18 @@ def _draw_panel(
         _PANEL[0] - 70,
         _PANEL[1] - 60,
         (numbers[0], numbers[-1]),
-        _widen([value for _, value in points], 0.08),
+        _widen_range([value for _, value in points], 0.08),
     )
-    yield text(plot.left, plot.top - 14, figure(name), class_="panel")
-    yield from plot.levels(ticks(*plot.y, count=5))
-    yield plot.floor
-    corners = [plot.place(run.n_clusters, value) for run, value in points]
-    yield element("polyline", points=_join(corners), class_="curve")
+    yield text(plot.left, plot.top - 14, name_figure(name), class_="panel")
+    yield from plot.draw_grid(round_ticks(*plot.y, count=5))
+    yield plot.baseline
+    corners = [plot.locate(run.n_clusters, value) for run, value in points]
+    yield element("polyline", points=_join_points(corners), class_="curve")
     for (run, _), (x, y) in zip(points, corners, strict=True):
         yield element("circle", cx=x, cy=y, r=3.5, class_="mark")
         if run.chosen:
             yield element("circle", cx=x, cy=y, r=8.0, class_="ring")
-    yield from plot.labels(_thin(numbers))
+    yield from plot.label_x(_pick_at_most_ten(numbers))
 
 
 _LABEL: Final = 290.0
@@ -273,7 +267,7 @@ _MOST_ROWS: Final = 60
 _LONGEST_NAME: Final = 42
 _LONGEST_HEADING: Final = 10
 _HALF_RANGE: Final = 2.5
-"""Standard deviations that a variable's line reaches to both sides of its mean."""
+"""Half the width of a variable's axis, in standard deviations."""
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
@@ -281,10 +275,10 @@ _HIGH: Final = (179, 88, 6)
 
 
 class Deviations(NamedTuple):
-    """The deviations of the lines of a field, or of one of its levels, from all lines.
+    """How far each line of a profile deviates from the overall mean in one variable.
 
-    level: the index of the level; None for a field without levels.
-    values: in standard deviations within the lines; None if too few rows have a value.
+    level: the index of the level, for a variable with levels; otherwise None.
+    values: in standard deviations within lines; None if too few rows have a value.
     """
 
     field: FieldProfile
@@ -293,7 +287,7 @@ class Deviations(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the title of the field, with its level."""
+        """Return the title of the variable, followed by the level if it has one."""
         title = self.field.title or self.field.name
         return (
             title if self.level is None else f"{title}: {self.field.levels[self.level]}"
@@ -301,15 +295,15 @@ class Deviations(NamedTuple):
 
 
 def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
-    """Return the names of a profile's lines; ``names``: names of clusters, by number."""
+    """Return the names of a profile's lines, using the given ``names`` of clusters."""
     if profile.is_description or not names:
         return list(profile.line_names)
-    clusters = [cluster_title(label, names) for label in profile.clusters]
+    clusters = [name_cluster(label, names) for label in profile.clusters]
     return [*clusters, *profile.line_names[len(clusters) :]]
 
 
 def deviations(profile: Profile) -> Iterator[Deviations]:
-    """Yield a row for each field without levels, and for each level of other fields."""
+    """Yield the deviations of each variable, or of each level if it has levels."""
     for field in profile.fields:
         for level in range(len(field.levels)):
             shares = [None if s is None else s[level] for s in field.shares]
@@ -325,7 +319,6 @@ def _standardise(
     means: Sequence[float | None],
     spreads: Sequence[float | None],
 ) -> tuple[float | None, ...]:
-    """Return (mean - mean of all lines) / standard deviation within lines, per line."""
     groups = [
         (n, mean, spread)
         for n, mean, spread in zip(field.n_rows, means, spreads, strict=True)
@@ -349,17 +342,17 @@ def _standard_score(difference: float, spread: float) -> float:
     return 0.0 if difference == 0 else math.copysign(math.inf, difference)
 
 
-def heat_map(
+def draw_heat_map(
     name: str,
     title: str,
     profile: Profile,
     names: Sequence[str] = (),
     sizes: Sequence[int] = (),
 ) -> Markup:
-    """Return a profile as cells; fields that differ most between clusters are on top.
+    """Draw a profile as a heat map, with the variables that differ most at the top.
 
-    sizes: rows of each cluster, as in the other tables of the page; by default those of
-        the profile.
+    sizes: the number of rows of each cluster, as in the other tables of the page; by
+        default, the numbers in the profile.
     """
     lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
@@ -394,20 +387,22 @@ def heat_map(
     return picture(name, title, description, size, parts, class_="heat")
 
 
-def distributions(name: str, title: str, profile: Profile) -> Markup:
-    """Return a line for each field of a description: a box of quartiles, or shares."""
+def draw_distributions(name: str, title: str, profile: Profile) -> Markup:
+    """Draw a row per described variable: a box of its quartiles, or shares of levels."""
     fields = profile.fields[:_MOST_ROWS]
     description = (
         "A number has its mean as a mark, one standard deviation to both sides as a line "
         "and quartiles as a box; levels have their shares. The table has the values."
     )
     parts = (
-        part for row, field in enumerate(fields) for part in _draw_field(row, field)
+        part
+        for row, field in enumerate(fields)
+        for part in _draw_distribution(row, field)
     )
     return picture(name, title, description, (_WIDTH, _ROW * len(fields)), parts)
 
 
-def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
+def _draw_distribution(row: int, field: FieldProfile) -> Iterator[Markup]:
     left, width, top = _LABEL + 10, _WIDTH - _LABEL - 20, _ROW * row
     yield _hinted_name(field.title or field.name, _LABEL - 10, top + 20)
     for level, part in enumerate(field.shares[0] or () if field.levels else ()):
@@ -427,7 +422,7 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
     )
 
     def x_of(value: float) -> float:
-        return plot.place(min(max(value, plot.x[0]), plot.x[1]), 0.5)[0]
+        return plot.locate(min(max(value, plot.x[0]), plot.x[1]), 0.5)[0]
 
     middle = top + _ROW / 2
     yield line(x_of(mean - spread), middle, x_of(mean + spread), middle, "curve")
@@ -439,27 +434,27 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
 
 
 def _hinted_name(name: str, x: float, y: float) -> Markup:
-    """Return a shortened name that ends at a point, with the whole name as a hint."""
+    """Return a truncated name that ends at (x, y), with the full name as a tooltip."""
     label = text(x, y, shorten(name, _LONGEST_NAME), anchor="end")
     return element("g", element("title", name), label)
 
 
-def survival_curves(
+def draw_survival(
     name: str, title: str, time: Survival, lines: Sequence[str]
 ) -> Markup:
-    """Return Kaplan-Meier curves with 95 % bands, and the rows at risk below them.
+    """Draw Kaplan-Meier curves with 95 % bands, and the rows at risk below them.
 
-    lines: the names of the profile's lines.
+    lines: the names of the lines in the profile.
     """
     plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
     curves_shown = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]
     unit = f", {time.unit}" if time.unit else ""
     caption = f"{time.title or time.name}{unit}; rows at risk below"
-    times = ticks(0.0, time.most, 5)
+    times = round_ticks(0.0, time.most, 5)
     parts = [
-        *plot.levels((0.0, 0.25, 0.5, 0.75, 1.0), "{:.0%}".format),
-        plot.floor,
-        *plot.labels(times),
+        *plot.draw_grid((0.0, 0.25, 0.5, 0.75, 1.0), "{:.0%}".format),
+        plot.baseline,
+        *plot.label_x(times),
         text(plot.left, plot.bottom + 38, caption),
     ]
     for row, (index, survival) in enumerate(curves_shown):
@@ -472,27 +467,31 @@ def survival_curves(
         for tick, n_rows in zip(
             times, survival.count_at_risk(np.array(times)), strict=True
         ):
-            x, _ = plot.place(tick, 0.0)
+            x, _ = plot.locate(tick, 0.0)
             parts += [text(x, y, f"{int(n_rows):,}", anchor="middle", class_="small")]
         curve = kaplan_meier(survival)
         middle, low, high = (
-            _steps(plot, curve.ends, shares)
+            _step_points(plot, curve.ends, shares)
             for shares in (curve.survival, curve.low, curve.high)
         )
-        band = _join([*high, *reversed(low)])
+        band = _join_points([*high, *reversed(low)])
         parts += [element("polygon", points=band, class_=colour, fill_opacity="0.15")]
-        parts += [element("polyline", points=_join(middle), class_=f"step {colour}")]
+        parts += [
+            element("polyline", points=_join_points(middle), class_=f"step {colour}")
+        ]
     description = "The share without the event over time; the table has the values."
     size = (_WIDTH, plot.bottom + 60 + 20 * len(curves_shown))
     return picture(name, title, description, size, parts)
 
 
-def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[_Pair]:
+def _step_points(
+    plot: _Plot, ends: Iterable[float], shares: Iterable[float]
+) -> list[_Pair]:
     corners, share = [(0.0, 1.0)], 1.0
     for end, next_share in zip(ends, shares, strict=True):
         corners += [(end, share), (end, next_share)]
         share = next_share
-    return [plot.place(*corner) for corner in corners]
+    return [plot.locate(*corner) for corner in corners]
 
 
 def _format_signed(value: float) -> str:
@@ -505,7 +504,6 @@ def _format_signed(value: float) -> str:
 def _draw_cell(
     box: tuple[float, float, float, float], value: float | None
 ) -> Iterator[Markup]:
-    """Yield a box in the colour of a value with the value in it; a dash for None."""
     x, y, width, height = box
     centre = {"x": x + width / 2, "y": y + height / 2 + 5, "text_anchor": "middle"}
     if value is None:
@@ -516,12 +514,12 @@ def _draw_cell(
     end = _HIGH if value > 0 else _LOW
     colour = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
     yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
-    signed, ink = _format_signed(value), _ink(colour)
+    signed, ink = _format_signed(value), _contrasting_ink(colour)
     yield element("text", signed, **centre, class_="cell", fill=ink)
 
 
-def _ink(colour: Sequence[int]) -> str:
-    """Return black or white, whichever has the greater contrast (WCAG 2)."""
+def _contrasting_ink(colour: Sequence[int]) -> str:
+    """Return black or white, whichever contrasts more with the colour (WCAG 2)."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for c in (part / 255 for part in colour)
@@ -543,42 +541,44 @@ _SHAPES: Final = (
     "m-1.2,-4h2.4v2.8h2.8v2.4h-2.8v2.8h-2.4v-2.8h-2.8v-2.4h2.8z",
     "m0,3.8l-3.6,-6.2h7.2z",
 )
-"""Paths around a point: colour alone does not tell clusters apart."""
+"""SVG paths of the markers, because colour alone may not distinguish clusters."""
 
 
-def scatter(name: str, title: str, points: Points) -> Markup:
-    """Return the points with axes, and a legend of colours and shapes."""
+def draw_scatter(name: str, title: str, points: Points) -> Markup:
+    """Draw a scatter plot of the points, with axes and a legend of colours and shapes."""
     clusters = sorted(set(points.labels))
     outlines = points.outlines
     xs = [*points.x, *(x for outline in outlines for x in outline.x)]
     ys = [*points.y, *(y for outline in outlines for y in outline.y)]
-    plot = _Plot(56.0, 12.0, 572.0, 380.0, _widen(xs, 0.04), _widen(ys, 0.04))
+    plot = _Plot(
+        56.0, 12.0, 572.0, 380.0, _widen_range(xs, 0.04), _widen_range(ys, 0.04)
+    )
     first, second = (f"{part:.0%}" for part in points.explained)
     axis_label, y = f"→ first principal axis ({first} of variance)", plot.bottom + 38
-    columns = ticks(*plot.x, count=6)
+    columns = round_ticks(*plot.x, count=6)
     parts = [
         *(
             line(x, plot.top, x, plot.bottom, class_="grid")
-            for x, _ in (plot.place(value, plot.y[0]) for value in columns)
+            for x, _ in (plot.locate(value, plot.y[0]) for value in columns)
         ),
-        *plot.labels(columns),
-        *plot.levels(ticks(*plot.y, count=5)),
+        *plot.label_x(columns),
+        *plot.draw_grid(round_ticks(*plot.y, count=5)),
         text(plot.right, y, axis_label, anchor="end"),
         text(plot.left + 6, plot.top + 16, f"↑ second ({second})"),
     ]
     for index, cluster in enumerate(clusters):
         points_of_cluster = (
-            plot.place(x, y)
+            plot.locate(x, y)
             for x, y, label in zip(points.x, points.y, points.labels, strict=True)
             if label == cluster
         )
-        parts += [_marks(points_of_cluster, cluster)]
+        parts += [_draw_points(points_of_cluster, cluster)]
         x = plot.left + plot.width / _LEGEND_COLUMNS * (index % _LEGEND_COLUMNS) + 8
         y = plot.bottom + 62 + 24 * (index // _LEGEND_COLUMNS)
         label = "no cluster" if cluster < 0 else f"cluster {cluster}"
-        parts += [_marks([(x, y - 4)], cluster), text(x + 12, y, label)]
+        parts += [_draw_points([(x, y - 4)], cluster), text(x + 12, y, label)]
     for outline in outlines:
-        corners = itertools.starmap(plot.place, zip(outline.x, outline.y, strict=True))
+        corners = itertools.starmap(plot.locate, zip(outline.x, outline.y, strict=True))
         path = "L".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         kind = f"step c{outline.cluster % N_COLOURS}"
         parts += [element("path", d=f"M{path}Z", class_=kind)]
@@ -589,8 +589,7 @@ def scatter(name: str, title: str, points: Points) -> Markup:
     return picture(name, title, description, (_WIDTH, height), parts)
 
 
-def _marks(points: Iterable[_Pair], cluster: int) -> Markup:
-    """Return the points of a cluster as one path, which is shorter than many elements."""
+def _draw_points(points: Iterable[_Pair], cluster: int) -> Markup:
     shape = _SHAPES[cluster % len(_SHAPES)]
     kind = "none" if cluster < 0 else f"c{cluster % N_COLOURS}"
     path = "".join(f"M{x:.1f},{y:.1f}{shape}" for x, y in points)

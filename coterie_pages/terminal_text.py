@@ -1,4 +1,4 @@
-"""The page to sign of a terms sheet, in lines for a terminal."""
+"""The signature page of a terms sheet as plain text for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from coterie_pages.formatting import (
     LEVELS,
     agreement_sentence,
-    by_level,
+    group_by_level,
     page_facts,
     sent_sentences,
 )
@@ -18,10 +18,10 @@ _WIDTH = 80
 
 
 def page_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the page to be signed, as lines of at most 80 characters or one word."""
+    """Yield the lines of the signature page, wrapped at 80 characters."""
     yield sheet.title
     yield "=" * min(_WIDTH, len(sheet.title))
-    yield from _pairs(
+    yield from _format_facts(
         ("session", sheet.session),
         ("your place", sheet.slot),
         *((label.lower(), text) for label, text in page_facts(sheet)),
@@ -29,18 +29,18 @@ def page_lines(sheet: TermsSheet) -> Iterator[str]:
     yield from _section("What is sent", sent_sentences(sheet))
     yield from _section("Who reads what", (f"{e.who}: {e.what}" for e in sheet.learns))
     yield from _write_heading("Risks")
-    for level, of_level in by_level(sheet.risks):
+    for level, of_level in group_by_level(sheet.risks):
         yield LEVELS[level]
         for risk in of_level:
-            yield from _wrap(f"{risk.sentence} ({risk.code})", "  ", hanging=True)
+            yield from _wrap_text(f"{risk.sentence} ({risk.code})", "  ", hanging=True)
     yield ""
     yield f"SHA-256 of this sheet: {sheet.consent}"
 
 
 def signature_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the lines for a signature on the printed sheet."""
+    """Yield the lines with the declaration and the space for a signature."""
     yield from _write_heading("Signed")
-    yield from _wrap(agreement_sentence(sheet))
+    yield from _wrap_text(agreement_sentence(sheet))
     yield f"  {sheet.consent}"
     for label in ("Name", "Place, date", "Signature"):
         yield ""
@@ -54,13 +54,13 @@ def _write_heading(text: str) -> Iterator[str]:
 
 
 def _section(heading: str, items: Iterable[str]) -> Iterator[str]:
-    lines = [line for item in items for line in _wrap(item, hanging=True)]
+    lines = [line for item in items for line in _wrap_text(item, hanging=True)]
     if lines:
         yield from _write_heading(heading)
         yield from lines
 
 
-def _wrap(text: str, indent: str = "", *, hanging: bool = False) -> Iterator[str]:
+def _wrap_text(text: str, indent: str = "", *, hanging: bool = False) -> Iterator[str]:
     yield from textwrap.wrap(
         text,
         _WIDTH,
@@ -71,7 +71,7 @@ def _wrap(text: str, indent: str = "", *, hanging: bool = False) -> Iterator[str
     )
 
 
-def _pairs(*pairs: tuple[str, str]) -> Iterator[str]:
+def _format_facts(*pairs: tuple[str, str]) -> Iterator[str]:
     for name, value in pairs:
         if value:
             yield from textwrap.wrap(

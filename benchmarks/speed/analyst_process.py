@@ -61,7 +61,7 @@ class Upload:
         """Return the head of its HTTP request."""
         headers = {
             "Host": "analyst",
-            **requests.bearer(self.token),
+            **requests.bearer_header(self.token),
             **requests.contribution_headers(self.content),
             "Content-Length": str(len(self.content)),
             "Connection": "close",

@@ -102,7 +102,7 @@ async def answer_all(port: int, member: Member, counts: Counter[int]) -> None:
 def _head(
     method: str, path: str, token: str, headers: dict[str, str] | None = None
 ) -> bytes:
-    sent = {"Host": "analyst", **requests.bearer(token), **(headers or {})}
+    sent = {"Host": "analyst", **requests.bearer_header(token), **(headers or {})}
     lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in sent.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 

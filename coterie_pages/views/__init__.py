@@ -1,1 +1,1 @@
-"""Build the models of pages from sessions and protocols."""
+"""Builders that create the models of pages from sessions and protocols."""

@@ -1,4 +1,4 @@
-"""Views of a session's status, audit and result, for its page and its report."""
+"""Views of a session's status and result, for its page and its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Action: TypeAlias = Literal["cancel", "extend", "choose"]
 def slot_entries(
     status: SessionStatus, layout: Layout | None = None
 ) -> Iterator[SlotEntry]:
-    """Yield the slots of a session's status, with titles from the layout."""
+    """Yield an entry for each slot in the status, with its title if a layout is given."""
     for slot in status.slots:
         yield SlotEntry(
             slot=slot.name,
@@ -38,7 +38,7 @@ def slot_entries(
 
 
 def allowed_actions(status: SessionStatus) -> Iterator[Action]:
-    """Yield the actions that a coordinator may take now."""
+    """Yield the actions that the coordinator can take in the current state."""
     if status.is_over:
         return
     yield "cancel"
@@ -54,7 +54,7 @@ _OTHER_ARRAYS: Final = frozenset(
 
 
 def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
-    """Return the number of clusters of the selected run."""
+    """Return the number of clusters of the selected run, or None if there is no number."""
     selected = [run.n_clusters for run in status.runs if run.chosen]
     if terms.evaluation is not None and selected:
         return selected[0]
@@ -63,19 +63,19 @@ def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
 
 
 def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable, ...]:
-    """Return intervals and tests of the variables that are only described."""
+    """Return intervals and tests for the variables that are described but not clustered."""
     described = [schema.described_names for schema in terms.dictionary or ()]
     return outcome_tables(profiles, described)
 
 
 def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
-    """Return sizes, centroids and other figures that the coordinator may read.
+    """Return the sizes, centroids and other figures that the coordinator may read.
 
-    If sizes of small clusters are not published, ``told`` lists the other sizes.
+    If the sizes of small clusters are withheld, ``told`` lists those of the others.
     """
     arrays = summary.arrays
     sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
-    details = plain(summary.values)
+    details = flatten(summary.values)
     details |= {
         name: ", ".join(map(str, array.tolist()))
         for name, array in arrays.items()
@@ -95,7 +95,7 @@ def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
 
 
 def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
-    """Return centroids (k, m) as rows of numbers; column names only if there are m."""
+    """Return centroids (k, m) as a matrix, with the column names if there are m of them."""
     if values is None or values.ndim != 2 or not values.size:
         return None
     names = columns if len(columns) == values.shape[1] else ()
@@ -103,12 +103,12 @@ def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | N
 
 
 def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
-    """Return the rows of each cluster; empty if they are not published."""
+    """Return the number of rows in each cluster; empty if the sizes are not published."""
     return () if sizes is None else tuple(sizes.tolist())
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return published values without None; items of a mapping become single values."""
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten published values: drop None, and replace each mapping by its items."""
     plain_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The sheet of a session's terms: parameters and fields in words, steps, and risks."""
+"""Build the terms sheet of a session: parameters, variables, stages and risks in words."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def sheet_of(
     slot: str = "",
     you: NamedInstitution | None = None,
 ) -> TermsSheet:
-    """Return the sheet of a session's terms.
+    """Build the terms sheet of a session.
 
-    text: the exact text of the terms, whose digest is shown.
+    text: the exact text of the terms, whose digest the sheet shows.
     terms: the parsed text.
-    names_by_key: institutions by their public keys, from trusted cards.
+    names_by_key: the names of institutions by public key, taken from trusted cards.
     url: the analyst's address.
     slot: the reader's slot; empty for a coordinator.
     you: the reader's own institution.
 
-    Raises VersionMismatch, InvalidParameters if this release does not compute the same
-        risks, or does not know the protocol.
+    Raises VersionMismatch or InvalidParameters if this release does not know the
+    protocol, or computes other risks for these terms.
     """
     name = terms.protocol.name
     protocol, params = catalogue.protocol(name), session_terms.check_terms(terms)
@@ -94,7 +94,7 @@ def sheet_of(
         protocol_title=protocol.title,
         summary=protocol.summarise(params, terms.layout),
         paper=protocol.paper,
-        parameters=tuple(_parameters(params, terms.evaluation)),
+        parameters=tuple(_parameter_lines(params, terms.evaluation)),
         places=tuple(_planned_slots(terms, names_by_key, slot, you)),
         learns=tuple(
             Learns(who=reader, what=f"{sentence} {released.get(reader, '')}".strip())
@@ -106,7 +106,7 @@ def sheet_of(
         risks=show_risks(session_terms.risks_of_terms(terms)),
         steps=steps_of(terms),
         cautions=tuple(result_warnings.find_terms_warnings(terms)),
-        dictionary=tuple(_dictionary(terms, slot)),
+        dictionary=tuple(_dictionary_fields(terms, slot)),
         join_within=terms.deadlines.recruiting,
         answer_within=terms.deadlines.round,
         least_rows=terms.guards.minimum_rows,
@@ -116,10 +116,10 @@ def sheet_of(
 
 
 def consent_digest(text: bytes, terms: Terms) -> str:
-    """Return the SHA-256 of all that a party accepts, as hex.
+    """Return the SHA-256 of everything that a party accepts, in hex.
 
-    It covers the exact text of the terms, the sentence of every risk, and every kind of
-    message. A release with other sentences therefore asks for consent again.
+    It covers the exact text of the terms, the sentence of every risk, and the kinds of
+    messages. A release that words a risk differently therefore asks for consent again.
     """
     risks = session_terms.risks_of_terms(terms)
     content = {
@@ -131,7 +131,7 @@ def consent_digest(text: bytes, terms: Terms) -> str:
 
 
 def versions_of(terms: Terms) -> Versions:
-    """Return the versions of a page about these terms."""
+    """Return the versions to print on a page about these terms."""
     return Versions(
         coterie=version("coterie"), protocol=terms.protocol.version, terms=terms.coterie
     )
@@ -140,7 +140,7 @@ def versions_of(terms: Terms) -> Versions:
 def identify(
     key: str | None, names_by_key: Mapping[str, str]
 ) -> NamedInstitution | None:
-    """Return the institution that owns a key; None without a key."""
+    """Return the institution that a public key belongs to, or None if there is no key."""
     if key is None:
         return None
     name = names_by_key.get(key)
@@ -150,7 +150,7 @@ def identify(
 
 
 def audit_sentence(terms: Terms) -> str:
-    """Return how many updates fit a party's audit of its sums; empty without one."""
+    """Return a sentence on how many updates fit a party's audit, or an empty string."""
     params, layout = session_terms.check_terms(terms), terms.layout
     runs = session_terms.params_per_run(params, terms.evaluation)
     sizes = catalogue.protocol(terms.protocol.name).sizing()
@@ -178,17 +178,14 @@ def _planned_slots(
         yield PlannedSlot.of(slot, expected=expected, own=slot.name == own_slot)
 
 
-def _parameters(
+def _parameter_lines(
     params: BaseModel, runs: Evaluation | None, prefix: str = ""
 ) -> Iterator[ParameterLine]:
-    """Yield every parameter with its value, and each part of a nested one.
-
-    With several runs, n_clusters lists the number of each.
-    """
+    """Yield a line for every parameter, listing n_clusters of all runs."""
     for name, field in type(params).model_fields.items():
         value = getattr(params, name)
         if isinstance(value, BaseModel):
-            yield from _parameters(value, None, f"{prefix}{name}.")
+            yield from _parameter_lines(value, None, f"{prefix}{name}.")
             continue
         usual = not field.is_required() and value == field.get_default(
             call_default_factory=True
@@ -206,8 +203,8 @@ def _parameters(
         )
 
 
-def _dictionary(terms: Terms, own_slot: str) -> Iterator[DictionaryFields]:
-    """Yield the dictionary of each column group, the reader's own first."""
+def _dictionary_fields(terms: Terms, own_slot: str) -> Iterator[DictionaryFields]:
+    """Yield the data dictionary of each column group, starting with the reader's own."""
     own_column = terms.layout.slot(own_slot).column if own_slot else None
     groups = range(terms.layout.n_column_groups)
     for column in sorted(groups, key=lambda group: group != own_column):
@@ -225,19 +222,18 @@ def _dictionary(terms: Terms, own_slot: str) -> Iterator[DictionaryFields]:
 
 def _field_line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
     codes = ", ".join(sorted(schema.missing_codes(field) - {""}))
-    values = [_range(field), f"no value is {codes}" if codes else ""]
+    values = [_describe_range(field), f"no value is {codes}" if codes else ""]
     return FieldLine(
         name=field.name,
         title=field.title,
         unit=field.unit,
-        form=_form(field),
+        form=_describe_value_type(field),
         range="; ".join(filter(None, values)),
-        preparation=_preparation(field, plan),
+        preparation=_describe_preparation(field, plan),
     )
 
 
-def _preparation(field: Field, plan: ColumnPlan | None) -> str:
-    """Return the treatment of a field before clustering in words."""
+def _describe_preparation(field: Field, plan: ColumnPlan | None) -> str:
     if field.role == "describe":
         return "described in profiles alone, not clustered"
     if plan is None:
@@ -252,13 +248,13 @@ def _preparation(field: Field, plan: ColumnPlan | None) -> str:
     return ", ".join(filter(None, [form, treatment]))
 
 
-def _form(field: Field) -> str:
+def _describe_value_type(field: Field) -> str:
     if not field.is_category:
         return "yes or no" if field.type == "boolean" else field.type
     return "ordered levels" if field.is_ordinal else "levels"
 
 
-def _range(field: Field) -> str:
+def _describe_range(field: Field) -> str:
     if field.is_category:
         levels = ", ".join(field.labels[:_MOST_LEVELS])
         more = len(field.labels) - _MOST_LEVELS
@@ -292,26 +288,28 @@ _DIGEST: Final = "[0-9a-f]{64}"
 
 
 def steps_of(terms: Terms) -> tuple[Step, ...]:
-    """Return the stages of a session in order; stages of several runs appear once."""
+    """Return the stages of a session in order, listing stages of several runs once."""
     n_runs = len(
         session_terms.params_per_run(session_terms.check_terms(terms), terms.evaluation)
     )
-    stages = _stages(terms)
+    stages = _stages_of(terms)
     return tuple(
         Step(
             name=stage.name,
             each_run=n_runs > 1 and stage.each_run,
             asked=tuple(map(_round_kind, stage.exchanges)),
-            sealed=tuple(map(message, stage.envelopes)),
-            results=tuple(map(message, stage.results if stage is stages[-1] else ())),
+            sealed=tuple(map(describe_message, stage.envelopes)),
+            results=tuple(
+                map(describe_message, stage.results if stage is stages[-1] else ())
+            ),
         )
         for stage in stages
     )
 
 
 def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
-    """Return the kinds of messages that parties send, readable ones first."""
-    stages = _stages(terms)
+    """Return the kinds of messages that parties send, starting with the readable ones."""
+    stages = _stages_of(terms)
     records = [exchange.answer for stage in stages for exchange in stage.exchanges]
     records += [envelope for stage in stages for envelope in stage.envelopes]
     kinds = dict.fromkeys((record.reach, record.meaning) for record in records)
@@ -323,7 +321,7 @@ def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
     )
 
 
-def _stages(terms: Terms) -> list[Stage]:
+def _stages_of(terms: Terms) -> list[Stage]:
     params = session_terms.check_terms(terms)
     protocol = catalogue.protocol(terms.protocol.name)
     stages = add_preparation_stages(terms, protocol.stages(params, terms.layout))
@@ -338,40 +336,40 @@ def _round_kind(exchange: Exchange) -> RoundKind:
         task=exchange.task.kind,
         least=exchange.least,
         most=exchange.most,
-        answer=message(exchange.answer),
+        answer=describe_message(exchange.answer),
     )
 
 
-def message(record: type[Record]) -> Message:
-    """Return the declared fields of a kind of record."""
+def describe_message(record: type[Record]) -> Message:
+    """Describe a record class as a message with its fields."""
     return Message(
         kind=record.kind,
-        sentence=_sentence(record),
+        sentence=_first_paragraph(record),
         items=tuple(
-            Item(name=name, form=form(field))
+            Item(name=name, form=describe_field_type(field))
             for name, field in record.model_fields.items()
         ),
     )
 
 
-def _sentence(record: type[Record]) -> str:
-    """Return the first paragraph of a record's description, without its role."""
+def _first_paragraph(record: type[Record]) -> str:
+    """Return the first paragraph of a record's docstring, without its role."""
     text = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
     text = _ROLE.sub("", " ".join(text.split()).replace("``", ""))
     return text[:1].upper() + text[1:]
 
 
-def form(field: FieldInfo) -> str:
-    """Return the declared form of a message's field, in words."""
+def describe_field_type(field: FieldInfo) -> str:
+    """Describe the declared type of a record's field in words."""
     spec = next((item for item in field.metadata if isinstance(item, Spec)), None)
     if spec is not None:
-        return _array(field.annotation, spec)
+        return _describe_array(field.annotation, spec)
     if _DIGEST in repr(field.metadata):
         return "64 hex digits"
     return _describe_type(field.annotation)
 
 
-def _array(annotation: Any, spec: Spec) -> str:
+def _describe_array(annotation: Any, spec: Spec) -> str:
     dtype = item_dtype(annotation)
     if len(spec.shape) == 1:
         return f"a list of {_ARRAYS[dtype.name]}"
@@ -379,9 +377,8 @@ def _array(annotation: Any, spec: Spec) -> str:
 
 
 def _describe_type(annotation: Any) -> str:
-    """Return a type in words; a compound type is described by its parts."""
     origin, parts = get_origin(annotation), get_args(annotation)
-    if hasattr(annotation, "__metadata__"):  # Annotated
+    if hasattr(annotation, "__metadata__"):  # typing.Annotated
         return _describe_type(parts[0])
     if origin in {Union, types.UnionType}:
         return " or ".join(map(_describe_type, parts))
@@ -400,13 +397,13 @@ _RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detai
 
 
 def show_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
-    """Return risks by level, and within a level the worst first."""
+    """Return the risks by level, and the worst first within each level."""
     ordered = session_risks.worst_first(risks).items()
     return tuple(
         Risk(
             code=code,
             **{name: getattr(risk, name) for name in _RISK_FIELDS},
-            # the sheet describes the protocol's readers in the words of the session
+            # for other risks, ``TermsSheet.learns`` describes the readers
             readers=tuple(
                 Learns(who=reader, what=sentence)
                 for reader, sentence in risk.readers

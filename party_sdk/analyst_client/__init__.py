@@ -1,1 +1,1 @@
-"""The client of the analyst service: requests, retries, diagnosis."""
+"""The client of the analyst service: requests, retries, and connection diagnosis."""

@@ -1,7 +1,7 @@
-"""The calls of parties and coordinators to an analyst, over HTTP or in memory.
+"""The interface through which parties and coordinators call the analyst service.
 
-Each call may be repeated. A refusal raises its
-:class:`~clustering_protocols.common.errors.CoterieError`.
+Implementations use HTTP or memory. Every call is safe to repeat. A refused call raises
+its :class:`~clustering_protocols.common.errors.CoterieError`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from clustering_protocols.wire.answers import (
 from clustering_protocols.wire.states import SlotState, StopReason
 
 LONG_POLL_SECONDS: Final = 20.0
-"""How long the analyst may hold a request for a task."""
+"""The maximum time for which the analyst holds a request for a task open."""
 
 
 def end_error(state: str, reason: str | None, detail: str | None) -> CoterieError:
-    """Return the exception for a session that ended without a result."""
+    """Return the exception to raise for a session that ended without a result."""
     text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
         return CoterieError.of(Problem.from_slug(reason or ""), text)
-    except KeyError:  # no reason, or one of a newer release
+    except KeyError:  # the reason is missing, or defined by a newer release
         return SessionOver(text, state, reason)
 
 
 class Analyst(Protocol):
-    """An analyst as a party reaches it; as a context manager it closes its connections."""
+    """The analyst as seen by a party; as a context manager, it closes its connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -48,31 +48,31 @@ class Analyst(Protocol):
         self.close()
 
     def close(self) -> None:
-        """Close all connections, including those of other callers."""
+        """Close all connections, including those shared with other callers."""
 
     def as_party(self, token: str) -> Analyst:
-        """Return the same analyst, called with a party's token."""
+        """Return the same analyst, authenticated with a party's token."""
 
     def preview(self, code: str) -> Preview:
-        """Return the terms and slot of a code, without using the code up."""
+        """Return the terms and the slot of an invitation code without using the code up."""
 
     def join(self, code: str, member: Member, proof: str) -> str:
-        """Take the slot of a code and return the party's token."""
+        """Take the slot of an invitation code, and return the party's token."""
 
     def decline(self, code: str, state: SlotState, reason: str) -> None:
-        """Report why the party of a code does not join: refused by a check, or declined."""
+        """Report that a check or the operator has declined the invitation of a code."""
 
     def stop(self, session: str, reason: StopReason | None) -> None:
-        """Report that the caller's party stopped; None: that it is no longer held."""
+        """Report that this party has stopped, or with ``reason=None`` that it continues."""
 
     def session(self, session: str) -> SessionStatus:
         """Return the status of a session."""
 
     def agreement(self, session: str) -> bytes:
-        """Return the exact bytes of the agreement."""
+        """Return the agreement of a session as exact bytes."""
 
     def task(self, session: str, wait: float) -> bytes | None:
-        """Return the open task, or None if there was none for ``wait`` seconds."""
+        """Return the open task, or None if there is none within ``wait`` seconds."""
 
     def contribute(
         self,
@@ -84,59 +84,59 @@ class Analyst(Protocol):
         *,
         digest: str = "",
     ) -> tuple[Receipt, bytes | None]:
-        """Send a contribution; return the receipt, and the next task if there is one.
+        """Send a contribution, and return its receipt and the next task or None.
 
-        wait: seconds for which the analyst may wait for the next task.
-        digest: SHA-256 (hex) of the content, if the caller knows it.
+        wait: the number of seconds for which the analyst may wait for the next task.
+        digest: the SHA-256 of the content in hex; computed here if it is not given.
         """
 
     def result(self, session: str) -> bytes:
-        """Return the caller's result."""
+        """Return the result for this party as an encoded record."""
 
     def add_receiver(self, session: str, address: str) -> ReceiverAdded:
-        """Register an address for notifications; return its id and secret."""
+        """Register an email address for notifications, and return its id."""
 
     def receivers(self, session: str) -> Receivers:
-        """Return the caller's addresses."""
+        """Return the addresses that the caller has registered for notifications."""
 
     def remove_receiver(self, session: str, receiver_id: str) -> None:
-        """Remove an address; repeating it changes nothing."""
+        """Remove an address. Repeating the call has no effect."""
 
 
 class CoordinatedAnalyst(Analyst, Protocol):
-    """An analyst as a coordinator reaches it."""
+    """The analyst as seen by a coordinator."""
 
     def as_coordinator(self, key: str) -> CoordinatedAnalyst:
-        """Return the same analyst, called with a coordinator's key."""
+        """Return the same analyst, authenticated with a coordinator's key."""
 
     def identity(self) -> str:
-        """Return the public key with which the analyst claims to sign."""
+        """Return the analyst's signing key, as claimed by the analyst itself."""
 
     def put_session(self, session: str, body: Mapping[str, Any]) -> SessionStatus:
-        """Open a session; repeating it changes nothing."""
+        """Open a session. Repeating the call has no effect."""
 
     def sessions(
         self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
     ) -> SessionPage:
-        """Return a page of sessions."""
+        """Return one page of the list of sessions."""
 
     def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
-        """Return one-time codes by slot."""
+        """Return a one-time invitation code for each slot."""
 
     def choose(self, session: str, n_clusters: int) -> SessionStatus:
-        """Choose the run that becomes the result."""
+        """Select the run with ``n_clusters`` clusters as the result of the session."""
 
     def extend(self, session: str, deadline: datetime) -> SessionStatus:
-        """Move the deadline of a session."""
+        """Move the current deadline of a session."""
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
-        """End a session."""
+        """Cancel a session."""
 
     def audit(self, session: str) -> tuple[list[str], str]:
-        """Return all lines of a session's audit, and the signature of the last."""
+        """Return all lines of a session's audit log, and the signature of the last."""
 
     def profiles(self, session: str) -> tuple[Profile, ...]:
-        """Return the profiles of the clusters, if everybody may read them."""
+        """Return the cluster profiles; empty unless the terms publish them to everybody."""
 
     def delete(self, session: str) -> None:
-        """Remove all of a session but its audit; repeating it changes nothing."""
+        """Delete a session except its audit log. Repeating the call has no effect."""

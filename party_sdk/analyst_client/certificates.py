@@ -1,4 +1,4 @@
-"""Explanations of a refused certificate, each with its remedy."""
+"""Error messages for TLS certificates that fail verification, each with a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from clustering_protocols.common.errors import CertificateRefused
 
-# OpenSSL's verification results (X509_V_ERR_…)
+# Verification error codes of OpenSSL (X509_V_ERR_…)
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 _ANOTHER_HOST: Final = frozenset({62, 64})
@@ -20,10 +20,10 @@ _REMEDY: Final = "Tell the administrator of the analyst; nothing was sent."
 def certificate_error(
     error: ssl.SSLCertVerificationError, host: str, port: int
 ) -> CertificateRefused:
-    """Return an error that says what is wrong with a host's certificate.
+    """Return an error that explains why the certificate of a host was refused.
 
-    Verification reports no dates, so an expired certificate is fetched once more,
-    unverified. Nothing else is sent to the host.
+    The verification error contains no dates, so an expired certificate is fetched once
+    more without verification. Nothing else is sent to the host.
     """
     where = f"{host}:{port}"
     if error.verify_code == _EXPIRED:
@@ -50,7 +50,7 @@ def certificate_error(
 
 
 def _describe_expiry(host: str, port: int) -> str:
-    from cryptography import x509  # imported only after a failure
+    from cryptography import x509  # imported here because it is rarely needed
 
     expiry = None
     with suppress(OSError, ValueError):

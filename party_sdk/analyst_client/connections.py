@@ -1,9 +1,9 @@
-"""Connections to an analyst, with limits on the size and duration of its answers.
+"""HTTP connections to an analyst, with limits on the size and duration of responses.
 
-Without limits a server could fill this machine's memory, or keep it waiting forever. All
-requests of the SDK go through :func:`fetch`. A timeout of httpx starts again with each
-byte; here one clock runs from the end of a request, and covers a proxy's handshake, the
-headers and the content.
+Without limits, a server could exhaust this machine's memory or make it wait forever.
+All requests of the SDK go through :func:`fetch`. The timeout of httpx restarts with
+each byte received. Here, one deadline covers the proxy handshake, the headers and the
+content.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
 from clustering_protocols.wire.http_headers import is_this_machine
 
 HEAD_SECONDS: Final = 60.0
-"""Longest time from the end of a request to the first byte of content, and from there until
-the slowest rate applies. For up to 20 seconds of this time the analyst holds a request."""
+"""The maximum time from the end of a request to its response headers, and the allowance on
+top of the minimum rate for the content. The analyst may hold a request for 20 seconds."""
 
 MIN_BYTES_PER_SECOND: Final = 16 << 10
-"""Slowest rate of content; the analyst demands the same of an upload."""
+"""The minimum rate of the content; the analyst requires the same rate of an upload."""
 
 DOCUMENT_BYTES: Final = 16 * JSON_BYTES
-"""Largest answer of JSON. Most of it is the terms, which escaping makes at most six times
-as long."""
+"""The maximum size of a JSON response. It consists mostly of the terms, which JSON escaping
+makes at most six times longer."""
 
 MAX_PAGES: Final = 10_000
-"""Most pages of a list: enough for ten million audit lines, or half a million sessions."""
+"""The maximum number of pages of a list: ten million audit lines, or 500,000 sessions."""
 
 _ARRAY_ROUTES: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
 _CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 class LateAnswer(httpx.ReadTimeout):
-    """The whole answer did not arrive in time."""
+    """Raised if the complete response did not arrive in time."""
 
     def __init__(self) -> None:
         super().__init__("no whole answer in time")
@@ -56,34 +56,34 @@ class LateAnswer(httpx.ReadTimeout):
 
 @cache
 def max_array_bytes() -> int:
-    """Return the largest answer of arrays: half of the memory of this machine or container.
+    """Return the maximum size of an array response: half of the available memory.
 
     Arrays grow with the rows of all parties and are read into memory. On a system that
-    does not report its memory, the limit is that of a contribution by default.
+    does not report its memory, the limit is the default one of a contribution.
     """
     sizes = []
     with suppress(AttributeError, OSError, ValueError):
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):  # the file says "max" if there is no limit
+    with suppress(OSError, ValueError):  # the file contains "max" if there is no limit
         sizes.append(int(_CGROUP.read_text()))
     return min(sizes) // 2 if sizes else BODY_BYTES
 
 
 def max_answer_bytes(path: str) -> int:
-    """Return how many bytes the answer to a request for this path may have."""
+    """Return the maximum number of bytes in a response to a request for this path."""
     return max_array_bytes() if _ARRAY_ROUTES.search(path) else DOCUMENT_BYTES
 
 
 class PageCount:
-    """Counts the pages of one list, so that no analyst can make it endless."""
+    """Counts the pages of a paginated list, so that no analyst can make it endless."""
 
     def __init__(self) -> None:
         self._n_pages = self._n_bytes = 0
 
-    def add(self, n_lines: int, n_bytes: int) -> None:
-        """Count a page that has a successor.
+    def add_page(self, n_lines: int, n_bytes: int) -> None:
+        """Count a page that announces a next page.
 
-        Raises GuardRefused if it holds no line, or the list is too long.
+        Raises GuardRefused if the page is empty, or if the list has become too long.
         """
         self._n_pages += 1
         self._n_bytes += n_bytes
@@ -97,15 +97,15 @@ class PageCount:
 
 
 def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:
-    """Send a request and return its answer, within the limits of its route.
+    """Send a request and return the complete response, within the limits of its route.
 
-    Raises GuardRefused if the answer is too large, or compressed.
-    Raises httpx.TransportError if no complete answer came in time.
+    Raises GuardRefused if the response is too large or compressed. Raises
+    httpx.TransportError if no complete response arrives in time.
     """
     request.headers["Accept-Encoding"] = "identity"
     answer = http.send(request, stream=True)
     try:
-        content = _read(answer, request.url)
+        content = _read_limited(answer, request.url)
     finally:
         answer.close()
     return httpx.Response(
@@ -113,7 +113,7 @@ def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:
     )
 
 
-def _read(answer: httpx.Response, url: httpx.URL) -> bytes:
+def _read_limited(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.headers.get("content-encoding", "identity") != "identity":
         raise GuardRefused(
             f"The answer of {url.host} is compressed, although this party did not request that.",
@@ -123,16 +123,16 @@ def _read(answer: httpx.Response, url: httpx.URL) -> bytes:
     limit = max_answer_bytes(url.path)
     announced = answer.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
-        raise _too_large(url, limit)
-    content = BytesIO()  # hands out its bytes without a copy
+        raise _response_too_large(url, limit)
+    content = BytesIO()  # getvalue() returns the bytes without copying them
     for piece in answer.iter_bytes():
         if content.tell() + len(piece) > limit:
-            raise _too_large(url, limit)
+            raise _response_too_large(url, limit)
         content.write(piece)
     return content.getvalue()
 
 
-def _too_large(url: httpx.URL, limit: int) -> GuardRefused:
+def _response_too_large(url: httpx.URL, limit: int) -> GuardRefused:
     sentence = f"The answer of {url.host} has more than {limit >> 20:,} MiB"
     if limit == DOCUMENT_BYTES:
         return GuardRefused(
@@ -148,10 +148,10 @@ def _too_large(url: httpx.URL, limit: int) -> GuardRefused:
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the address of the environment's proxy for an address, or None.
+    """Return the proxy URL that the environment sets for ``url``, or None.
 
-    This machine is never reached through a proxy: a request to it is plain HTTP, so the
-    proxy would read the key.
+    A request to this machine itself never uses a proxy. It is plain HTTP, so that the
+    proxy could read the key.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -170,20 +170,20 @@ PROXY_REMEDY: Final = (
 
 
 def is_proxy_refusal(error: BaseException) -> bool:
-    """Return whether a proxy demands a password."""
-    # httpcore has no field for the status of the proxy's answer
+    """Return whether the proxy refused the request for lack of a password."""
+    # httpcore reports the status of the proxy only in the message
     return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
 
 
 def open_client(
     url: str, trusted: ssl.SSLContext, *, seconds: float = 60.0
 ) -> httpx.Client:
-    """Return a client for one address, through the environment's proxy.
+    """Create an HTTP client for one server, using the proxy set by the environment.
 
-    trusted: the certificate authorities.
-    seconds: timeout of a single read or write.
+    trusted: a TLS context with the trusted certificate authorities.
+    seconds: the timeout of a single read or write.
 
-    Raises InvalidParameters if the proxy is neither http nor https.
+    Raises InvalidParameters if the proxy URL is neither http nor https.
     """
     proxy = proxy_of(url)
     if proxy is not None and urlsplit(proxy).scheme not in {"http", "https"}:
@@ -200,22 +200,22 @@ def open_client(
 
 
 class _TimedTransport(httpx.HTTPTransport):
-    """The transport of httpx, over connections with a clock."""
+    """An httpx transport whose connections enforce a deadline on the response."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._pool._network_backend = _Network()  # noqa: SLF001  httpx has no option
+        self._pool._network_backend = _TimedNetwork()  # noqa: SLF001  httpx has no option
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; return its answer before the content is read."""
+        """Send a request and return its response before the content is read."""
         answer = super().handle_request(request)
-        # without a clock in the connection this raises an AttributeError
+        # raises AttributeError if the connection is not a _TimedStream
         answer.extensions["network_stream"].begin_content()
         return answer
 
 
-class _Network(httpcore.NetworkBackend):
-    """httpcore's backend, with a clock in each connection."""
+class _TimedNetwork(httpcore.NetworkBackend):
+    """An httpcore network backend that opens connections with a deadline."""
 
     def __init__(self) -> None:
         self._plain = httpcore.SyncBackend()
@@ -228,14 +228,13 @@ class _Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Return a connection."""
         return _TimedStream(
             self._plain.connect_tcp(host, port, timeout, local_address, socket_options)
         )
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A connection whose clock starts with each write, and again with the content."""
+    """A connection whose deadline is reset by each write, and when the content begins."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
@@ -243,20 +242,19 @@ class _TimedStream(httpcore.NetworkStream):
         self._rate = inf
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes, and start the clock of the answer's head."""
+        """Send bytes, and set the deadline for the response headers."""
         self._inner.write(buffer, timeout)
-        self._start(inf)
+        self._restart_clock(inf)
 
     def begin_content(self) -> None:
-        """Start the clock of the content; each byte that arrives extends it."""
-        self._start(MIN_BYTES_PER_SECOND)
+        self._restart_clock(MIN_BYTES_PER_SECOND)
 
-    def _start(self, rate: float) -> None:
+    def _restart_clock(self, rate: float) -> None:
         self._deadline = time.monotonic() + HEAD_SECONDS
         self._rate = rate
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the next bytes; raise :class:`LateAnswer` once the time is up."""
+        """Return the next bytes. Raises :class:`LateAnswer` after the deadline."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise LateAnswer
@@ -269,7 +267,6 @@ class _TimedStream(httpcore.NetworkStream):
         return data
 
     def close(self) -> None:
-        """Close the connection."""
         self._inner.close()
 
     def start_tls(
@@ -278,11 +275,9 @@ class _TimedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """Return the same connection, encrypted."""
         return _TimedStream(
             self._inner.start_tls(ssl_context, server_hostname, timeout)
         )
 
     def get_extra_info(self, info: str) -> Any:
-        """Return a property of the underlying connection."""
         return self._inner.get_extra_info(info)

@@ -1,6 +1,6 @@
-"""Checks of this machine and of the connection to an analyst, each with a remedy.
+"""Diagnose this machine and its connection to an analyst, with a remedy for each fault.
 
-Nothing about a session is sent: of an invitation only the address is used.
+No session data are sent. Of an invitation, only the address is used.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _NETWORK_KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check.
+    """The outcome of a single diagnostic check.
 
-    check: its name, a word.
-    text: a sentence.
+    check: the name of the check, a single word.
+    text: a sentence about the outcome.
     remedy: what to do; empty if there is no problem.
-    is_optional: whether the remedy is a recommendation.
+    is_optional: whether the remedy is only a recommendation.
     """
 
     check: str
@@ -65,13 +65,13 @@ class CheckResult:
     is_optional: bool = False
 
     @property
-    def good(self) -> bool:
-        """Return whether nothing has to be done."""
+    def is_ok(self) -> bool:
+        """Return whether no action is required."""
         return self.is_optional or not self.remedy
 
 
 def check_home(home: Path) -> Iterator[CheckResult]:
-    """Check versions, permissions and disk space of this machine."""
+    """Check the versions, file permissions and free disk space of this machine."""
     python = ".".join(map(str, sys.version_info[:3]))
     yield CheckResult("versions", f"coterie {read_build()}, Python {python}.")
     if not IS_BUILT:
@@ -110,7 +110,7 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
         yield CheckResult("home", text, "Run as its owner, or name another --home.")
     elif not open_to_others:
         yield CheckResult("home", f"{home} is yours alone.")
-    if kind := network_file_system(home):
+    if kind := find_network_file_system(home):
         text = f"{home} lies on a network file system ({kind}): its locks may not hold."
         yield CheckResult("home", text, "Name a --home on a disk of this machine.")
     if damage := store_of(home).check():
@@ -122,10 +122,10 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
         yield CheckResult("key", text)
 
 
-def network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
-    """Return the kind of the network file system of a folder, or an empty text.
+def find_network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
+    """Return the type of the network file system that holds a folder, or ''.
 
-    mounts: the kernel's list, which only Linux has.
+    mounts: the mount table of the kernel, which only Linux provides.
     """
     if not mounts.exists():
         return ""
@@ -145,7 +145,7 @@ def check_analyst(
 ) -> Iterator[CheckResult]:
     """Check the connection to an analyst step by step, up to the first failure.
 
-    now: the clock to compare with the analyst's; by default this machine's.
+    now: the clock to compare with the analyst's; by default, the clock of this machine.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -164,7 +164,7 @@ def check_analyst(
         yield CheckResult("proxy", f"No proxy is used for {host}.")
         direct = list(_check_connection(host, port))
         yield from direct
-        if not direct[-1].good:
+        if not direct[-1].is_ok:
             return
     yield from _check_answer(url, now or (lambda: datetime.now(UTC)))
 
@@ -195,7 +195,7 @@ def _check_connection(host: str, port: int) -> Iterator[CheckResult]:
 
 
 def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult]:
-    """Check what one answer of the analyst shows: TLS, the server's kind, the time."""
+    """Check TLS, the type of server and the clock, based on a single response."""
     begin = now()
     try:
         with open_http(url, seconds=_TIMEOUT_SECONDS) as http:
@@ -222,13 +222,13 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
 
 
 def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
-    """Return whether an analyst answers, or a proxy or another server instead."""
+    """Return whether an analyst answered, or a proxy or another server in its place."""
     if answer.status_code == httpx.codes.OK and "key" in answer.text:
         return CheckResult("analyst", "An analyst answers.")
     try:
         raise_problem(answer.status_code, media_type_of(answer), answer.content)
     except (Internal, InvalidParameters):
-        pass  # not an answer of an analyst
+        pass  # some other server answered
     except Unavailable as error:
         return CheckResult(
             "analyst",

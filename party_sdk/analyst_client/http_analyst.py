@@ -1,4 +1,4 @@
-"""The analyst over HTTP: each call is one endpoint, documented in ``analyst``."""
+"""The analyst service over HTTP: each method calls one endpoint of ``analyst``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transpor
 
 _M = TypeVar("_M", bound=BaseModel)
 
-_STOP_SECONDS: Final = 10.0  # meanwhile the operator cannot read why the party stopped
+_STOP_SECONDS: Final = 10.0  # delays what the operator reads about the stop
 
 
 def connect(
@@ -44,21 +44,21 @@ def connect(
     listeners: Listeners = NO_LISTENERS,
     http: httpx.Client | None = None,
 ) -> HttpAnalyst:
-    """Return the analyst at an address.
+    """Create a client for the analyst at an address.
 
-    address: https://…; plain http is accepted for this machine only.
-    patience: seconds for which a request is repeated while the analyst does not answer.
-    listeners: callbacks for the time without an answer.
-    http: a client to use instead, for example in tests.
+    address: an https URL; plain http is accepted only for this machine itself.
+    patience: seconds for which a request is retried while the analyst does not respond.
+    listeners: callbacks for periods without a response.
+    http: an HTTP client to use instead of a new one, for example in tests.
 
-    Raises InvalidParameters if the address is invalid, or a file holds no certificate.
-    Raises GuardRefused for plain http to another machine.
+    Raises InvalidParameters if the address is invalid, or COTERIE_CA_FILE has no
+    certificate. Raises GuardRefused if the address is plain http on another machine.
     """
     return HttpAnalyst(Transport(address, patience, listeners, http))
 
 
 class HttpAnalyst(CoordinatedAnalyst):
-    """One caller's view of an analyst, over HTTP.
+    """A client of the analyst service, authenticated as one caller.
 
     secret: a coordinator's key or a party's token.
     """
@@ -77,24 +77,24 @@ class HttpAnalyst(CoordinatedAnalyst):
         return HttpAnalyst(self._transport, key)
 
     def put_session(self, session: str, body: Mapping[str, Any]) -> SessionStatus:
-        return self._read(SessionStatus, "PUT", f"/v1/sessions/{session}", json=body)
+        return self._call(SessionStatus, "PUT", f"/v1/sessions/{session}", json=body)
 
     def session(self, session: str) -> SessionStatus:
-        return self._read(SessionStatus, "GET", f"/v1/sessions/{session}")
+        return self._call(SessionStatus, "GET", f"/v1/sessions/{session}")
 
     def sessions(
         self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
     ) -> SessionPage:
         params = {**filters, "after": after}
-        return self._read(SessionPage, "GET", "/v1/sessions", params=params)
+        return self._call(SessionPage, "GET", "/v1/sessions", params=params)
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
         body = {"json": {"reason": reason}} if reason else {}
         path = f"/v1/sessions/{session}/cancel"
-        return self._read(SessionStatus, "POST", path, **body)
+        return self._call(SessionStatus, "POST", path, **body)
 
     def identity(self) -> str:
-        return self._read(AnalystIdentity, "GET", "/v1/identity").key
+        return self._call(AnalystIdentity, "GET", "/v1/identity").key
 
     def audit(self, session: str) -> tuple[list[str], str]:
         lines: list[str] = []
@@ -103,70 +103,70 @@ class HttpAnalyst(CoordinatedAnalyst):
         pages = PageCount()
         while after is not None:
             path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
-            page = self._read(AuditPage, "GET", path, params=params)
+            page = self._call(AuditPage, "GET", path, params=params)
             lines += page.lines
             signature = page.signature or signature
             after = page.next
             if after is not None:
-                pages.add(len(page.lines), sum(map(len, page.lines)))
+                pages.add_page(len(page.lines), sum(map(len, page.lines)))
         return lines, signature
 
     def choose(self, session: str, n_clusters: int) -> SessionStatus:
         path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
-        return self._read(SessionStatus, "PUT", path, json=body)
+        return self._call(SessionStatus, "PUT", path, json=body)
 
     def extend(self, session: str, deadline: datetime) -> SessionStatus:
         path, body = (
             f"/v1/sessions/{session}/deadline",
             {"deadline": deadline.isoformat()},
         )
-        return self._read(SessionStatus, "PUT", path, json=body)
+        return self._call(SessionStatus, "PUT", path, json=body)
 
     def profiles(self, session: str) -> tuple[Profile, ...]:
         path = f"/v1/sessions/{session}/profiles"
-        return self._read(Profiles, "GET", path).profiles
+        return self._call(Profiles, "GET", path).profiles
 
     def delete(self, session: str) -> None:
-        self._send("DELETE", f"/v1/sessions/{session}")
+        self._request("DELETE", f"/v1/sessions/{session}")
 
     def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
         body = {"slots": None if slots is None else list(slots)}
         path = f"/v1/sessions/{session}/invitations"
-        return self._read(Codes, "POST", path, json=body).codes
+        return self._call(Codes, "POST", path, json=body).codes
 
     def add_receiver(self, session: str, address: str) -> ReceiverAdded:
         path, body = _receivers_path(session), {"address": address}
-        return self._read(ReceiverAdded, "POST", path, json=body)
+        return self._call(ReceiverAdded, "POST", path, json=body)
 
     def receivers(self, session: str) -> Receivers:
-        return self._read(Receivers, "GET", _receivers_path(session))
+        return self._call(Receivers, "GET", _receivers_path(session))
 
     def remove_receiver(self, session: str, receiver_id: str) -> None:
-        self._send("DELETE", f"{_receivers_path(session)}/{receiver_id}")
+        self._request("DELETE", f"{_receivers_path(session)}/{receiver_id}")
 
     def preview(self, code: str) -> Preview:
-        return self._read(Preview, "POST", "/v1/join/preview", json={"code": code})
+        return self._call(Preview, "POST", "/v1/join/preview", json={"code": code})
 
     def join(self, code: str, member: Member, proof: str) -> str:
         entry = member.model_dump(mode="json")
         body = {"code": code, "member": entry, "proof": proof}
-        return self._read(Joined, "POST", "/v1/join", json=body).token
+        return self._call(Joined, "POST", "/v1/join", json=body).token
 
     def decline(self, code: str, state: SlotState, reason: str) -> None:
         body = {"code": code, "state": state.value, "reason": reason}
-        self._send("POST", "/v1/join/decline", json=body)
+        self._request("POST", "/v1/join/decline", json=body)
 
     def stop(self, session: str, reason: StopReason | None) -> None:
         path, body = f"/v1/sessions/{session}/stopped", {"reason": reason}
         patience = min(self._transport.patience, _STOP_SECONDS)
-        self._send("POST", path, json=body, patience=patience)
+        self._request("POST", path, json=body, patience=patience)
 
     def agreement(self, session: str) -> bytes:
-        return self._send("GET", f"/v1/sessions/{session}/agreement").content
+        return self._request("GET", f"/v1/sessions/{session}/agreement").content
 
     def task(self, session: str, wait: float) -> bytes | None:
         path = f"/v1/sessions/{session}/task"
-        response = self._send("GET", path, params={"wait": str(wait)})
+        response = self._request("GET", path, params={"wait": str(wait)})
         return response.content if response.status_code == httpx.codes.OK else None
 
     def contribute(
@@ -183,19 +183,19 @@ class HttpAnalyst(CoordinatedAnalyst):
         headers = requests.contribution_headers(content, digest)
         if wait:
             headers |= wait_header(wait)
-        response = self._send("PUT", path, content=content, headers=headers)
+        response = self._request("PUT", path, content=content, headers=headers)
         header = receipt_in(response.headers)
         if header is None:
             return parse_answer(Receipt, response.content), None
         return parse_answer(Receipt, header), response.content or None
 
     def result(self, session: str) -> bytes:
-        return self._send("GET", f"/v1/sessions/{session}/result").content
+        return self._request("GET", f"/v1/sessions/{session}/result").content
 
-    def _read(self, model: type[_M], method: str, path: str, **options: Any) -> _M:
-        return parse_answer(model, self._send(method, path, **options).content)
+    def _call(self, model: type[_M], method: str, path: str, **options: Any) -> _M:
+        return parse_answer(model, self._request(method, path, **options).content)
 
-    def _send(
+    def _request(
         self,
         method: str,
         path: str,
@@ -203,7 +203,7 @@ class HttpAnalyst(CoordinatedAnalyst):
         headers: Mapping[str, str] = MappingProxyType({}),
         **options: Any,
     ) -> httpx.Response:
-        headers = {**requests.bearer(self._secret), **headers}
+        headers = {**requests.bearer_header(self._secret), **headers}
         response = self._transport.send(method, path, headers=headers, **options)
         raise_problem(
             response.status_code, requests.media_type_of(response), response.content

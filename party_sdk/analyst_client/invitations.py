@@ -1,9 +1,9 @@
-"""Invitations: one string with everything that a party needs to join.
+"""Invitations: a single URL that contains everything a party needs to join.
 
-The analyst's address stands before the ``#``. After it come session, slot, the one-time
-code, which is sent to the analyst, and the session secret, which is not: no HTTP client
-sends the part of an address after ``#``. At the end are the digest of the terms, the
-coordinator's public key and its signature, so the analyst cannot change the terms.
+The part before the ``#`` is the analyst's address. HTTP clients never send the rest:
+session, slot, one-time code, session secret, digest of the terms, and the coordinator's
+public key and signature. The SDK sends the code, but never the secret. The signature
+prevents the analyst from changing the terms.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ class Invitation:
     slot: str
     code: str = field(repr=False)
     secret: bytes = field(repr=False)
-    terms: str  # their digest
+    terms: str  # the SHA-256 of the terms, in hex
     coordinator: str
     signature: str = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Return the invitation in a text, such as a mail that wrapped its lines.
+        """Extract the invitation from a text, such as an email with wrapped lines.
 
-        Raises InvitationUnreadable if the text has no invitation, or a wrong signature.
+        Raises InvitationUnreadable if there is no invitation, or its signature is
+        wrong.
         """
         before, mark, after = text.rpartition(f"#{_VERSION}/")
         words = before.split()
@@ -69,7 +70,7 @@ class Invitation:
         return cls(**fields | {"secret": bytes.fromhex(match["secret"])})
 
     def __str__(self) -> str:
-        """Return the text for the party, to be sent where the analyst cannot read it."""
+        """Return the invitation as text, which the analyst must not be able to read."""
         slot_part = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
         terms_part = f"{self.terms}/{self.coordinator}/{self.signature}"
         return f"{self.url}#{_VERSION}/{slot_part}/{terms_part}"

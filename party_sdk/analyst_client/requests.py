@@ -1,4 +1,4 @@
-"""Building requests and parsing responses, without sending anything."""
+"""Build HTTP requests and parse responses, without any network access."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ PROBLEM_TYPE: Final = "application/problem+json"
 _MEDIA_TYPES: Final = frozenset({"application/json", MEDIA_TYPE})
 
 _MAX_TEXT_LENGTH: Final = 4000
-"""Characters of a problem's text that are shown."""
+"""The maximum number of characters shown of a problem's text."""
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
 def content_digest(content: bytes, digest: str = "") -> str:
-    """Return the Content-Digest (RFC 9530); digest: the body's SHA-256, if known."""
+    """Return the Content-Digest (RFC 9530), from the SHA-256 in hex if it is given."""
     return digest_field(digest or sha256(content).hexdigest())
 
 
 def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:
-    """Return the headers of an upload; digest: its SHA-256 (hex), if known."""
+    """Return the headers of an upload, reusing the SHA-256 in hex if it is given."""
     announced = content_digest(content, digest)
     return {"Content-Type": MEDIA_TYPE, "Content-Digest": announced}
 
 
-def bearer(secret: str | None) -> dict[str, str]:
-    """Return the header of a bearer token.
+def bearer_header(secret: str | None) -> dict[str, str]:
+    """Return the Authorization header for a bearer token; empty without a secret.
 
-    Raises Unauthenticated if the secret holds characters that no header can carry.
+    Raises Unauthenticated if the secret contains characters that a header cannot carry.
     """
     if not secret:
         return {}
@@ -59,14 +59,14 @@ def bearer(secret: str | None) -> dict[str, str]:
 
 
 def media_type_of(response: httpx.Response) -> str:
-    """Return the media type of a response, or an empty text."""
+    """Return the media type of a response; empty if it has none."""
     return str(response.headers.get("content-type", ""))
 
 
 def raise_problem(status: int, media_type: str, content: bytes) -> None:
-    """Raise the exception of a problem document.
+    """Raise the exception that a problem document describes; return if there is none.
 
-    A proxy's page counts as a problem, even with a status of success.
+    An HTML page of a proxy is treated as a problem even if its status is a success.
     """
     kind = media_type.partition(";")[0].strip()
     is_success = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
@@ -77,7 +77,7 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
     try:
         problem = Problem.from_slug(str(document.get("type")))
     except KeyError:
-        # Internal is retried, but a missing page stays missing
+        # retrying helps with Internal, but not with a missing page
         error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
         raise error(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:
@@ -87,9 +87,9 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
 
 
 def parse_answer(model: type[_M], content: bytes) -> _M:
-    """Return the parsed JSON of an answer.
+    """Parse a JSON response into a model.
 
-    Raises VersionMismatch if this release cannot read it, for example an unknown state.
+    Raises VersionMismatch if the response is invalid, e.g. contains an unknown state.
     """
     try:
         return model.model_validate_json(content)

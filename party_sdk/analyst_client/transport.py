@@ -1,4 +1,4 @@
-"""Sending requests: one connection pool, retries, and a clear error when they end."""
+"""Send requests with a connection pool and retries, and explain failures that persist."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ OnOutage = Callable[[str], None]
 OnSilence = Callable[[str], None]
 
 SILENT_SECONDS: Final = 3.0
-"""Time without an answer after which the operator is notified."""
+"""The number of seconds without a response after which the operator is informed."""
 
 _MAX_BODY_SECONDS: Final = 30.0
-"""Most seconds of an attempt with a body that count against the patience."""
+"""The maximum time that one attempt to send a body counts against the patience."""
 
 UNREACHABLE: Final = "cannot be reached"
 UNREADY: Final = "cannot answer now"
@@ -59,20 +59,20 @@ _CEILING_SECONDS: Final = 5.0
 
 @cache
 def default_tls_context() -> ssl.SSLContext:
-    """Return a context with the usual authorities; cached, because reading them is slow."""
+    """Return a context with the default authorities, cached because loading is slow."""
     return httpx.create_ssl_context()
 
 
 def authority_file() -> Path | None:
-    """Return the PEM file that ``COTERIE_CA_FILE`` names, or None."""
+    """Return the PEM file named by ``COTERIE_CA_FILE``, or None if it is not set."""
     name = os.environ.get("COTERIE_CA_FILE")
     return Path(name) if name else None
 
 
 def build_tls_context(scheme: str) -> ssl.SSLContext:
-    """Return a context that trusts the authority of COTERIE_CA_FILE, or the usual ones.
+    """Return a TLS context that trusts COTERIE_CA_FILE or else the default authorities.
 
-    Raises InvalidParameters if the file holds no certificate.
+    Raises InvalidParameters if the file contains no certificate.
     """
     ca_file = authority_file()
     if ca_file is not None:
@@ -83,7 +83,7 @@ def build_tls_context(scheme: str) -> ssl.SSLContext:
                 f"{ca_file} holds no certificate in PEM form.",
                 remedy="Name the PEM file of the authority in COTERIE_CA_FILE.",
             ) from None
-    # plain http shows no certificate, so the list of authorities is not read
+    # plain http has no certificates, so the authorities need not be loaded
     return (
         default_tls_context()
         if scheme == "https"
@@ -92,17 +92,17 @@ def build_tls_context(scheme: str) -> ssl.SSLContext:
 
 
 def open_http(url: str, *, seconds: float = 60.0) -> httpx.Client:
-    """Return a client for one analyst; see ``open_client`` and ``build_tls_context``."""
+    """Create an HTTP client that uses the proxy and the authorities of the environment."""
     return open_client(url, build_tls_context(urlsplit(url).scheme), seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Callbacks for the time in which an analyst does not answer.
+    """Callbacks for periods in which an analyst does not respond.
 
-    on_outage: called with the problem when the analyst cannot be reached or has no room,
-        and with an empty text when it answers again.
-    on_silence: called from another thread with the analyst's host, once a request has
+    on_outage: called with the problem when the analyst becomes unreachable or runs out
+        of storage, and with an empty string when it responds again.
+    on_silence: called from another thread with the analyst's host when a request has
         waited for :data:`SILENT_SECONDS` and no outage was reported.
     """
 
@@ -114,9 +114,9 @@ NO_LISTENERS: Final = Listeners()
 
 
 class Transport:
-    """Sends requests to one analyst, and repeats them while its patience lasts.
+    """Sends requests to one analyst, and retries them until its patience is exhausted.
 
-    Its arguments are those of :func:`~party_sdk.analyst_client.http_analyst.connect`.
+    The arguments are those of :func:`~party_sdk.analyst_client.http_analyst.connect`.
     """
 
     def __init__(
@@ -151,20 +151,20 @@ class Transport:
         patience: float | None = None,
         **options: Any,
     ) -> httpx.Response:
-        """Send a request until it is answered, and return the response.
+        """Send a request, retry it if necessary, and return the response.
 
-        patience: seconds for which it is repeated; by default those of the transport.
+        patience: how many seconds to retry; by default, the patience of the transport.
         **options: headers, json, content and params, as for httpx.
 
-        Raises Unavailable if there is no answer in that time.
-        Raises CertificateRefused if the certificate at the address is not trusted.
+        Raises Unavailable if there is no response within that time, or
+        CertificateRefused if the certificate of the server is not trusted.
         """
         request = self._http.build_request(method, path, **options)
         patience = self.patience if patience is None else patience
         with self._watch_silence(request):
-            return self._send(request, patience)
+            return self._send_retrying(request, patience)
 
-    def _send(self, request: httpx.Request, patience: float) -> httpx.Response:
+    def _send_retrying(self, request: httpx.Request, patience: float) -> httpx.Response:
         elapsed = 0.0
         attempt = 0
         while True:
@@ -172,7 +172,7 @@ class Transport:
             begin = time.monotonic()
             response, problem = self._send_once(request)
             duration = time.monotonic() - begin
-            # a large body takes long to send, though the analyst is not silent
+            # sending a large body takes time even if the analyst responds at once
             elapsed += min(duration, _MAX_BODY_SECONDS) if request.content else duration
             status = None if response is None else response.status_code
             outage = _OUTAGES.get(status, "")
@@ -196,19 +196,18 @@ class Transport:
 
     @contextmanager
     def _watch_silence(self, request: httpx.Request) -> Iterator[None]:
-        """Call on_silence if a request waits longer than the analyst may hold it."""
         on_silence = self.listeners.on_silence
         if on_silence is None:
             yield
             return
 
-        def report() -> None:
+        def report_silence() -> None:
             if not self._outage:
                 on_silence(request.url.netloc.decode())
 
         wait = request.url.params.get("wait")
         held_seconds = wait or wait_seconds(request.headers.get("Prefer", "")) or 0.0
-        timer = Timer(SILENT_SECONDS + float(held_seconds), report)
+        timer = Timer(SILENT_SECONDS + float(held_seconds), report_silence)
         timer.daemon = True
         timer.start()
         try:
@@ -229,12 +228,12 @@ class Transport:
 
 
 def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None:
-    """Return the error for a failure that a retry cannot mend, or None.
+    """Return the error for a failure that retrying cannot fix, or None.
 
-    Nothing was sent before such a failure: a connection is encrypted from its first byte.
+    Nothing has been sent in such a case, because encryption starts with the first byte.
 
-    Returns CertificateRefused if the certificate is not trusted, InvalidParameters if the
-        server does not speak TLS, Unavailable if a proxy demands a password.
+    Returns CertificateRefused if the certificate is not trusted, InvalidParameters if
+    the server does not speak TLS, or Unavailable if the proxy requires a password.
     """
     if is_proxy_refusal(error):
         return Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY)
@@ -259,12 +258,13 @@ def next_delay(
     status: int | None,
     retry_after: str | None,
 ) -> float | None:
-    """Return the seconds to wait before the next attempt, or None to give up.
+    """Return the number of seconds to wait before the next attempt, or None to give up.
 
-    attempt: number of failed attempts, at least 1.
-    elapsed, patience: seconds since the first attempt, and after which to give up.
-    status: HTTP status; None if there was no response.
-    retry_after: the header of that name, in seconds.
+    attempt: the number of failed attempts, at least 1.
+    elapsed, patience: the seconds since the first attempt, and the maximum before
+        giving up.
+    status: the HTTP status code; None if there was no response.
+    retry_after: the value of the Retry-After header, in seconds.
     """
     if status is not None and status not in RETRYABLE:
         return None

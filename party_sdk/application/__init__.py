@@ -1,1 +1,1 @@
-"""The actions of an institution at its home, shared by commands, desk and supervisor."""
+"""The actions of an institution, shared by the command line, desk and supervisor."""

@@ -1,4 +1,4 @@
-"""Exports of a result, names of clusters, and a preview of the runs of a session."""
+"""Export a result, name its clusters, and preview the runs of a session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from party_sdk.tables import Table
 def export_table(
     home: Home, stored: PartySession, rows: TableSpec
 ) -> list[ExportColumn]:
-    """Return the columns of the party's table, with the cluster of each row.
+    """Return the columns of the party's table, with the cluster of each row added.
 
-    Raises NotReady if there is no result yet.
-    Raises GuardRefused if another table took part.
-    Raises InvalidParameters if the table holds counts.
+    Raises NotReady if there is no result yet, GuardRefused if the session used another
+    table, and InvalidParameters if the table holds counts.
     """
     with home.resume(stored.session, stored.slot) as member:
         result = member.result()
@@ -48,10 +47,10 @@ def export_table(
 def name_clusters(
     home: Home, stored: PartySession, names: Mapping[int, str]
 ) -> tuple[str, ...]:
-    """Store names of clusters, and return all names.
+    """Store names for clusters, and return the names of all clusters.
 
-    Raises NotReady if there is no result yet.
-    Raises InvalidParameters if a name or a number does not fit.
+    Raises NotReady if there is no result yet. Raises InvalidParameters if a name or a
+    cluster number is invalid.
     """
     with home.resume(stored.session, stored.slot) as member:
         n_clusters = len(member.result().own_sizes)
@@ -60,9 +59,9 @@ def name_clusters(
 
 
 def read_names(path: Path) -> dict[int, str]:
-    """Read names of clusters from a JSON file, such as ``{"0": "Young", "2": "Old"}``.
+    """Read cluster names from a JSON file, such as ``{"0": "Young", "2": "Old"}``.
 
-    Raises InvalidData if the file holds something else.
+    Raises InvalidData if the file cannot be read or does not hold such a mapping.
     """
     try:
         return TypeAdapter(dict[int, str]).validate_json(path.read_bytes())
@@ -74,21 +73,22 @@ def read_names(path: Path) -> dict[int, str]:
 
 
 def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnRun]:
-    """Return how each run clusters the party's rows, before one is chosen.
+    """Return how each run clusters the party's rows, before a run is selected.
 
-    Raises NotReady if this party has no labels yet.
-    Raises GuardRefused if another table takes part.
+    Raises NotReady if this party has no labels yet. Raises GuardRefused if the session
+    uses another table.
     """
     with home.resume(stored.session, stored.slot) as member:
         return own_runs(member, home.open_own_table(member, rows))
 
 
 def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
-    """Return sizes and profile of the party's rows in each finished run, sending nothing.
+    """Return sizes and profile of the party's rows in each finished run.
 
-    Raises GuardRefused if another table takes part.
-    Raises NotReady if this party has no labels yet; if the analyst labels the rows,
-        labels come only with the result.
+    They are computed locally, and nothing is sent.
+
+    Raises GuardRefused if the session uses another table. Raises NotReady if this party
+    has no labels yet. If the analyst labels the rows, there are none before the result.
     """
     member.check_table(data)
     terms_runs = params_per_run(check_terms(member.terms), member.terms.evaluation)
@@ -112,7 +112,7 @@ def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRu
     sizes = outcome.cluster_sizes
     profile = None
     if schema is not None:
-        # down to clusters of one row, because the rows are the reader's own
+        # no minimum size is needed, because the rows are the reader's own
         profile = own_profile(schema, data, outcome.labels, column, 1)
     own_sizes: IntArray = np.bincount(
         outcome.labels[outcome.labels >= 0], minlength=k

@@ -1,4 +1,4 @@
-"""An institution's home, and the actions that it takes there."""
+"""An institution's home directory, and the actions that the institution can take."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """An invitation, the exact text of its terms, and the parsed terms."""
+    """A parsed invitation, with the exact text of its terms and the parsed terms."""
 
     invitation: Invitation
     text: bytes
@@ -66,14 +66,13 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """The home of an institution: policy, identity and sessions in one folder.
+    """An institution's home: a directory with its policy, identity and sessions.
 
-    path: this folder.
-    patience, listeners: as for
-        :func:`~party_sdk.analyst_client.http_analyst.connect`.
-    entropy: 32 bytes from which all random numbers and the identity are derived.
-    asker: asks the person at this home; by default nobody is asked.
-    moved, safety_number, confirmed_with: that person's answers in advance; see
+    path: the directory.
+    patience, listeners: as for :func:`~party_sdk.analyst_client.http_analyst.connect`.
+    entropy: 32 bytes from which the identity and all random numbers are derived.
+    asker: puts questions to the operator; by default, nobody is asked.
+    moved, safety_number, confirmed_with: the operator's answers in advance; see
         :meth:`Party.join`.
     new_mapping: whether a new mapping of a table may replace the stored one.
     """
@@ -89,22 +88,16 @@ class Home:
     new_mapping: bool = False
 
     def connect(self, url: str) -> Analyst:
-        """Return the analyst at an address."""
+        """Create a client for the analyst at an address."""
         return connect(url, patience=self.patience, listeners=self.listeners)
 
-    def stored(self, session: str, slot: str) -> PartySession:
-        """Return the stored session of a slot; its invitation also names it.
-
-        Raises InvitationUnreadable for any other text: errors print the name of a
-            session, and the text may be a part of an invitation, which is a secret.
-        """
-        if not re.fullmatch(NAME_PATTERN, session):
-            session = Invitation.parse(session).session
+    def stored_session(self, session: str, slot: str) -> PartySession:
+        """Return the stored session of a slot, which may not exist yet."""
         return PartySession(self.path, session, slot)
 
     @property
     def trusted_institutions(self) -> TrustedInstitutions:
-        """Return the institutions that this home trusts."""
+        """Return the institutions whose cards this home trusts."""
         return TrustedInstitutions(self.path)
 
     def institution(self) -> Institution | None:
@@ -113,20 +106,19 @@ class Home:
             return OwnIdentity(self.path).stored
         return Institution.derive(self.entropy)
 
-    def offer(self, invitation: str, policy: Policy | None = None) -> Offer:
-        """Return the offer of an invitation; the stored one if it was accepted before.
+    def fetch_offer(self, invitation: str, policy: Policy | None = None) -> Offer:
+        """Return the terms that an invitation offers, or the stored ones once accepted.
 
-        The analyst gets only the invitation's code.
+        Only the invitation's code is sent to the analyst.
 
-        policy: if the slot is not taken yet, checks the inviter before the analyst is
-            contacted.
+        policy: checks the inviter before the analyst is contacted, if not yet joined.
 
-        Raises AgreementMismatch if the analyst's terms are not those that the coordinator
-            signed.
-        Raises CoterieError if the analyst cannot be reached, or refuses the invitation.
+        Raises AgreementMismatch if the terms differ from those that the coordinator
+        signed, and CoterieError if the analyst cannot be reached or refuses the
+        invitation.
         """
         parsed = Invitation.parse(invitation)
-        stored = self.stored(parsed.session, parsed.slot)
+        stored = self.stored_session(parsed.session, parsed.slot)
         if policy is not None and not stored.has_joined:
             trusted = self.trusted_institutions.read()
             policy.check_inviter(parsed.url, parsed.coordinator, trusted)
@@ -138,8 +130,8 @@ class Home:
             preview, terms = preview_terms(analyst, parsed)
         return Offer(parsed, preview.terms.encode(), terms)
 
-    def sheet(self, offer: Offer) -> TermsSheet:
-        """Return the terms of an invitation in words."""
+    def terms_sheet(self, offer: Offer) -> TermsSheet:
+        """Return the terms sheet of an offer."""
         institution = self.institution()
         return sheet_of(
             offer.text,
@@ -152,32 +144,32 @@ class Home:
             else identify(institution.key, {institution.key: institution.name}),
         )
 
-    def accept(
+    def ask_consent(
         self,
         invitation: str,
         policy: Policy,
         offer: Offer | None = None,
         sheet: str | None = None,
     ) -> Policy:
-        """Ask for consent to an invitation; return the policy with all its risks accepted.
+        """Ask for consent to an invitation; return a policy that accepts all its risks.
 
-        A party that joined is not asked again.
+        If the party has already joined, nobody is asked again.
 
-        offer: the invitation's offer, if the caller has it.
-        sheet: SHA-256 of the accepted sheet; by default the person here is asked, unless
-            the policy accepts every risk.
+        offer: the offer of the invitation, if the caller has already fetched it.
+        sheet: the SHA-256 of the accepted terms sheet; by default, the operator is
+            asked unless the policy accepts every risk.
 
-        Raises RiskNotAccepted if the sheet differs or is refused, or nobody can be asked.
-        Raises CoterieError if the policy refuses the terms for another reason; nobody is
-            asked in that case.
+        Raises RiskNotAccepted if the sheet differs or is refused, or if nobody can be
+        asked. Raises CoterieError, without asking, if the policy refuses the terms for
+        another reason.
         """
         parsed = Invitation.parse(invitation)
-        stored = self.stored(parsed.session, parsed.slot)
+        stored = self.stored_session(parsed.session, parsed.slot)
         if stored.exists:
             policy = policy.accept_risks(stored.load_identity().accepted_risks)
         if stored.has_joined and sheet is None:
             return policy
-        offer = offer or self.offer(invitation, policy)
+        offer = offer or self.fetch_offer(invitation, policy)
         terms = offer.terms
         risks = policy.not_accepted(terms)
         new_policy = policy.accept_risks(risks)
@@ -194,8 +186,8 @@ class Home:
         elif risks and self.asker is None:
             raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
         elif risks and self.asker is not None:
-            self.asker.accept(self.sheet(offer))
-        # risks that every session has go into the policy, so nobody is asked again
+            self.asker.accept(self.terms_sheet(offer))
+        # store the risks of every session in the policy, so nobody is asked again
         usual_risks = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
             terms
         ).keys()
@@ -208,9 +200,9 @@ class Home:
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
-        """Return the party of an invitation whose terms were accepted."""
+        """Create the party for an invitation whose terms were accepted."""
         parsed = Invitation.parse(invitation)
-        stored = self.stored(parsed.session, parsed.slot)
+        stored = self.stored_session(parsed.session, parsed.slot)
         with ExitStack() as stack:
             analyst = stack.enter_context(self.connect(parsed.url))
             member = Party.join(
@@ -227,21 +219,21 @@ class Home:
             )
             if stored.consents.current is None and stored.consents.withdrawn_at is None:
                 stored.consents.give()
-            stack.pop_all()  # from now on the party closes the connection
+            stack.pop_all()  # the party closes the connection itself
         return member
 
     def resume(self, session: str, slot: str) -> Party:
-        """Return the stored party of a session and slot, to read its stored data."""
-        identity = self.stored(session, slot).load_identity()
+        """Load the party of a session and slot, so that its stored data can be read."""
+        identity = self.stored_session(session, slot).load_identity()
         return self.join(identity.invitation, Policy())
 
     def withdraw_consent(self, session: str, slot: str) -> None:
-        """Withdraw the consent to the sheet.
+        """Withdraw the consent to the terms sheet.
 
-        A running party asks again before its next contribution, or stops if nobody can be
-        asked.
+        A running party asks again before its next contribution, or stops if nobody can
+        be asked.
         """
-        stored = self.stored(session, slot)
+        stored = self.stored_session(session, slot)
         stored.load_identity()
         stored.consents.withdraw()
 
@@ -254,12 +246,12 @@ class Home:
         on_warning: Callable[[str], None] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
-        """Take part with a table until there are labels, and write them.
+        """Take part in a session with a table, and write the files of the result.
 
-        on_warning: called with each warning about the table's rows.
-        on_progress: called with the session's status whenever it changes.
+        on_warning: called with each warning about the rows of the table.
+        on_progress: called with the status of the session whenever it changes.
         """
-        outputs.check(member.stored)
+        outputs.check_overwriting(member.stored)
         rows = self.map_rows(member.stored, rows)
         with member.announce_refusals():
             data = rows.open(member.slot_fields)
@@ -269,7 +261,7 @@ class Home:
             for sentence in row_warnings(member.terms, member.invitation.slot, data):
                 on_warning(sentence)
         result = member.run(data, on_progress=on_progress)
-        outputs.write(member, result, data)
+        outputs.write_files(member, result, data)
         return result
 
     def label(
@@ -281,14 +273,13 @@ class Home:
         choices: Mapping[str, Any] | None = None,
         agree: Callable[[str], bool] | None = None,
     ) -> NewRows:
-        """Label new rows by the stored result of a session.
+        """Label new rows with the stored result of a session.
 
         choices: this home's own decisions, as for :meth:`join`.
-        agree: called if the rows seem to have other units, unless the choices allow that.
+        agree: asks whether to continue if units seem to differ and no choice allows it.
 
-        Raises NotReady if there is no result.
-        Raises GuardRefused if the terms release no model, or if the rows seem to have
-            other units and nobody agrees.
+        Raises NotReady if there is no result, and GuardRefused if the terms release no
+        model, or if units seem to differ and nobody agrees.
         """
         choices = choices or {}
         allows_other_units = bool(choices.get(OTHER_UNITS))
@@ -311,7 +302,10 @@ class Home:
     def find_unlinked(
         self, member: Party, rows: TableSpec, result: Result
     ) -> list[UnlinkedRow]:
-        """Return the rows that match keys linked to nobody; none without match keys."""
+        """Return the rows that were not linked to any other party's rows.
+
+        The list is empty if the session has no match keys.
+        """
         from party_sdk.tables.linkage import unlinked_rows
 
         params = check_terms(member.terms)
@@ -321,15 +315,15 @@ class Home:
         return unlinked_rows(params, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
-        """Return a table with its session's mapping: the stored one, or a new one.
+        """Return the table with the mapping to use: the one it names or the stored one.
 
-        Raises GuardRefused if a new one is named and nobody agrees to it.
+        Raises GuardRefused if the table names a new mapping and nobody agrees to it.
         """
         mapping = stored.mappings.choose_mapping(rows.options.mapping, self._agree)
         return rows.with_mapping(mapping)
 
     def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
-        """Open the table of a party that joined, with the columns that it had then."""
+        """Open the table of a party that joined, with the columns it had at that time."""
         columns = member.stored.load_identity().columns
         return self.map_rows(member.stored, rows).open(member.slot_fields, columns)
 
@@ -338,8 +332,8 @@ class Home:
             return True
         return self.asker is not None and self.asker.confirm_mapping(change)
 
-    def decline(self, invitation: str, reason: str) -> None:
-        """Tell the coordinator why this institution does not join."""
+    def decline_invitation(self, invitation: str, reason: str) -> None:
+        """Tell the coordinator why this institution declines an invitation."""
         parsed = Invitation.parse(invitation)
         with self.connect(parsed.url) as analyst:
             decline_slot(analyst, parsed.code, reason)
@@ -347,36 +341,34 @@ class Home:
     def withdraw(
         self, invitation: str, explanation: str, reason: StopReason = StopReason.LEFT
     ) -> bool:
-        """Leave the session of an invitation, or decline it if there is no party yet.
+        """Leave the session of an invitation, or decline the invitation.
 
-        explanation: for the coordinator, if the slot is still free.
-        reason: for the other parties, if the slot is taken.
+        explanation: for the coordinator, sent only if the party has not joined yet.
+        reason: for the other parties, sent only if the party has joined.
 
-        Returns bool: whether the others were notified.
+        Returns bool: whether the others were informed.
         """
         parsed = Invitation.parse(invitation)
-        stored = self.stored(parsed.session, parsed.slot)
+        stored = self.stored_session(parsed.session, parsed.slot)
         if not stored.exists:
-            self.decline(invitation, explanation)
+            self.decline_invitation(invitation, explanation)
             return True
         with self.connect(parsed.url) as analyst:
             return leave_session(stored, analyst, explanation, parsed.code, reason)
 
     @contextmanager
-    def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
-        """Open the addresses that get a party's notifications."""
-        identity = self.stored(session, slot).load_identity()
+    def open_receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
+        """Connect to the analyst to manage the addresses that receive notifications."""
+        identity = self.stored_session(session, slot).load_identity()
         with self.connect(Invitation.parse(identity.invitation).url) as analyst:
             yield OwnReceivers(analyst.as_party(identity.token or ""), session)
 
-    # Stored sessions
-
-    def find(self, session: str, slot: str) -> PartySession:
-        """Return a stored session, or what is left of a forgotten one.
+    def find_session(self, session: str, slot: str) -> PartySession:
+        """Return a stored session, or the remains of a session that was forgotten.
 
         Raises NotReady if nothing is stored.
         """
-        stored = self.stored(session, slot)
+        stored = self.stored_session(session, slot)
         if not stored.exists:
             if (forgotten := stored.last_forgotten()) is not None:
                 return forgotten
@@ -384,23 +376,22 @@ class Home:
         return stored
 
     def find_named(self, name: str, slot: str | None) -> PartySession:
-        """Return the stored session of an invitation, or of a session's name and a slot.
+        """Return the stored session of an invitation, or of a session name and a slot.
 
-        Raises InvalidParameters if this home has several slots of the session, and none
-            is named.
+        Raises InvalidParameters if ``slot`` is None, but this home has several slots.
         """
         if "#" in name:
             parsed = Invitation.parse(name)
-            return self.find(parsed.session, parsed.slot)
+            return self.find_session(parsed.session, parsed.slot)
         slots = slots_of(self.path, name)
         if slot is None and len(slots) > 1:
             raise InvalidParameters(f"Name one of the slots: {', '.join(slots)}.")
-        return self.find(name, slot or (slots[0] if slots else "?"))
+        return self.find_session(name, slot or (slots[0] if slots else "?"))
 
     def report(self, stored: PartySession, rows: TableSpec | None = None) -> RunReport:
         """Return the report of a stored or forgotten party.
 
-        rows: the party's table, to draw its rows.
+        rows: the party's table; if it is given, the report includes a plot of its rows.
         """
         report = stored.report
         if report is not None:
@@ -412,31 +403,31 @@ class Home:
             return run_report(member, self.path, data=data)
 
     def manifest(self, stored: PartySession) -> dict[str, Any]:
-        """Return the manifest of a stored session, as JSON values.
+        """Return the manifest of a stored session as JSON values.
 
-        Raises NotReady if the labels were forgotten.
+        Raises NotReady if the session was forgotten.
         """
         with self.resume(stored.session, stored.slot) as member:
             return run_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
-        """Delete a stored session; the log and a report stay by default.
+        """Delete a stored session, but keep its log and a report unless ``everything``.
 
         Raises NotReady if nothing is stored.
         """
-        stored = self.stored(session, slot)
+        stored = self.stored_session(session, slot)
         if everything:
-            self.find(session, slot)
+            self.find_session(session, slot)
             stored.forget(everything=True)
             return
         stored.load_identity()
         report = None
-        with suppress(CoterieError):  # an unreadable session is deleted too
+        with suppress(CoterieError):  # delete the session even if it is unreadable
             report = self.report(stored).model_dump_json().encode()
         stored.forget(report)
 
     def sign_log(self, stored: PartySession) -> SignedLog:
-        """Return the log of a party, signed by the institution that joined."""
+        """Return a party's log, signed by the institution as which the party joined."""
         institution = PeerVerifier(self.path, self.entropy).institution
         member = stored.member
         if member is None or member.identity != institution.key:
@@ -446,8 +437,8 @@ class Home:
         )
 
     def roster(self, session: str, slot: str) -> Roster | None:
-        """Return the members of a session; None until there is an agreement."""
-        agreement = self.find(session, slot).agreement
+        """Return the members of a session, or None until there is an agreement."""
+        agreement = self.find_session(session, slot).agreement
         if agreement is None:
             return None
         return Roster.of(agreement, TrustedInstitutions(self.path), slot)

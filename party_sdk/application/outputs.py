@@ -1,4 +1,4 @@
-"""The files that a run writes."""
+"""The output files of a run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """The files that a run writes.
+    """The output files that a run writes.
 
-    details: whether labels get a column of their uncertainty, if the party can know it.
-    force: whether files of other programs or sessions are replaced.
+    details: whether to add a column with the uncertainty of each label, if it is known.
+    force: whether to replace files that this session has not written.
     """
 
     labels: Path | None = None
@@ -32,24 +32,23 @@ class Outputs:
 
     @property
     def paths(self) -> tuple[Path | None, ...]:
-        """Return the paths of all files."""
+        """Return the paths of all output files; None for a file that is not written."""
         return (self.labels,)
 
-    def check(self, session: PartySession) -> None:
-        """Refuse to replace files that this session has not written."""
+    def check_overwriting(self, session: PartySession) -> None:
+        """Raise if an output file exists that this session has not written."""
         refuse_overwriting(self.paths, session, force=self.force)
 
-    def write(self, member: Party, result: Result, data: DataSource) -> None:
-        """Write all files of a result."""
+    def write_files(self, member: Party, result: Result, data: DataSource) -> None:
+        """Write all output files of a result."""
         with record_outputs(self.paths, member.stored):
             if self.labels is not None and not result.is_description:
-                uncertainty = self._uncertainty(member, result, data)
+                uncertainty = self._label_uncertainty(member, result, data)
                 result.save(self.labels, uncertainty)
 
-    def _uncertainty(
+    def _label_uncertainty(
         self, member: Party, result: Result, data: DataSource
     ) -> FloatArray | None:
-        """Return the uncertainty of each row's label, if details are wanted."""
         if not self.details:
             return None
         all_numbers = np.arange(len(result.labels))

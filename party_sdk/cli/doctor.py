@@ -40,7 +40,7 @@ def doctor(
     def lines() -> Iterator[str]:
         for result in checks:  # print each at once: some take long
             results.append(result)
-            mark = "good " if result.good else "WRONG"
+            mark = "good " if result.is_ok else "WRONG"
             yield f"{mark}  {result.check}: {result.text}"
             if result.remedy:
                 yield f"       What to do: {result.remedy}"
@@ -50,7 +50,7 @@ def doctor(
         return [
             {
                 "check": result.check,
-                "good": result.good,
+                "good": result.is_ok,
                 "said": result.text,
                 "remedy": result.remedy,
             }
@@ -58,7 +58,7 @@ def doctor(
         ]
 
     return Output(
-        document, lines(), lambda: 0 if all(result.good for result in results) else 1
+        document, lines(), lambda: 0 if all(result.is_ok for result in results) else 1
     )
 
 

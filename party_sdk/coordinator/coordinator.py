@@ -253,5 +253,5 @@ class Coordinator:
             lines += page.sessions
             after = page.next
             if after is not None:
-                pages.add(len(page.sessions), len(page.model_dump_json()))
+                pages.add_page(len(page.sessions), len(page.model_dump_json()))
         return lines[:limit]

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clustering_protocols.common.errors import InvalidParameters, Unauthenticated
 from coterie_pages.models import Frame, Refusal
-from coterie_pages.served_pages import HEADERS, asset
+from coterie_pages.served_pages import HEADERS, find_asset
 from party_sdk.desk.form_answers import PostRedirectGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
 from party_sdk.home.process_exit import place_of
@@ -102,7 +102,7 @@ class AuthMiddleware:
             return render_in_frame(_GOODBYE, Frame())
         name = path.removeprefix(self._desk.root).removeprefix(_STATIC)
         is_asset = path in {f"{self._desk.root}{_STATIC}{name}", _STATIC + name}
-        if request.method == "GET" and is_asset and (found := asset(name)):
+        if request.method == "GET" and is_asset and (found := find_asset(name)):
             return Response(found.content, headers=found.headers)
         if not path.startswith(f"{self._desk.root}/"):
             raise RequestRefused(

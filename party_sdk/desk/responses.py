@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from coterie_pages.models import Banner, Frame, Link, Refusal, Screen
-from coterie_pages.pages import Report, screen
+from coterie_pages.pages import Report, render_screen
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
@@ -186,7 +186,7 @@ def render_in_frame(
     model: Screen | Report, frame: Frame, status: int = 200
 ) -> HTMLResponse:
     """Render a model inside the given frame of navigation and notices."""
-    return HTMLResponse(screen(model, frame), status_code=status)
+    return HTMLResponse(render_screen(model, frame), status_code=status)
 
 
 def address_of(request: Request, desk: Desk) -> str:

@@ -1,4 +1,4 @@
-"""A party's own report, from its stored session and without the analyst."""
+"""Build a party's report of a session from its stored data, without the analyst."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from coterie_pages.models import (
     SentLine,
     SlotEntry,
 )
-from coterie_pages.views.session_views import matrix_of, outcomes_in, plain, sizes_of
+from coterie_pages.views.session_views import flatten, matrix_of, outcomes_in, sizes_of
 from coterie_pages.views.terms_sheet import identify, sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.ledger import Ledger
@@ -41,14 +41,14 @@ _MOST_POINTS = 3_000
 
 
 def run_manifest(member: Party) -> dict[str, Any]:
-    """Return a session's manifest for a paper, as JSON values.
+    """Return the manifest of a session for a publication, as JSON values.
 
-    It holds terms, public seed, digests and versions. Digests under a key of the home
-    stand for the table and mapping: the institution can prove later which they were,
-    and nobody else can guess them. Sizes and figures are those that all parties get.
+    Digests under a secret key of the home represent the table and the mapping: the
+        institution can prove later which ones it used, and nobody else can guess them.
+        Sizes and figures are those that all parties receive.
     """
     stored, terms = member.stored, member.terms
-    agreement, result = stored.agreement, _result(member)
+    agreement, result = stored.agreement, _result_or_none(member)
     sizes = None if result is None else result.cluster_sizes
     return {
         "kind": "session-manifest",
@@ -71,26 +71,25 @@ def run_report(
     *,
     data: DataSource | None = None,
 ) -> RunReport:
-    """Return the report of a party's run so far.
+    """Build the report of a party's part in a session so far.
 
-    data: the party's own table, from which the report draws its rows on two axes and
-        compares them with the profile of all parties.
+    data: the party's own table; if it is given, the report plots its rows on two axes,
+        and compares them with the profile of all parties.
 
-    Raises GuardRefused if the party joined with another table.
-    Raises NotReady if a table is given, but there is no result yet.
-    Raises InvalidParameters for a table of counts, which has too many columns for two
-        axes.
+    Raises GuardRefused if the party joined with another table. Raises NotReady if a
+    table is given, but there is no result yet. Raises InvalidParameters if a table of
+    counts is given, which cannot be plotted.
     """
     terms, slot, stored = member.terms, member.invitation.slot, member.stored
     identity, agreement = stored.load_identity(), stored.agreement
     institutions, line = TrustedInstitutions(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, institutions, slot)
-    result = _result(member)
+    result = _result_or_none(member)
     details = {} if result is None else dict(result_details(terms, result))
     if result is not None and data is not None:
         details["profiles"] = pair_profiles(member, result, data)
     is_description = result is not None and result.is_description
-    points = None if data is None or is_description else _points(member, result, data)
+    points = None if data is None or is_description else _project(member, result, data)
     details["outcomes"] = outcomes_in(terms, details.get("profiles", ()))
     method, measured = find_measured_method(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
@@ -129,7 +128,7 @@ def run_report(
     )
 
 
-def _result(member: Party) -> Result | None:
+def _result_or_none(member: Party) -> Result | None:
     try:
         return member.result()
     except NotReady:
@@ -137,9 +136,9 @@ def _result(member: Party) -> Result | None:
 
 
 def linked_rows(terms: Terms, slot: str, result: Result) -> str:
-    """Return how many of the party's rows are linked to rows of others, as ``n of m``.
+    """Return how many of the party's rows are linked to other parties, as ``n of m``.
 
-    Empty if nobody else holds the same rows, or if they were only counted.
+    Empty if no other party has the same rows, or if common people were only counted.
     """
     if not shares_rows(terms, slot) or session_terms.check_terms(terms).counts_linked:
         return ""
@@ -148,10 +147,10 @@ def linked_rows(terms: Terms, slot: str, result: Result) -> str:
 
 
 def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
-    """Return the fields of a report that come from a result."""
+    """Return the fields of a report that are taken from a result."""
     own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
     return {
-        "runs": tuple(runs_of(terms, result)),
+        "runs": tuple(run_lines(terms, result)),
         "sizes": sizes,
         "own_sizes": own,
         "odd": (
@@ -161,12 +160,12 @@ def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
         "without": len(result.labels) - sum(own),
         "centroids": matrix_of(result.centroids, result.columns),
         "profiles": result.profiles,
-        "told": plain(result.report),
+        "told": flatten(result.report),
     }
 
 
-def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
-    """Yield each run with its figures, the chosen one marked."""
+def run_lines(terms: Terms, result: Result) -> Iterator[RunLine]:
+    """Yield each run with its quality figures; the selected run is marked."""
     for number, figures in enumerate(result.figures):
         runs = terms.evaluation
         k = figures.n_clusters if runs is None else runs.n_clusters[number]
@@ -175,7 +174,7 @@ def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
 
 
 def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
-    """Yield the lines of a party's log, after checking its chain."""
+    """Verify the hash chain of a party's log, and yield its lines."""
     for entry in ledger.verified_entries():
         yield SentLine.of(
             entry,
@@ -188,10 +187,7 @@ def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
 def pair_profiles(
     member: Party, result: Result, data: DataSource
 ) -> tuple[Profile, ...]:
-    """Return the profiles, each pooled one followed by that of the own rows.
-
-    The profile of the own rows is computed here from the party's table.
-    """
+    """Return all profiles, each pooled one followed by that of the party's own rows."""
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
     profiles: list[Profile] = []
@@ -204,7 +200,7 @@ def pair_profiles(
     return tuple(profiles)
 
 
-def _points(member: Party, result: Result | None, data: DataSource) -> Points:
+def _project(member: Party, result: Result | None, data: DataSource) -> Points:
     from party_sdk.results.plots import principal_axes
 
     if result is None:
@@ -225,7 +221,7 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
 
 
 def seats_of(roster: Roster, layout: Layout, own_slot: str = "") -> Iterator[SlotEntry]:
-    """Yield the institution at each slot; ``own_slot`` is the reader's."""
+    """Yield an entry for each slot of the roster, marking the reader's ``own_slot``."""
     for seat in roster.seats:
         yield SlotEntry.of(
             layout.slot(seat.slot),
@@ -239,23 +235,23 @@ def seats_of(roster: Roster, layout: Layout, own_slot: str = "") -> Iterator[Slo
 
 
 def find_measured_method(terms: Terms) -> tuple[str, tuple[float, float] | None]:
-    """Return the method that terms use, and its agreement measured on public data."""
+    """Return the method that the terms use, and its agreement with pooled clustering."""
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
-    method = method_of(name, session_terms.check_terms(terms), partitioning)
+    method = find_method(name, session_terms.check_terms(terms), partitioning)
     if method is None:
         return "", None
     return method.name, method.agreement.get(partitioning)
 
 
 def partitioning_of(layout: Layout) -> Partitioning:
-    """Return how a layout splits data."""
+    """Return how a layout divides the data: by rows, by columns, or both."""
     if layout.n_column_groups == 1:
         return "horizontal"
     return "vertical" if layout.n_row_groups == 1 else "mixed"
 
 
-def method_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
-    """Return the protocol's method with the algorithm of the parameters."""
+def find_method(name: str, params: Params, partitioning: Partitioning) -> Method | None:
+    """Return the protocol's method for these parameters and this partitioning, or None."""
     algorithm = params.model_dump(mode="json").get("algorithm")
     default = catalogue.default_values(type(params)).get("algorithm")
     for method in catalogue.protocol(name).methods:

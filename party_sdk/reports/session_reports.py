@@ -1,4 +1,4 @@
-"""A coordinator's report of a session, and the archive of its documents."""
+"""Build a coordinator's report of a session, and an archive of its documents."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from party_sdk.reports.run_reports import find_measured_method, seats_of
 def audited_report(
     coordinator: Coordinator, session: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
-    """Return the report of a session, and the audit that it shows.
+    """Return the report of a session, and the audit log on which it is based.
 
-    Raises as :func:`session_report` and :meth:`CoordinatedSession.audit` do.
+    Raises like :func:`session_report` and :meth:`CoordinatedSession.audit`.
     """
     log = session.audit()
     institutions = coordinator.trusted_institutions
@@ -52,17 +52,17 @@ def session_report(
     entries: Sequence[Mapping[str, Any]],
     trusted_institutions: TrustedInstitutions,
 ) -> SessionReport:
-    """Return a coordinator's report of a session so far.
+    """Build a coordinator's report of a session so far.
 
-    It has terms, members and result only on the machine that opened the session, because
-    they cannot be checked elsewhere.
+    Terms, members and result are included only on the machine that opened the session,
+    because they cannot be verified elsewhere.
 
     status: from :meth:`CoordinatedSession.status`.
     log: from :meth:`CoordinatedSession.audit`.
     entries: from :meth:`~SignedLog.verified_entries` of the log, which is slow.
 
     Raises AgreementMismatch or KeyNotAuthentic if the analyst's documents differ from
-        the signed ones.
+    those that were signed.
     """
     profiles = session.profiles()
     return SessionReport(
@@ -84,7 +84,6 @@ def session_report(
             else {
                 "sheet": None,
                 "seats": tuple(slot_entries(status)),
-                # the terms are not on this machine
                 "versions": Versions(
                     coterie=version("coterie"),
                     protocol=catalogue.protocol(status.protocol).version,
@@ -100,9 +99,9 @@ def _verifiable_parts(
     status: SessionStatus,
     trusted_institutions: TrustedInstitutions,
 ) -> dict[str, Any]:
-    """Return the parts that can be verified on this machine."""
+    """Return the fields of a report that can be verified only on this machine."""
     terms, names_by_key = session.terms, trusted_institutions.names()
-    if terms.identities.coordinator is not None:  # it was signed on this machine
+    if terms.identities.coordinator is not None:  # this machine holds the key
         names_by_key.setdefault(terms.identities.coordinator, "you")
     method, measured = find_measured_method(terms)
     parts: dict[str, Any] = {
@@ -130,10 +129,10 @@ def archive(
     page: str,
     log: SignedLog,
 ) -> bytes:
-    """Return a zip file of everything that the coordinator may read, with its report.
+    """Return a zip archive of everything that the coordinator may read, and the report.
 
-    ``terms.json`` and ``agreement.json`` are exact texts, whose digests others have
-    signed; ``audit.json`` is signed by the analyst (``coterie verify``).
+    ``terms.json`` and ``agreement.json`` hold the exact texts whose digests were
+    signed. The analyst signed ``audit.json``, which ``coterie verify`` checks.
     """
     files: dict[str, str | bytes] = {
         "status.json": status.model_dump_json(indent=2),
@@ -156,21 +155,21 @@ def archive(
     buffer = BytesIO()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as zip_file:
         for name, content in sorted(files.items()):
-            zip_file.writestr(_entry(f"{session.id}/{name}"), content)
+            zip_file.writestr(_zip_entry(f"{session.id}/{name}"), content)
     return buffer.getvalue()
 
 
 def summary_document(summary: Record) -> dict[str, Any]:
-    """Return the whole result that the coordinator may read, as JSON values.
+    """Return the complete result that the coordinator may read, as JSON values.
 
-    It has no labels, which only parties get.
+    It contains no labels, because only parties receive labels.
     """
     arrays = {name: array.tolist() for name, array in summary.arrays.items()}
     return {**summary.values, **arrays}
 
 
-def _entry(name: str) -> ZipInfo:
-    """Return an entry without a time, so that equal content gives equal bytes."""
+def _zip_entry(name: str) -> ZipInfo:
+    """Return a zip entry without a timestamp, so that archives are reproducible."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_DEFLATED
     entry.external_attr = 0o600 << 16

@@ -21,7 +21,7 @@ from clustering_protocols.common.extras import require_extra
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.profiles import NO_YES
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from coterie_pages.formatting import cluster_title
+from coterie_pages.formatting import name_cluster
 from party_sdk.results.label_files import (
     check_row_count,
     id_columns,
@@ -134,7 +134,7 @@ def export_columns(
             title = f"{title or column.name}, {field.unit}"
         add_column(column.name, values, title, levels=levels, is_date=column.is_date)
     clusters = range(max(len(names), 1 + int(labels.max(initial=-1))))
-    titles = {cluster: cluster_title(cluster, names) for cluster in clusters}
+    titles = {cluster: name_cluster(cluster, names) for cluster in clusters}
     numbers = np.where(labels < 0, np.nan, labels)
     add_column("cluster", numbers, "Cluster", levels=titles)
     for cluster, degrees in enumerate([] if memberships is None else memberships.T):

@@ -60,7 +60,7 @@ def draw_rows(data: DataSource, result: Result) -> Picture:
         covariances=result.covariances,
     )
     points = axes.to_points(data.n_rows)
-    picture = svg.scatter("rows", "Your rows on two axes", points)
+    picture = svg.draw_scatter("rows", "Your rows on two axes", points)
     return Picture(svg.standalone(picture))
 
 

@@ -238,14 +238,14 @@ class Result:
         own_sizes, all_sizes = self.own_sizes.tolist(), self.cluster_sizes
         sizes = [
             [
-                text.cluster_title(k),
-                text.number(n),
-                "" if all_sizes is None else text.number(int(all_sizes[k])),
+                text.name_cluster(k),
+                text.format_number(n),
+                "" if all_sizes is None else text.format_number(int(all_sizes[k])),
             ]
             for k, n in enumerate(own_sizes)
         ]
         if n_unassigned := len(self.labels) - sum(own_sizes):
-            sizes.append(["no cluster", text.number(n_unassigned), ""])
+            sizes.append(["no cluster", text.format_number(n_unassigned), ""])
         runs = [
             RunLine(
                 n_clusters=figures.n_clusters,
@@ -258,15 +258,15 @@ class Result:
         lines = [
             [
                 "*" if run.chosen and len(runs) > 1 else "",
-                text.number(run.n_clusters),
-                *(text.number(run.figures[name]) for name in names),
+                text.format_number(run.n_clusters),
+                *(text.format_number(run.figures[name]) for name in names),
             ]
             for run in runs
         ]
         return (
             f"<div><p><b>Result</b>: {len(self.labels)} rows of this table</p>"
             f"{_html_table(['', 'own rows', 'rows of all parties'], sizes)}"
-            f"{_html_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
+            f"{_html_table(['', 'clusters', *map(text.name_figure, names)], lines) if runs else ''}</div>"
         )
 
     def _membership_columns(self) -> dict[str, FloatArray]:

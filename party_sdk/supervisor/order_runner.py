@@ -266,12 +266,12 @@ class OrderRunner:
 
     def _prepare_and_run(self) -> None:
         home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
-        offer = home.offer(self._order.invitation, policy)
+        offer = home.fetch_offer(self._order.invitation, policy)
         self._party_order.update_status(
             title=offer.terms.title, protocol=offer.terms.protocol.name
         )
         table = self._load_unchanged_table()
-        policy = home.accept(self._order.invitation, policy, offer)
+        policy = home.ask_consent(self._order.invitation, policy, offer)
         try:
             self._join_and_run(table, policy)
         except GuardRefused:
@@ -298,7 +298,7 @@ class OrderRunner:
                 with suppress(OSError):  # check_outputs reports it
                     path.parent.mkdir(parents=True, exist_ok=True)
         check_outputs(outputs.paths, Path(table.path), force=outputs.force)
-        outputs.check(self._party_order.stored)
+        outputs.check_overwriting(self._party_order.stored)
         with home.join(order.invitation, policy, order.choices) as member:
             # the order may have been withdrawn before the party was stored
             self._party_order.check_not_stale()
@@ -322,7 +322,7 @@ class OrderRunner:
             ),
         )
         if not self._party_order.stored.has_joined:
-            self._own_home.decline(self._order.invitation, reason)
+            self._own_home.decline_invitation(self._order.invitation, reason)
 
     def _record_end(self, state: OrderState, trouble: Trouble | None) -> None:
         self._party_order.update_status(

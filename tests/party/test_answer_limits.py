@@ -200,7 +200,7 @@ def test_nothing_is_unpacked(coding: bytes) -> None:
 def test_who_looks_at_an_analyst_is_told_of_such_an_answer() -> None:
     with answering(without_end) as peer, little_memory():
         *_, last = check_analyst(peer.url)
-    assert not last.good
+    assert not last.is_ok
     assert "more than 16 MiB" in last.text
 
 

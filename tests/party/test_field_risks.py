@@ -14,7 +14,7 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
 from coterie_pages.models import TermsSheet
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 from coterie_pages.terminal_text import page_lines
 from coterie_pages.views.terms_sheet import sheet_of
 
@@ -97,7 +97,7 @@ def test_of_many_fields_five_are_named() -> None:
 @pytest.mark.threat(144)
 def test_page_and_text_of_terms_show_what_the_sheet_names() -> None:
     shown = sheet(OmniFC(n_clusters=3), preparation=IMPUTED)
-    html, text = page(shown), " ".join(" ".join(page_lines(shown)).split())
+    html, text = render_html(shown), " ".join(" ".join(page_lines(shown)).split())
     for name in ("dose", "smokes", "crp"):
         (sentence,) = naming(shown.cautions, name)
         assert sentence in text

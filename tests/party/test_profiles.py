@@ -16,7 +16,7 @@ from clustering_protocols.terms.schema import Field, Schema, numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from coterie_pages.formatting import format_test
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.cli.terminal.result_lines import outcome_lines, profile_lines
 from party_sdk.reports.run_reports import run_report
@@ -61,7 +61,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
             column = table_[field.name].to_numpy()
             means = [column[member.result().labels == c].mean() for c in kept]
             np.testing.assert_allclose(field.mean[: len(kept)], means, rtol=1e-6)
-        assert "below, of your own rows" in page(found)
+        assert "below, of your own rows" in render_html(found)
         without = run_report(member, house.home_of(slot))
         assert len(without.profiles) == 1, "no table, nothing beside"
     told = session.profiles()
@@ -101,10 +101,10 @@ def test_described_variables_are_in_reports_and_terminals(house: House) -> None:
     cost = next(field for field in table_.fields if field.name == "cost")
     np.testing.assert_allclose(cost.p, stats.f_oneway(*lines).pvalue, rtol=1e-9)
     assert "described variables of columns 1" in "\n".join(outcome_lines(told.outcomes))
-    html = page(told)
+    html = render_html(told)
     assert "Clustered variables have no test" in html
     assert format_test(cost).replace("<", "&lt;") in html
     opened = house.coordinator.session(session.id)
     theirs, _ = audited_report(house.coordinator, opened, opened.status())
     assert "rounded values" in theirs.outcomes[0].notes[-1]
-    assert "rounded values" in page(theirs)
+    assert "rounded values" in render_html(theirs)

@@ -99,7 +99,7 @@ def test_an_expired_certificate_is_reported_with_its_day(
         ):
             analyst.as_party("token").identity()
         trust(ended)
-        [found] = [each for each in check_analyst(url) if not each.good]
+        [found] = [each for each in check_analyst(url) if not each.is_ok]
     if trusts_it:
         assert "expired on 2021-01-01 00:00 UTC" in refused.value.detail
         assert "administrator" in refused.value.remedy

@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import (
 from party_sdk.analyst_client import transport
 from party_sdk.analyst_client.analyst import end_error
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.analyst_client.requests import bearer, raise_problem
+from party_sdk.analyst_client.requests import bearer_header, raise_problem
 from party_sdk.analyst_client.transport import RETRYABLE, Listeners, next_delay
 from party_sdk.coordinator.coordinator import Coordinator
 from tests.party.small_servers import SmallHandler, serving
@@ -85,8 +85,8 @@ def answered(status: int, content: bytes, media_type: str) -> httpx.Response:
 @pytest.mark.parametrize("key", ["ck_ü", "ck_1\n", "ck_\x00"])
 def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None:
     with pytest.raises(Unauthenticated, match="characters that no key has"):
-        bearer(key)
-    assert bearer("") == bearer(None) == {}
+        bearer_header(key)
+    assert bearer_header("") == bearer_header(None) == {}
 
 
 @pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)

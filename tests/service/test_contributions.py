@@ -27,7 +27,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.wire.answers import Receipt
-from party_sdk.analyst_client.requests import bearer, contribution_headers
+from party_sdk.analyst_client.requests import bearer_header, contribution_headers
 from tests.service.samples import PARTS, A, B, problem_of
 
 
@@ -341,7 +341,7 @@ def test_an_upload_whose_connection_ends_leaves_no_trace(
         "PUT",
         upload.path,
         content=upload.body,
-        headers={**upload.headers, **bearer(upload.token)},
+        headers={**upload.headers, **bearer_header(upload.token)},
     )
     scope = {
         "type": "http",
@@ -446,7 +446,7 @@ def test_a_body_over_the_limit_of_json_is_not_read_to_its_end(
             sent += 1 << 16
             yield b" " * (1 << 16)
 
-    whole = {**headers, **bearer(file_api.key())}
+    whole = {**headers, **bearer_header(file_api.key())}
     send = partial(
         file_api.send, "PUT", "/v1/sessions/s", headers=whole, content=pieces()
     )

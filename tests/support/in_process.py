@@ -188,7 +188,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         **options: Any,
     ) -> httpx.Response:
-        headers = {**requests.bearer(secret), **(headers or {})}
+        headers = {**requests.bearer_header(secret), **(headers or {})}
         return self.client.request(method, path, headers=headers, **options)
 
     def turn(self) -> None:

@@ -44,7 +44,7 @@ def try_table(
     trial = play(table, on_warning=lambda warning: say(f"warning: {warning}"))
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})
-    write_atomically(pages.page(trial.report).encode(), report)
+    write_atomically(pages.render_html(trial.report).encode(), report)
     write_atomically(trial.draft.schema.model_dump_json(indent=2).encode(), dictionary)
     _print_trial(trial)
     say(f"{labels}, {report}, {dictionary}")

@@ -94,7 +94,7 @@ def terms(
 
     refuse_overwriting(out, None, force=force)
     own_home = home.open()
-    sheet = own_home.sheet(own_home.offer(invitation))
+    sheet = own_home.terms_sheet(own_home.fetch_offer(invitation))
     for path in out:
         is_page = path.suffix.lower() in {".html", ".htm"}
         (write_page if is_page else write_assessment)(sheet, path)
@@ -187,19 +187,19 @@ def run(
     own_home, policy = home.open(**answers), policy_with_guards(home.folder, guards)
     invitation = session
     if slot is not None and "#" not in session:
-        invitation = own_home.stored(session, slot).load_identity().invitation
+        invitation = own_home.stored_session(session, slot).load_identity().invitation
     parsed = Invitation.parse(invitation)
     if slot not in {None, parsed.slot}:
         raise click.UsageError(f"The invitation is for slot {parsed.slot}, not {slot}.")
     offer = None
-    if not own_home.stored(parsed.session, parsed.slot).exists:
-        offer = own_home.offer(invitation, policy)
+    if not own_home.stored_session(parsed.session, parsed.slot).exists:
+        offer = own_home.fetch_offer(invitation, policy)
         if rows is not None:  # check the table before asking for consent
             from party_sdk.admission.table_admission import slot_fields_of
 
             quiet_rows = replace(rows, on_open=None)
             quiet_rows.open(slot_fields_of(offer.terms, parsed.slot))
-    policy = own_home.accept(invitation, policy, offer, accept)
+    policy = own_home.ask_consent(invitation, policy, offer, accept)
     with own_home.join(invitation, policy, choices) as member:
         if notify:
             member.request_notifications(notify)
@@ -259,9 +259,9 @@ def check(
     is printed with its line, and the exit code is 5 if there are any.
     """
     rows, own_home = table.require_spec(), home.open()
-    offer = own_home.offer(invitation)
+    offer = own_home.fetch_offer(invitation)
     terms, slot = offer.terms, offer.invitation.slot
-    rows = own_home.map_rows(own_home.stored(terms.session, slot), rows)
+    rows = own_home.map_rows(own_home.stored_session(terms.session, slot), rows)
     if not rehearse:
         report = rows.check_table(terms, slot)
         return report_output(report, fails=bool(report.problems))
@@ -362,7 +362,7 @@ def _result_document(
 ) -> dict[str, Any]:
     """Return the result as JSON values, without the labels, which stay in their file."""
     from coterie_pages.views.session_views import outcomes_in
-    from party_sdk.reports.run_reports import runs_of
+    from party_sdk.reports.run_reports import run_lines
 
     sizes, centroids = result.cluster_sizes, result.centroids
     return {
@@ -376,7 +376,7 @@ def _result_document(
         "centroids": None if centroids is None else centroids.tolist(),
         "runs": [
             {**run.figures, "n_clusters": run.n_clusters, "chosen": run.chosen}
-            for run in runs_of(member.terms, result)
+            for run in run_lines(member.terms, result)
         ],
         **profiles_as_json(result.profiles, outcomes_in(member.terms, result.profiles)),
         "report": dict(result.report),

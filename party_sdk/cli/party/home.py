@@ -79,7 +79,7 @@ def status(
         own_home.withdraw_consent(stored.session, stored.slot)
         say(WITHDRAWN, err=True)
     if mail or remove:
-        with own_home.receivers(stored.session, stored.slot) as receivers:
+        with own_home.open_receivers(stored.session, stored.slot) as receivers:
             return change_receivers(receivers, mail, remove)
     return _show_session(own_home, stored)
 
@@ -117,7 +117,7 @@ def audit(
     somebody else can check the file (coterie verify).
     """
     own_home = home.open(entropy=entropy)
-    stored = own_home.find(session, slot)
+    stored = own_home.find_session(session, slot)
     entries = stored.ledger.verified_entries()
     return Output(lambda: own_home.sign_log(stored), audit_lines(entries))
 
@@ -151,8 +151,8 @@ def leave(
         from party_sdk.analyst_client.invitations import Invitation
 
         parsed = Invitation.parse(session)
-        if not own_home.stored(parsed.session, parsed.slot).has_joined:
-            own_home.decline(session, reason)
+        if not own_home.stored_session(parsed.session, parsed.slot).has_joined:
+            own_home.decline_invitation(session, reason)
             text = reason or "you give no reason"
             say(f"You declined. The coordinator reads: {text}.", err=True)
             return
@@ -194,7 +194,7 @@ def forget(
     if not yes:
         click.confirm("Delete memory, keys and token of this party?", abort=True)
     own_home = home.open()
-    stored = own_home.stored(session, slot)
+    stored = own_home.stored_session(session, slot)
     if not stored.exists and PartyOrder(own_home.path, session, slot).exists:
         stored.forget(everything=True)  # the order never joined, so nothing was sent
         return

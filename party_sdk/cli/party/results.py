@@ -219,18 +219,18 @@ def predict(
 
 def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
     """Yield a summary of new rows: how many got labels, and how much they differ."""
-    from coterie_pages.formatting import drift_cells, percent
+    from coterie_pages.formatting import drift_cells, format_percent
 
     if n_left := summary.n_rows - summary.n_labelled:
         yield f"without a label, for want of a value: {n_left} rows"
-    usual = f"by chance at most {percent(summary.by_chance)} on average"
-    yield f"outside the range of your trained rows: {percent(summary.outside)} ({usual})"
+    usual = f"by chance at most {format_percent(summary.by_chance)} on average"
+    yield f"outside the range of your trained rows: {format_percent(summary.outside)} ({usual})"
     shares = [
         [
             f"cluster {share.cluster}",
             f"{share.n_rows}",
-            percent(share.then),
-            percent(share.now),
+            format_percent(share.then),
+            format_percent(share.now),
         ]
         for share in summary.clusters
     ]

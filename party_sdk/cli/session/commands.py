@@ -438,10 +438,13 @@ def report(
     session_report, log = audited_report(coordinator, opened, status)
     for path in out:
         if path.suffix.lower() == ".zip":
-            from coterie_pages.pages import page
+            from coterie_pages.pages import render_html
 
             write_atomically(
-                archive(opened, status, session_report, page(session_report), log), path
+                archive(
+                    opened, status, session_report, render_html(session_report), log
+                ),
+                path,
             )
         else:
             write_page(session_report, path)

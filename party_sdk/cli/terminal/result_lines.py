@@ -37,7 +37,7 @@ def run_table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     # Imported here, because it needs arrays.
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.quality.runs import favours_one_cluster
-    from coterie_pages.formatting import number, shown_figures
+    from coterie_pages.formatting import format_number, shown_figures
 
     if not runs:
         return
@@ -47,7 +47,7 @@ def run_table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     for run in runs:
         sizes = [", ".join(map(str, run.sizes)) or "–"] if has_sizes else []
         k = f"{run.n_clusters}{' *' * run.chosen}"
-        rows.append([k, *(number(run.figures[name]) for name in names), *sizes])
+        rows.append([k, *(format_number(run.figures[name]) for name in names), *sizes])
     yield from align_columns(rows)
     if "gap" in names and favours_one_cluster(
         [Figures.model_validate(run.figures) for run in runs]
@@ -92,11 +92,11 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
 def _survival_lines(profile: Profile) -> Iterator[str]:
     if not profile.survival:
         return
-    from coterie_pages.formatting import log_rank_text, survival_rows
+    from coterie_pages.formatting import format_log_rank, survival_rows
 
     for time in profile.survival:
         unit = f" {time.unit}" if time.unit else ""
-        yield f"  {time.title or time.name} until {time.event}, log-rank {log_rank_text(time)}:"
+        yield f"  {time.title or time.name} until {time.event}, log-rank {format_log_rank(time)}:"
         heads = ("", "rows", "events", f"mean up to {time.most:g}{unit}")
         table = [list(heads), *map(list, survival_rows(time, profile.line_names))]
         yield from (f"    {line}" for line in align_columns(table))
@@ -105,7 +105,7 @@ def _survival_lines(profile: Profile) -> Iterator[str]:
 def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
     """Yield the intervals and tests of described variables, in one table per profile."""
     # Imported here, because most sessions describe nothing.
-    from coterie_pages.formatting import format_test, outcome_cell
+    from coterie_pages.formatting import format_intervals, format_test
 
     for table in tables:
         scope = "of own rows" if table.own else "over all parties"
@@ -115,7 +115,7 @@ def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
         rows = [["", *heads, "test"]]
         for field in table.fields:
             unit = f" ({field.unit})" if field.unit else ""
-            cells = [outcome_cell(field, index) for index in range(len(heads))]
+            cells = [format_intervals(field, index) for index in range(len(heads))]
             name = f"{field.title or field.name}{unit}"
             rows.append([name, *cells, format_test(field)])
         yield from (f"  {line}" for line in align_columns(rows))
@@ -146,17 +146,17 @@ def label_lines(path: Path, n_rows: int) -> Iterator[str]:
 
 def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> None:
     """Write a sheet or a report as a self-contained HTML page."""
-    from coterie_pages.pages import page
+    from coterie_pages.pages import render_html
 
-    write_atomically(page(model).encode(), path)
+    write_atomically(render_html(model).encode(), path)
     say(f"a page in {path}", err=True)
 
 
 def write_assessment(sheet: TermsSheet, path: Path) -> None:
     """Write a draft of the data protection impact assessment of terms."""
-    from coterie_pages.pages import assessment
+    from coterie_pages.pages import render_assessment
 
-    write_atomically(assessment(sheet).encode(), path)
+    write_atomically(render_assessment(sheet).encode(), path)
     say(f"an assessment to fill in, in {path}", err=True)
 
 

@@ -18,7 +18,7 @@ from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout
 from coterie_pages.desk_models import ColumnGroup, FieldGroup, SlotLine
 from coterie_pages.form_fields import fields_of
-from coterie_pages.formatting import figure
+from coterie_pages.formatting import name_figure
 from coterie_pages.models import FormField, KeysChoice, Screen, field_id
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
@@ -210,7 +210,8 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                 ),
                 kind="choice" if choices else "text",
                 options={
-                    value: text.format(figure(value)) for value, text in choices.items()
+                    value: text.format(name_figure(value))
+                    for value, text in choices.items()
                 },
                 limits=limits,
                 usual=usual,

@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from coterie_pages.models import Banner, Refusal, Screen
-from coterie_pages.pages import page as file_of
+from coterie_pages.pages import render_html as file_of
 from coterie_pages.views.session_views import allowed_actions, slot_entries
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession

@@ -124,11 +124,11 @@ class AddressedParty:
 
     def terms(self) -> Terms:
         """Fetch the terms of the party's session from the analyst."""
-        return self.home.offer(str(self.invitation)).terms
+        return self.home.fetch_offer(str(self.invitation)).terms
 
     def sheet(self) -> TermsSheet:
         """Fetch the terms sheet, which states the session's terms in words."""
-        return self.home.sheet(self.home.offer(str(self.invitation)))
+        return self.home.terms_sheet(self.home.fetch_offer(str(self.invitation)))
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import Banner, Screen
-from coterie_pages.pages import assessment, page
+from coterie_pages.pages import render_assessment, render_html
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.party.table_choice import choice_named_in
 from party_sdk.desk.responses import (
@@ -134,14 +134,14 @@ def get_terms(request: Request, notice: Banner | None = None) -> Response:
 def get_sheet(request: Request) -> Response:
     """Return the terms sheet with its annex as a self-contained HTML file for signing."""
     party = requested_party(request)
-    content = page(party.sheet()).encode()
+    content = render_html(party.sheet()).encode()
     return download(content, f"{party.file_stem}-terms.html", "text/html")
 
 
 def get_assessment(request: Request) -> Response:
     """Return a data protection impact assessment in Markdown, filled in from the terms."""
     party = requested_party(request)
-    text = assessment(party.sheet()).encode()
+    text = render_assessment(party.sheet()).encode()
     return download(text, f"{party.file_stem}-assessment.md", "text/markdown")
 
 
@@ -153,7 +153,7 @@ def post_terms(request: Request) -> Response:
     try:
         home, invitation = party.home, str(party.invitation)
         policy = read_policy(party.desk.home)
-        policy = home.accept(invitation, policy, sheet=form.get("sheet"))
+        policy = home.ask_consent(invitation, policy, sheet=form.get("sheet"))
         with home.join(invitation, policy):
             pass  # entering the context stores the party
     except CoterieError as error:

@@ -16,7 +16,7 @@ from party_sdk.analyst_client.diagnosis import (
     _identify_peer,
     check_analyst,
     check_home,
-    network_file_system,
+    find_network_file_system,
 )
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.home.store import FILE, store_of
@@ -24,7 +24,7 @@ from party_sdk.home.store import FILE, store_of
 
 def wrong(found: Iterable[CheckResult]) -> dict[str, str]:
     """The checks that found something, each with what to do."""
-    return {each.check: each.remedy for each in found if not each.good}
+    return {each.check: each.remedy for each in found if not each.is_ok}
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_a_name_that_does_not_resolve_is_told(monkeypatch: pytest.MonkeyPatch) -
 def test_a_clock_that_differs_is_told(analyst: Analyst, year: int, told: str) -> None:
     here = datetime(year, 1, 1, tzinfo=UTC)
     found = check_analyst(analyst.url, now=lambda: here)
-    [said] = [each.text for each in found if not each.good]
+    [said] = [each.text for each in found if not each.is_ok]
     assert f"seconds {told} the analyst's" in said
 
 
@@ -77,7 +77,7 @@ def test_a_proxy_in_use_is_named_without_its_password(
     found = list(check_analyst("https://analyst.example"))
     assert f"127.0.0.1:{port}" in found[0].text
     assert "secret" not in "".join(each.text + each.remedy for each in found)
-    assert not found[-1].good, "nobody is there"
+    assert not found[-1].is_ok, "nobody is there"
 
 
 @pytest.mark.parametrize("status", [200, 404, 502])
@@ -122,9 +122,9 @@ def test_a_home_on_a_network_file_system_is_told(
         f"2 1 0:9 / {tmp_path} rw - tmpfs none rw\n"
         f"3 2 0:9 / {escaped} rw - {kind} server:/export rw\n"
     )
-    assert network_file_system(home, mounts) == (kind if is_network else "")
-    assert network_file_system(tmp_path, mounts) == ""
-    assert network_file_system(Path("/etc"), mounts) == "nfs"
+    assert find_network_file_system(home, mounts) == (kind if is_network else "")
+    assert find_network_file_system(tmp_path, mounts) == ""
+    assert find_network_file_system(Path("/etc"), mounts) == "nfs"
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
-from party_sdk.reports.run_reports import method_of, partitioning_of
+from party_sdk.reports.run_reports import find_method, partitioning_of
 
 SLOT = "r1c1"
 
@@ -304,6 +304,6 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
             for partitioning in way.partitionings:
                 params = catalogue.parse_params(name, way.recommended_params(3))
                 layout = layout_of(partitioning, 4)
-                found = method_of(name, params, partitioning_of(layout))
+                found = find_method(name, params, partitioning_of(layout))
                 assert found is not None
                 assert (found.params, found.agreement) == (way.params, way.agreement)

@@ -239,7 +239,9 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     assert terms.guards.minimum_rows == 7
     assert terms.protocol.params == {"n_clusters": 4, "tol": 0.001}
     assert terms.identities.slots == {"north": other.key}
-    sheet = desk.desk.own_home.sheet(Offer(made[1], opened.terms_text, opened.terms))
+    sheet = desk.desk.own_home.terms_sheet(
+        Offer(made[1], opened.terms_text, opened.terms)
+    )
     assert sheet.places[0].expected is not None
     assert sheet.places[0].expected.name == "Institute <b>"
     assert terms.evaluation is not None

@@ -22,7 +22,7 @@ from clustering_protocols.terms.sections import Evaluation, Retention
 from clustering_protocols.terms.session_risks import risk_sentences
 from clustering_protocols.terms.terms import About, Layout, Terms, read_terms
 from coterie_pages.models import TermsSheet
-from coterie_pages.pages import assessment, page
+from coterie_pages.pages import render_assessment, render_html
 from coterie_pages.terminal_text import page_lines
 from coterie_pages.views import terms_sheet
 from coterie_pages.views.terms_sheet import consent_digest, sheet_of
@@ -81,7 +81,7 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     risks = session_terms.risks_of_terms(terms)
     assert {risk.code: risk.sentence for risk in sheet.risks} == risk_sentences(risks)
     shown = " ".join(" ".join(page_lines(sheet)).split())
-    annex = " ".join(" ".join(Markup(page(sheet)).striptags().split()).split())
+    annex = " ".join(" ".join(Markup(render_html(sheet)).striptags().split()).split())
     for code, risk in risks.items():
         assert shown.count(f"{risk.sentence} ({code})") == 1
         assert risk.remedy in annex
@@ -110,7 +110,7 @@ def test_the_page_to_sign_has_at_most_700_words_and_each_risk_once(
     example: Example[Any],
 ) -> None:
     sheet = told_sheet(example)
-    html = page(sheet)
+    html = render_html(sheet)
     signed = page_to_sign(html)
     assert len(signed.split()) <= MOST_WORDS
     for said in (ABOUT.purpose, ABOUT.legal_basis, ABOUT.roles, ABOUT.contact):
@@ -139,7 +139,7 @@ def test_the_page_to_sign_tells_of_no_other_split(
     params = LosslessFederated(n_clusters=3)
     request = session_terms.build_request(params, layout, seed=1, about=ABOUT)
     text = session_terms.draw_up_terms("study", request)
-    shown = page_to_sign(page(sheet_of(text, read_terms(text), {})))
+    shown = page_to_sign(render_html(sheet_of(text, read_terms(text), {})))
     assert said in shown
     assert unsaid not in shown
     assert not re.search(r"split (rows|columns)", shown, re.IGNORECASE)
@@ -148,7 +148,7 @@ def test_the_page_to_sign_tells_of_no_other_split(
 def test_an_assessment_holds_all_risks_and_no_tag() -> None:
     [example, *_] = catalogue.protocol("llf").reference().examples()
     sheet = told_sheet(example, ABOUT.model_copy(update={"purpose": "<b>a | b</b>"}))
-    made = assessment(sheet)
+    made = render_assessment(sheet)
     assert "&lt;b>a \\| b&lt;/b>" in made
     for risk in sheet.risks:
         assert risk.sentence in made
@@ -208,7 +208,7 @@ def test_codes_that_stand_for_no_value_are_said() -> None:
     schema = Schema.model_validate({"fields": fields, "missingValues": ["1900-01-01"]})
     update = {"dictionary": (schema,), "preparation": None}
     terms = read_terms(page_models.terms_text()).model_copy(update=update)
-    [group] = terms_sheet._dictionary(terms, "")
+    [group] = terms_sheet._dictionary_fields(terms, "")
     assert [field.range for field in group.fields] == [
         "no value is 17",
         "no value is 1900-01-01",

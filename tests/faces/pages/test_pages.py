@@ -13,7 +13,7 @@ from support import page_models
 
 from clustering_protocols.common.limits import CONTROLS
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 
 Model = TermsSheet | RunReport | SessionReport
 MODELS: dict[str, Model] = {
@@ -61,7 +61,7 @@ def hostile(model: Model) -> Model:
 
 @every_model
 def test_a_page_is_well_formed_and_says_its_title(model: Model) -> None:
-    root = tree(page(model))
+    root = tree(render_html(model))
     assert root.attrib == {"lang": "en"}
     titles = [each.text for each in root.iter("title")]
     assert model.title in str(titles[0])
@@ -71,7 +71,7 @@ def test_a_page_is_well_formed_and_says_its_title(model: Model) -> None:
 
 @every_model
 def test_a_page_has_no_script_and_refers_to_nothing_outside(model: Model) -> None:
-    root = tree(page(model))
+    root = tree(render_html(model))
     assert not list(root.iter("script"))
     for each in root.iter():
         assert not [name for name in each.attrib if name.startswith("on")]
@@ -85,7 +85,7 @@ def test_a_page_has_no_script_and_refers_to_nothing_outside(model: Model) -> Non
 
 @every_model
 def test_a_policy_forbids_what_a_page_does_not_need(model: Model) -> None:
-    head = tree(page(model)).find("head")
+    head = tree(render_html(model)).find("head")
     assert head is not None
     policy = head[1]
     assert policy.get("http-equiv") == "Content-Security-Policy"
@@ -97,19 +97,19 @@ def test_a_policy_forbids_what_a_page_does_not_need(model: Model) -> None:
 @every_model
 def test_hostile_texts_are_shown_and_change_no_element(model: Model) -> None:
     """Titles, names, levels, reasons: anyone who wrote them wrote text."""
-    bad = tree(page(hostile(model)))
-    good = tree(page(model))
+    bad = tree(render_html(hostile(model)))
+    good = tree(render_html(model))
     assert Counter(e.tag for e in bad.iter()) == Counter(e.tag for e in good.iter())
     [heading] = bad.iter("h1")
     assert heading.text == XSS
-    assert "{{7*7}}" in page(hostile(model))
+    assert "{{7*7}}" in render_html(hostile(model))
 
 
 def test_what_turns_the_direction_of_text_is_shown_as_an_escape() -> None:
     seat = page_models.seats()[0]
     turned = seat.model_copy(update={"title": "ab\u202ecd\x1b[2J"})
     report = page_models.run_report().model_copy(update={"seats": (turned,)})
-    html = page(report)
+    html = render_html(report)
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert r"ab\u202ecd\u001b[2J" in html
@@ -124,7 +124,7 @@ def test_no_text_that_a_browser_would_obey_passes_for_printable() -> None:
 
 @every_model
 def test_headings_are_in_order_and_every_id_is_alone(model: Model) -> None:
-    root = tree(page(model))
+    root = tree(render_html(model))
     levels = [int(e.tag[1]) for e in root.iter() if re.fullmatch("h[1-6]", e.tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -136,7 +136,7 @@ def test_headings_are_in_order_and_every_id_is_alone(model: Model) -> None:
 
 @every_model
 def test_tables_have_captions_and_every_header_a_scope(model: Model) -> None:
-    for table in tree(page(model)).iter("table"):
+    for table in tree(render_html(model)).iter("table"):
         assert table[0].tag == "caption"
         assert "".join(table[0].itertext()).strip()
         assert all(each.get("scope") in {"col", "row"} for each in table.iter("th"))
@@ -146,7 +146,7 @@ def test_tables_have_captions_and_every_header_a_scope(model: Model) -> None:
 
 @every_model
 def test_a_region_that_scrolls_can_be_reached_by_keys(model: Model) -> None:
-    for each in tree(page(model)).iter("div"):
+    for each in tree(render_html(model)).iter("div"):
         if each.get("class") == "wide":
             assert (each.get("tabindex"), each.get("role")) == ("0", "region")
             assert each.get("aria-label")
@@ -154,7 +154,7 @@ def test_a_region_that_scrolls_can_be_reached_by_keys(model: Model) -> None:
 
 @every_model
 def test_pictures_have_a_title_and_say_what_they_show(model: Model) -> None:
-    for svg in tree(page(model)).iter("svg"):
+    for svg in tree(render_html(model)).iter("svg"):
         title, told = svg[0], svg[1]
         assert (title.tag, told.tag) == ("title", "desc")
         assert str(svg.get("aria-labelledby")).split() == [
@@ -182,7 +182,7 @@ def contrast(one: str, other: str) -> float:
 
 def palettes() -> Iterator[dict[str, str]]:
     """Colours on light screens, on dark ones, and on paper."""
-    [style] = tree(page(MODELS["terms"])).iter("style")
+    [style] = tree(render_html(MODELS["terms"])).iter("style")
     for block in re.findall(r":root \{(.*?)\}", str(style.text), re.DOTALL):
         yield dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block))
 
@@ -199,7 +199,7 @@ def test_texts_and_marks_stand_out_on_screens_and_on_paper() -> None:
 
 
 def test_numbers_on_a_heat_map_can_be_read() -> None:
-    root = tree(page(page_models.run_report()))
+    root = tree(render_html(page_models.run_report()))
     svg = next(
         e
         for e in root.iter("svg")
@@ -216,4 +216,4 @@ def test_numbers_on_a_heat_map_can_be_read() -> None:
 def test_a_time_says_its_zone() -> None:
     at = page_models.left()[0].at
     assert isinstance(at, datetime)
-    assert "2026-03-02 09:30:00 UTC" in page(page_models.run_report())
+    assert "2026-03-02 09:30:00 UTC" in render_html(page_models.run_report())

@@ -88,7 +88,7 @@ def test_ellipses_of_a_mixture_are_two_standard_deviations_of_its_rows() -> None
     away = np.linalg.norm(found.outlines[0], axis=1)
     assert away.max() == pytest.approx(2 * found.positions[:, 0].std(), rel=1e-3)
     assert away.min() == pytest.approx(2 * found.positions[:, 1].std(), rel=1e-2)
-    drawn = str(svg.scatter("p", "rows", found.to_points(len(X))))
+    drawn = str(svg.draw_scatter("p", "rows", found.to_points(len(X))))
     assert drawn.count('class="step c0"') == 1
 
 
@@ -98,7 +98,7 @@ def test_a_heat_map_counts_clusters_as_the_other_tables_of_its_page() -> None:
         each.text
         for sizes in ((60, 70, 50), (60, 70))
         for each in ElementTree.fromstring(
-            svg.heat_map("h", "clusters", profile, sizes=sizes)
+            svg.draw_heat_map("h", "clusters", profile, sizes=sizes)
         ).iter("text")
     ]
     counts = [said for said in texts if said and said.endswith(" rows")]
@@ -107,7 +107,7 @@ def test_a_heat_map_counts_clusters_as_the_other_tables_of_its_page() -> None:
 
 def test_a_picture_of_every_point_is_within_its_frame() -> None:
     points = page_models.points(2000)
-    root = ElementTree.fromstring(svg.scatter("p", "rows", points))
+    root = ElementTree.fromstring(svg.draw_scatter("p", "rows", points))
     _, _, width, height = map(float, str(root.get("viewBox")).split())
     starts = [
         tuple(map(float, place))
@@ -125,7 +125,7 @@ def test_texts_of_elements_are_escaped() -> None:
 
 
 def test_a_picture_by_itself_has_the_style_of_the_pages() -> None:
-    drawn = svg.standalone(svg.changes("c", "moved", [3.0, 1.0]))
+    drawn = svg.standalone(svg.draw_changes("c", "moved", [3.0, 1.0]))
     root = ElementTree.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "--c0" in (root[0].text or "")

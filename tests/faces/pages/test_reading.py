@@ -8,7 +8,7 @@ from support import page_models
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.terms.sections import LEAST_IS_BEST, Rule
 from coterie_pages.formatting import AUXILIARY, shown_figures
-from coterie_pages.pages import READING, page
+from coterie_pages.pages import READING, render_html
 
 
 def test_every_figure_that_is_shown_has_a_sentence() -> None:
@@ -26,9 +26,9 @@ def test_a_report_says_how_to_read_what_it_shows_and_no_more() -> None:
     shown = shown_figures(report.runs)
     assert shown
     for name, sentence in READING.items():
-        assert (sentence.split(",")[0].replace("'", "&#39;") in page(report)) == (
-            name in shown
-        )
+        assert (
+            sentence.split(",")[0].replace("'", "&#39;") in render_html(report)
+        ) == (name in shown)
 
 
 def test_a_figure_of_a_later_release_is_shown_without_a_sentence() -> None:
@@ -37,4 +37,4 @@ def test_a_figure_of_a_later_release_is_shown_without_a_sentence() -> None:
         run.model_copy(update={"figures": {**run.figures, "later_figure": 0.5}})
         for run in report.runs
     )
-    assert "later figure" in page(report.model_copy(update={"runs": runs}))
+    assert "later figure" in render_html(report.model_copy(update={"runs": runs}))

@@ -13,8 +13,8 @@ from support import page_models
 import coterie_pages
 from analyst_service import openapi
 from coterie_pages.models import Frame, Link, Refusal
-from coterie_pages.pages import screen
-from coterie_pages.served_pages import HEADERS, address_of, asset
+from coterie_pages.pages import render_screen
+from coterie_pages.served_pages import HEADERS, asset_url, find_asset
 
 FOLDERS = [
     Path(package.__file__).parent / "static" for package in (coterie_pages, openapi)
@@ -57,16 +57,18 @@ def loaded(html: str) -> set[str]:
 
 
 def test_a_page_loads_what_there_is_and_by_what_it_holds() -> None:
-    html = screen(Refusal(title="Not here", detail="There is no such page."), FRAME)
-    assert loaded(html) == {address_of("/ui", name) for name in LOADED}
-    assert asset("../pages.py") is None
+    html = render_screen(
+        Refusal(title="Not here", detail="There is no such page."), FRAME
+    )
+    assert loaded(html) == {asset_url("/ui", name) for name in LOADED}
+    assert find_asset("../pages.py") is None
 
 
 def test_a_first_page_is_light() -> None:
-    html = screen(page_models.session_report(), FRAME)
+    html = render_screen(page_models.session_report(), FRAME)
     weight = len(gzip.compress(html.encode()))
     for name in LOADED:
-        found = asset(name)
+        found = find_asset(name)
         assert found is not None
         weight += len(gzip.compress(found.content))
     assert weight < _MOST_BYTES
@@ -77,7 +79,7 @@ def test_the_policy_lets_nothing_in_and_nobody_frame_a_page() -> None:
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    html = screen(page_models.run_report(), FRAME)
+    html = render_screen(page_models.run_report(), FRAME)
     # what the policy forbids is not even there
     assert "<style" not in html
     assert " style=" not in html

@@ -168,7 +168,7 @@ assert squared_distances(np.eye(2), np.eye(2)).tolist() == [[0, 2], [2, 0]]
 from party_sdk.analyst_client.diagnosis import check_home
 from pathlib import Path
 [found] = [each for each in check_home(Path("/none")) if each.check == "kernels"]
-assert found.good and "gcc" in found.remedy
+assert found.is_ok and "gcc" in found.remedy
 """
 
 

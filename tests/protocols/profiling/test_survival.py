@@ -33,7 +33,7 @@ from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from coterie_pages.formatting import survival_rows
-from coterie_pages.svg import survival_curves
+from coterie_pages.svg import draw_survival
 
 MOST = 1800.0
 LEAST = 5
@@ -309,7 +309,7 @@ def test_a_line_with_too_few_events_says_so_and_is_not_compared(
     names = ["cluster 0", "cluster 1", "cluster 2", "cluster 3"]
     first, *others = survival_rows(time, names)
     assert first == ("cluster 0", "400", "too few events to show", "–")
-    picture = survival_curves("s", "Survival", time, names)
+    picture = draw_survival("s", "Survival", time, names)
     assert picture.count("too few events to show") == 1
     assert picture.count("<polyline") == len(others) == len(drawn)
     assert few.mean is None

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 from sklearn.datasets import load_wine
 from support import page_models
 
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 from party_sdk.lab.trial import try_table
 from tests.system.pages.looking import Look, looking
 
@@ -39,7 +39,7 @@ def opened(browser: Browser, path: Path, width: int, **how: object) -> Iterator[
 @pytest.fixture(params=MODELS)
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / f"{request.param}.html"
-    path.write_text(page(MODELS[request.param]))
+    path.write_text(render_html(MODELS[request.param]))
     return path
 
 
@@ -80,7 +80,7 @@ def test_a_script_that_came_in_would_not_run(browser: Browser, tmp_path: Path) -
     script = (
         "<script>document.title = 'owned'</script><img src='https://example.com/x'>"
     )
-    path.write_text(page(MODELS["terms"]).replace("</main>", f"{script}</main>"))
+    path.write_text(render_html(MODELS["terms"]).replace("</main>", f"{script}</main>"))
     refused = []
     with looking(browser, path.as_uri(), offline=True) as look:
         look.page.on("requestfailed", lambda r: refused.append((r.url, r.failure)))
@@ -104,7 +104,9 @@ if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
         wine, path = tmp_path / "wine.csv", tmp_path / "page.html"
         load_wine(as_frame=True).data.to_csv(wine, index=False)
         terms = name == "terms"
-        path.write_text(page(MODELS["terms"] if terms else try_table(wine).report))
+        path.write_text(
+            render_html(MODELS["terms"] if terms else try_table(wine).report)
+        )
         with opened(browser, path, 900) as found:
             top, bottom = (
                 found.page.locator(place).bounding_box() for place in (begin, end)

@@ -10,7 +10,7 @@ from support import page_models
 from clustering_protocols.numerics.outcomes import outcome_tables
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from coterie_pages.models import RunReport
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 from tests.system.pages.printing import MOST_PAGES, count_pages
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_a_party_prints_its_result_on_three_pages(
     browser: Browser, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(report()))
+    path.write_text(render_html(report()))
     assert count_pages(browser, path) <= MOST_PAGES
     opened = count_pages(browser, path, annex=True)
     assert opened > MOST_PAGES, "what is opened is printed"
@@ -78,5 +78,5 @@ def test_a_party_prints_its_result_on_three_pages(
 
 def test_a_sheet_is_signed_on_two_pages(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "sheet.html"
-    path.write_text(page(page_models.sheet()))
+    path.write_text(render_html(page_models.sheet()))
     assert count_pages(browser, path) <= 2

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from coterie_pages.models import Frame, Refusal
-from coterie_pages.pages import screen
-from coterie_pages.served_pages import HEADERS, asset
+from coterie_pages.pages import render_screen
+from coterie_pages.served_pages import HEADERS, find_asset
 from tests.system.pages.looking import looking
 
 _SAID = """
@@ -29,14 +29,14 @@ class _Desk(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.partition("?")[0].rpartition("/")[2]
-        found = asset(name)
+        found = find_asset(name)
         content, headers = b"", dict(HEADERS)
         if found is not None:
             content, headers = found.content, found.headers
         else:
             frame = Frame(root="", address="/", seconds=1, waits=type(self).waits)
             told = Refusal(title="Taking part", detail="It continues.")
-            content = screen(told, frame).encode()
+            content = render_screen(told, frame).encode()
             headers["Content-Type"] = "text/html; charset=utf-8"
         self.send_response(200)
         for key, value in headers.items():

@@ -155,7 +155,7 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         from party_sdk.application.home import Home
 
         home = Home(path=tmp_path / "home")
-        accepted = ["--accept", home.sheet(home.offer(invitation)).consent]
+        accepted = ["--accept", home.terms_sheet(home.fetch_offer(invitation)).consent]
         terms = ["party", "terms", invitation]
         written = coterie([*terms, "--out", str(tmp_path / "terms.html")])
         assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
