@@ -56,10 +56,10 @@ class LateAnswer(httpx.ReadTimeout):
 
 @cache
 def max_array_bytes() -> int:
-    """Return the maximum size of an array response: half of the available memory.
+    """Return the maximum size of an array response in bytes.
 
-    Arrays grow with the rows of all parties and are read into memory. On a system that
-    does not report its memory, the limit is the default one of a contribution.
+    It is half of the memory of this machine or container, because arrays are read into
+    memory, or the default size limit of a contribution if the memory is unknown.
     """
     sizes = []
     with suppress(AttributeError, OSError, ValueError):
