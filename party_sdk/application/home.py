@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from clustering_protocols.common.errors import (
     NotReady,
     RiskNotAccepted,
 )
-from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms
@@ -92,7 +90,13 @@ class Home:
         return connect(url, patience=self.patience, listeners=self.listeners)
 
     def stored_session(self, session: str, slot: str) -> PartySession:
-        """Return the stored session of a slot, which may not exist yet."""
+        """Return the stored session of a slot; an invitation may stand for its session.
+
+        Raises InvitationUnreadable for any other text: errors print the name of a
+            session, and the text may be a part of an invitation, which is a secret.
+        """
+        if not re.fullmatch(NAME_PATTERN, session):
+            session = Invitation.parse(session).session
         return PartySession(self.path, session, slot)
 
     @property
