@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from clustering_protocols.common.errors import (
     NotReady,
     RiskNotAccepted,
 )
+from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
 from coterie_pages.desk_models import TableScreen
 from coterie_pages.models import Banner, RunReport, Screen
+from coterie_pages.pages import render_html
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.exports import export_table, name_clusters, preview_runs
