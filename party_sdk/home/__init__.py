@@ -1,1 +1,1 @@
-"""A home on disk: the policy at which a party stops, identities, files, encryption."""
+"""An institution's home directory: its policy, identities, trusted keys and database."""

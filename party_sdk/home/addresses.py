@@ -1,4 +1,4 @@
-"""Addresses of an analyst as people write them."""
+"""Validate and compare the analyst addresses that people type."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MISLEADING = {
 
 
 def address_advice(url: str) -> str:
-    """Return advice for an invalid address; empty if it is valid.
+    """Return what is wrong with an analyst's address; empty if the address is valid.
 
-    The advice for an address without a scheme is https: http must be written explicitly.
+    For an address without a scheme, the advice is https: http must be typed explicitly.
     """
     if "#coterie-" in url:
         return "This is an invitation. Write only the address before its '#'."
@@ -38,12 +38,12 @@ def address_advice(url: str) -> str:
 
 
 def are_same(url: str, other_url: str) -> bool:
-    """Return whether two addresses name the same analyst, however they are written."""
+    """Return whether two addresses lead to the same analyst, however they are spelled."""
     return _identity_of(url) == _identity_of(other_url)
 
 
 def host_of(url: str) -> str:
-    """Return host and port of an address."""
+    """Return the host of an address, with its port if one is given."""
     return urlsplit(url).netloc
 
 
@@ -54,7 +54,6 @@ def _identity_of(url: str) -> tuple[str, str | None, int | None, str]:
 
 
 def _find_deception(address: str, host: str) -> str:
-    """Return why an address is misleading; empty if it is not."""
     for sign, part in _MISLEADING.items():
         if sign in address:
             return f"An address of an analyst has no {sign!r}; this one holds {part}."

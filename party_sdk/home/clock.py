@@ -1,4 +1,4 @@
-"""The time of this machine, in one place."""
+"""The current time, read in one place so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """Return the time, with its zone."""
+    """Return the current time in UTC, with its time zone."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Errors for a full disk of this machine, as distinct from a full disk of the analyst."""
+"""Errors for a full disk on this machine, as opposed to a full disk at the analyst."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from clustering_protocols.common.errors import StorageFull
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a disk or a quota is full."""
+    """Return whether an operation failed because a disk or a quota is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 def no_room(folder: Path | None, content: str) -> StorageFull:
-    """Return the error for a full disk.
+    """Return the error to raise when this machine's disk is full.
 
-    folder: the folder on the full disk, if it is known.
-    content: a sentence about the content to be written.
+    folder: the folder that could not be written to, or None if it is unknown.
+    content: a sentence that says what is stored there.
     """
     location = f" in {folder}" if folder else ""
     return StorageFull(
@@ -31,11 +31,10 @@ def no_room(folder: Path | None, content: str) -> StorageFull:
 
 @contextmanager
 def report_full_disk(folder: Path | None, content: str) -> Iterator[None]:
-    """Raise StorageFull in place of the system's error for a full disk.
+    """Replace the system's error for a full disk with StorageFull.
 
-    folder: the folder that is written to; by default that of the error's file.
-
-    Raises StorageFull if this machine has no room left.
+    folder: the folder that is written to; if None, that of the file named by the error.
+    content: a sentence that says what is stored there.
     """
     try:
         yield

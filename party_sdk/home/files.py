@@ -1,4 +1,4 @@
-"""Files that only their owner can read, written whole or not at all."""
+"""Private files and folders, readable by their owner only and written atomically."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CONTENT: Final = "Keys and answers are kept there."
 
 
 def default_home() -> Path:
-    """Return the home of coordinator and parties: $COTERIE_HOME, or ~/.coterie."""
+    """Return the default home directory: ``$COTERIE_HOME`` if set, else ``~/.coterie``."""
     setting = os.environ.get("COTERIE_HOME")
     return Path(setting) if setting else Path.home() / ".coterie"
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder that only its owner may enter, and its missing parents likewise.
+    """Create a folder that only its owner may enter, along with any missing parents.
 
-    Raises InvalidParameters if it cannot be created or used.
+    Raises InvalidParameters if the folder cannot be created or used.
     """
     try:
         for folder in (*reversed(path.parents), path):
@@ -38,7 +38,7 @@ def private_folder(path: Path) -> Path:
 
 
 def lock(file: IO[bytes]) -> bool:
-    """Lock an open file until it is closed; False if another process has it."""
+    """Lock an open file until it is closed; return False if another process locked it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -56,7 +56,7 @@ def lock(file: IO[bytes]) -> bool:
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file atomically and durably, with mode 0600.
 
-    Raises StorageFull if there is no room; the file is then unchanged.
+    Raises StorageFull if the disk is full; the old file then remains unchanged.
     """
     draft = path.with_name(f".{path.name}.new")
     try:
@@ -71,7 +71,7 @@ def write_private(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
         raise
     draft.replace(path)
-    if os.name == "nt":  # Windows cannot open folders
+    if os.name == "nt":  # Windows cannot open a folder to sync it
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -81,9 +81,9 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_secret_variable(name: str) -> str:
-    """Return the text of the file that ``NAME_FILE`` names, or of the variable; or "".
+    """Return the content of the file named by ``NAME_FILE``, or else ``NAME``, or "".
 
-    Raises InvalidParameters if the file cannot be read, or decoded as text.
+    Raises InvalidParameters if the file cannot be read or is not text.
     """
     path = os.environ.get(f"{name}_FILE")
     if not path:

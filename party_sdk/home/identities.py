@@ -1,4 +1,4 @@
-"""The institution's identity, and the institutions that it trusts."""
+"""The institution's own identity, and the identities of the institutions it trusts."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _LOOK_ALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK"})
 
 
 class OwnIdentity:
-    """The identity of the institution whose home this is: the same in all sessions."""
+    """The identity of the institution that owns this home, the same in all sessions."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._store = home, store_of(home)
 
     @property
     def stored(self) -> Institution | None:
-        """Return the identity; None if there is none yet."""
+        """The stored identity, or None if none has been created yet."""
         row = self._store.row("SELECT content FROM secrets WHERE name = 'institution'")
         return Institution.read(row[0]) if row else None
 
     def load(self) -> Institution:
-        """Return the identity, or raise NotReady if there is none yet."""
+        """Return the stored identity. Raises NotReady if none has been created yet."""
         stored = self.stored
         if stored is None:
             raise NotReady(
@@ -51,16 +51,17 @@ class OwnIdentity:
         return stored
 
     def load_or_make(self) -> Institution:
-        """Return the identity; on first use, create one without a name."""
+        """Return the stored identity; if there is none yet, create one without a name."""
         with self._store.transaction():
             return self.stored or self._save(Institution("", secrets.token_bytes(32)))
 
     def make(self, name: str, *, replace: bool = False) -> Institution:
-        """Create an identity; an existing one without a name keeps its key.
+        """Create and store a named identity.
 
-        Raises GuardRefused if a named identity exists, whose card others may trust,
-            unless ``replace``; or if a word of the name has letters of two scripts.
-        Raises InvalidParameters if the name is empty or has control characters.
+        A stored identity without a name keeps its key. One with a name is replaced only
+        with ``replace``, because others may trust its card; otherwise this raises
+        GuardRefused; or if a word of the name has letters of two scripts. Raises InvalidParameters if the name is empty, too long or has
+        control characters.
         """
         try:
             TypeAdapter(InstitutionName).validate_python(name)
@@ -89,9 +90,11 @@ class OwnIdentity:
 
 
 def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None:
-    """Remember the key of an analyst the first time that a session is opened there.
+    """Remember an analyst's key on first use, and later compare it with that key.
 
-    Raises GuardRefused if the address showed another key before.
+    is_new: whether to accept and remember a changed key.
+
+    Raises GuardRefused if the key has changed.
     """
     store = store_of(home)
     stored = store.row("SELECT key FROM analysts WHERE url = ?", url)
@@ -108,25 +111,25 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
 
 
 class TrustedInstitutions:
-    """The institutions whose cards are trusted in this home, with one key per name."""
+    """The institutions whose cards this home trusts. Each name has exactly one key."""
 
     def __init__(self, home: Path) -> None:
         self._store = store_of(home)
 
     def read(self) -> Mapping[str, str]:
-        """Return the public key of each name."""
+        """Return a mapping from the name of each trusted institution to its public key."""
         statement = "SELECT name, key FROM trusted_institutions ORDER BY name"
         return dict(self._store.rows(statement))
 
     def names(self) -> dict[str, str]:
-        """Return the name for each public key."""
+        """Return a mapping from each trusted public key to the institution's name."""
         return {key: name for name, key in self.read().items()}
 
     def trust(self, card: Card) -> None:
-        """Store name and key of a card.
+        """Trust a card: store the institution's name and public key.
 
-        Raises GuardRefused if the key has another name, or the name (in any spelling)
-            another key, which must be forgotten first.
+        Raises GuardRefused if the key is already trusted under another name, or the
+        name (in any spelling) with another key. The old entry must be forgotten first.
         Raises GuardRefused if a word of the name has letters of two scripts.
         """
         _check_scripts(card.name)
@@ -141,18 +144,18 @@ class TrustedInstitutions:
             )
 
     def forget(self, name: str) -> None:
-        """Remove a trusted name, or raise NotReady if it is not known."""
+        """Stop trusting an institution. Raises NotReady if the name is not trusted."""
         with self._store.transaction() as database:
             statement = "DELETE FROM trusted_institutions WHERE name = ?"
             if not database.execute(statement, (name,)).rowcount:
                 raise NotReady(f"{name!r} is not known here.")
 
     def name_of(self, key: str) -> str | None:
-        """Return the name of a key whose card is trusted here, or None."""
+        """Return the name under which a public key is trusted, or None if it is not."""
         return self.names().get(key)
 
     def check(self, name: str, key: str) -> None:
-        """Refuse a known name with another key."""
+        """Raise GuardRefused if the name is trusted with a different key."""
         for trusted_name, trusted_key in self.read().items():
             if _fold(trusted_name) == _fold(name) and trusted_key != key:
                 raise GuardRefused(
@@ -163,8 +166,8 @@ class TrustedInstitutions:
 
 
 def _fold(name: str) -> str:
-    """Return a name without blanks, invisible characters, case and variants."""
-    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).casefold()
+    """Return a name in lower case, without blanks or compatibility characters."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))
 
 

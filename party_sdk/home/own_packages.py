@@ -1,4 +1,4 @@
-"""A party's process loads only the protocol packages that its policy names."""
+"""Restrict a party's process to the protocol packages that its policy names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _homes: list[Path] = []
 
 
 def read_named_packages() -> tuple[str, ...]:
-    """Return the distributions that the policy of this process's home names.
+    """Return the distributions named by the policy of this process's home.
 
-    That is the home of ``--home``, else of ``$COTERIE_HOME``, or ``~/.coterie``.
+    The home is that of ``--home``, or else the default home.
 
     Raises InvalidParameters if the policy cannot be read.
     """
-    # imported here, since every start of a command imports this module
+    # imported here, because every command imports this module when it starts
     from party_sdk.home.files import default_home
     from party_sdk.home.policy_files import read_protocol_packages
 
@@ -27,7 +27,7 @@ def read_named_packages() -> tuple[str, ...]:
 
 
 def use_home(home: Path | None) -> None:
-    """Load the packages that this home's policy names; None for the default home."""
+    """Load the packages that the policy of this home names; None means the default home."""
     before, after = list(_homes), [] if home is None else [home]
     if before != after:
         _homes[:] = after
@@ -35,5 +35,5 @@ def use_home(home: Path | None) -> None:
 
 
 def offer_named_packages() -> None:
-    """Let the home's policy name the packages, unless this process is an analyst's."""
+    """Let the home's policy choose the packages, unless the analyst's settings did."""
     use_packages_by_default(read_named_packages)

@@ -1,4 +1,4 @@
-"""A party's policy: guards, on by default, checked before anything is sent."""
+"""A party's policy: limits that are checked before the party sends anything."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 _LEAST_KNOWN = 2
 _USUAL_QUOTA: Final = 10.0
-"""Default of ``ids_per_row``."""
+"""The default value of ``ids_per_row``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A party's own rules; the terms of a session can only be stricter.
+    """A party's own rules, which the terms of a session can tighten but not relax.
 
-    accepted_risks: risk codes that this party has read and accepts.
-    protocols: protocols that it takes part in; None for all.
-    minimum_rows: fewest rows of this party, and fewest rows by which its sums in two
-        sessions may differ.
-    ids_per_row: most ids that any other party of the row group may send, for each row
-        of this party, if rows are aligned by their ids. Every id may be a guess at one of
-        this party's: the register of a town would show who in town is a patient here. The
-        error names both numbers, so that the operator can admit such a register.
-    intersections_limit: most sessions of one coordinator in which the id of one row is
-        intersected.
-    least_known: fewest other members whose cards are trusted, or who said what safety
-        number they see. By default two, or all if there are fewer; open slots count.
-    epsilon_limit, epsilon_total: largest ε of differential privacy that one session,
-        and all sessions together, may cost each person. Answers without
-        noise cost an infinite ε.
+    accepted_risks: codes of the risks that this party has read and accepts.
+    protocols: names of the protocols that the party takes part in; None for all.
+    minimum_rows: the fewest rows with which the party takes part, and the fewest rows
+        by which its sums in two sessions may differ.
+    ids_per_row: the most ids per row of this party that another party of the row group
+        may send when rows are aligned by ids. Every id may be a guess: whoever sends a
+        town's register learns which inhabitants are patients here. The error states
+        both numbers, so that the operator can admit such a register.
+    intersections_limit: the most sessions of one coordinator in which the id of a row
+        is intersected.
+    least_known: the fewest other members with a trusted card or a confirmed safety
+        number. By default two, or all if there are fewer; open slots count.
+    epsilon_limit, epsilon_total: the largest ε of differential privacy that one
+        session, and all sessions, may cost each person. Answers without noise cost an
+        infinite ε.
     coordinators: who may invite: names of trusted cards, or public keys; None for all.
     analysts: addresses of the analysts that may be contacted; None for all.
-    largest_weight: largest weight that the terms may give a field when it is prepared,
-        relative to the smallest weight if that is below 1: clusters depend almost only
-        on a field that outweighs the others.
-    sums_limit: the largest share of this party's rows that may be computed from the sums
-        in its answers to this session and to earlier ones over the same rows.
+    largest_weight: the largest weight that the terms may give a field, relative to the
+        smallest weight if that is below 1. If one field outweighs the others, the
+        clusters depend on it almost alone.
+    sums_limit: the largest share of this party's rows that may be computable from the
+        sums it sent in this session and in earlier ones over the same rows.
     """
 
     accepted_risks: frozenset[str] = frozenset()
@@ -61,13 +61,13 @@ class Policy:
     sums_limit: float = 0.25
 
     def check_terms(self, terms: Terms) -> None:
-        """Refuse terms that this policy does not cover.
+        """Raise if this policy does not permit a session with these terms.
 
-        Raises RiskNotAccepted: with code and sentence of every risk that is not
-            accepted.
-        Raises GuardRefused, VersionMismatch, InvalidParameters.
+        Raises RiskNotAccepted, with the code and sentence of each risk that is not
+        accepted. Raises GuardRefused, VersionMismatch or InvalidParameters for other
+        reasons.
         """
-        # imported here, since the help of the commands needs only this class
+        # imported here, because the commands' help needs only this class
         from clustering_protocols.session_terms import (
             check_new_session_terms,
             check_terms,
@@ -113,11 +113,11 @@ class Policy:
     def check_inviter(
         self, url: str, coordinator: str, keys_by_name: Mapping[str, str]
     ) -> None:
-        """Refuse an analyst or a coordinator who is not listed, before it is contacted.
+        """Raise GuardRefused if the policy does not list the analyst or coordinator.
 
-        keys_by_name: the public key of each name whose card was trusted.
+        Parties call this before they contact the analyst.
 
-        Raises GuardRefused.
+        keys_by_name: the public key of each institution whose card is trusted.
         """
         if self.analysts is not None and not any(
             are_same(url, address) for address in self.analysts
@@ -138,20 +138,21 @@ class Policy:
             )
 
     def not_accepted(self, terms: Terms) -> dict[str, Risk]:
-        """Return the risks of terms that this policy does not accept, worst first."""
+        """Return the risks of the terms that this policy does not accept, worst first."""
         from clustering_protocols.session_terms import risks_of_terms
 
         risks = risks_of_terms(terms).items()
         return {code: risk for code, risk in risks if code not in self.accepted_risks}
 
     def accept_risks(self, codes: Iterable[str]) -> Policy:
-        """Return this policy with further risks accepted."""
+        """Return a copy of this policy that accepts further risks."""
         return replace(self, accepted_risks=self.accepted_risks.union(codes))
 
     def check_roster(self, agreement: bytes, slot: str) -> None:
-        """Refuse to let another party test too many ids against this party's.
+        """Raise GuardRefused if another party could test too many ids against its own.
 
-        Raises GuardRefused: with the numbers, before any id is sent, even blinded.
+        Parties call this before they send any id, even in blinded form. The error
+        states the numbers.
         """
         from clustering_protocols.session_terms import check_terms
         from clustering_protocols.terms.agreements import read_agreement
@@ -172,14 +173,13 @@ class Policy:
     def check_members(
         self, agreement: bytes, slot: str, trusted_keys: Collection[str]
     ) -> None:
-        """Refuse a session with too few known members.
+        """Raise GuardRefused if this party knows too few of the other members.
 
-        A coordinator may invent institutions, but not those whose keys are known here.
+        A coordinator can invent institutions, but not those whose keys this party
+        already knows. The error states the number of known members.
 
-        trusted_keys: public keys of trusted cards, and of the members who said what safety
-            number they see.
-
-        Raises GuardRefused: with the number of known members.
+        trusted_keys: public keys of the trusted cards, and of the members with whom the
+            operator has compared the safety number.
         """
         from clustering_protocols.terms.agreements import read_agreement
 
@@ -200,10 +200,10 @@ class Policy:
     def check_rows(
         self, terms: Terms, n_rows: int, *, are_linked: bool = False
     ) -> None:
-        """Raise GuardRefused if too few rows take part.
+        """Raise GuardRefused if too few of this party's rows take part.
 
-        are_linked: whether the rows were linked to others' rows; the error then hides
-            their number.
+        are_linked: whether the rows were linked to other parties' rows. The error then
+            hides the number of linked rows.
         """
         minimum = max(self.minimum_rows, terms.guards.minimum_rows)
         if n_rows < minimum:
@@ -212,17 +212,17 @@ class Policy:
 
 
 def quota_option(per_row: float) -> str:
-    """Return the option that admits ``per_row`` values for each own row."""
+    """Return the option that admits ``per_row`` values for each row of this party."""
     return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
 def quota_options(n_keys: int, quota: float = _USUAL_QUOTA) -> tuple[str, ...]:
-    """Return the option that admits tables as long as one's own; empty if not needed."""
+    """Return the arguments that admit a party of equal size; () if the quota suffices."""
     return tuple(quota_option(n_keys).split()) if n_keys > quota else ()
 
 
 def describe_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
-    """Return why a party needs a larger quota; empty if it does not."""
+    """Return why the party needs a larger quota, or an empty string if it does not."""
     statement = (
         f"Another party of equal size may bring {n_keys} values of match keys for each "
         "of your rows"
@@ -231,7 +231,6 @@ def describe_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
 
 
 def _explain_excess(statement: str, per_row: float, quota: float) -> str:
-    """Return the statement with a remedy; empty if ``per_row`` is within the quota."""
     if per_row <= quota:
         return ""
     return (
@@ -241,7 +240,7 @@ def _explain_excess(statement: str, per_row: float, quota: float) -> str:
 
 
 def match_keys_at(terms: Terms, slot: str) -> int:
-    """Return the number of match keys of a slot; 0 if rows are linked by ids."""
+    """Return the number of match keys of a slot; 0 if its rows are not linked by keys."""
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows
 

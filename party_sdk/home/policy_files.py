@@ -1,7 +1,8 @@
-"""A party's policy in its home: ``policy.toml``, written by people, and by ``--remember``.
+"""Read and extend ``policy.toml``, the file in a party's home that holds its policy.
 
-Keys are the fields of :class:`~party_sdk.home.policy.Policy`, and ``protocol_packages``.
-Remembered consents are appended as tables of ``consents``; what people wrote is kept.
+Its keys are the fields of :class:`~party_sdk.home.policy.Policy` and
+``protocol_packages``. ``--remember`` appends accepted risks as ``consents`` tables; it
+changes nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PACKAGES: Final = "protocol_packages"
 
 
 class _Form(NamedTuple):
-    """The allowed values of a key, in words and as a test."""
+    """The values allowed for a key: in words, as a test, and as a conversion."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -72,23 +73,23 @@ _FORMS: Final = {
 
 
 def policy_file(home: Path) -> Path:
-    """Return the path of a home's policy."""
+    """Return the path of the policy file in a home."""
     return home / "policy.toml"
 
 
 def read_policy(home: Path) -> Policy:
-    """Return the policy of a home, with defaults for everything not in its file.
+    """Return the policy of a home; keys that the file does not set have their defaults.
 
-    Raises InvalidParameters: with the line, or the key, that cannot be read.
+    Raises InvalidParameters, naming the line or key, if the file is invalid.
     """
     path = policy_file(home)
     return _parse_policy(path.read_bytes(), path) if path.exists() else Policy()
 
 
 def read_protocol_packages(home: Path) -> tuple[str, ...]:
-    """Return the distributions whose protocols this home loads; none by default.
+    """Return the distributions from which this home loads protocols; by default none.
 
-    Raises what :func:`read_policy` raises.
+    Raises InvalidParameters if the policy file is invalid.
     """
     path = policy_file(home)
     if not path.exists():
@@ -97,16 +98,16 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
 
 
 def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return checked values of a policy by key; raises as read_policy does."""
+    """Validate policy values. Raises InvalidParameters if a key or value is invalid."""
     return {key: _check_value(key, value, "--guard") for key, value in values.items()}
 
 
 def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> None:
-    """Add accepted risks to a home's policy, so that they hold for later sessions, too.
+    """Add accepted risks to a home's policy, so that later sessions accept them, too.
 
-    Parties of one home that do so at the same time wait for each other.
+    Processes that share a home wait for each other.
 
-    terms: the digest of the terms for which they were accepted.
+    terms: the digest of the terms for which the risks were accepted.
     """
     accepted = set(codes)
     if accepted <= read_policy(home).accepted_risks:
@@ -129,12 +130,11 @@ def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> 
 def _parse_policy(content: bytes, path: Path) -> Policy:
     values = _parse_values(content, path)
     remembered = values.pop(_CONSENTS)
-    values.pop(_PACKAGES, None)  # packages of the process, no rule for a session
+    values.pop(_PACKAGES, None)  # concerns the whole process, not a session
     return Policy(**values).accept_risks(remembered)
 
 
 def _parse_values(content: bytes, path: Path) -> dict[str, Any]:
-    """Return the checked values of a policy's file, with its accepted risk codes."""
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A fast exit of a process, without tearing down its modules one by one."""
+"""Exit a process quickly, without finalising the interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class _LastStep:
-    """The last step at exit: end the process at once if there is a status."""
+    """Exit handler that ends the process immediately, unless its status is None."""
 
     status: int | None = None
 
@@ -26,20 +26,20 @@ class _LastStep:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
-            return  # the interpreter's normal exit reports the error
+            return  # the interpreter reports the error when it exits normally
         os._exit(self.status)
 
 
 def run_without_finalisation(command: Callable[[], Any]) -> None:
-    """Run a command, and end the process without the interpreter's finalisation.
+    """Run a command and exit without finalising the interpreter.
 
-    Finalisation visits every object, which takes a party with tables and compiled
-    functions as long as twenty rounds. Threads are joined and exit handlers run as usual;
-    after an exception the process exits normally.
+    Finalisation visits every object. In a party that holds tables and compiled
+    functions this takes as long as twenty rounds. Threads are still joined, exit
+    handlers still run, and a process that fails with an exception exits normally.
     """
-    gc.set_threshold(50_000, 20, 50)  # collect rarely: imports leave no cycles
+    gc.set_threshold(50_000, 20, 50)  # imports create few cycles to collect
     last = _LastStep()
-    atexit.register(last)  # the first to be registered is the last to be called
+    atexit.register(last)  # runs after all handlers registered later
     try:
         command()
     except SystemExit as end:
@@ -50,6 +50,6 @@ def run_without_finalisation(command: Callable[[], Any]) -> None:
 
 
 def place_of(error: Exception) -> str:
-    """Return the type and place of an unexpected error, whose text may hold secrets."""
+    """Return the type and location of an error, without its text, which may be secret."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"

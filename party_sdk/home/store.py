@@ -1,7 +1,7 @@
-"""``home.db``: all that a home stores, except the policy, which people edit.
+"""``home.db``: the SQLite database of everything in a home except the editable policy.
 
-SQLite in WAL mode, synced with each transaction. Erased content is overwritten with
-zeros. ``with store.transaction():`` is the only way to write.
+The database is in WAL mode. Durable transactions are synced to disk, and erased content
+is overwritten with zeros. All writes go through ``with store.transaction():``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from party_sdk.home.files import lock, private_folder, write_private
 FILE: Final = "home.db"
 VERSION: Final = 1
 _STORED: Final = "Keys and answers are stored there."
-_WAIT_SECONDS: Final = 30.0  # for the transactions of other processes
+_WAIT_SECONDS: Final = 30.0  # longest wait for a transaction of another process
 _OLD_FILES: Final = (
     "parties",
     "sessions",
@@ -33,7 +33,7 @@ _OLD_FILES: Final = (
     "analysts.json",
     "rows.key",
 )
-"""Files in the home of a version before 0.3.0."""
+"""Files that versions before 0.3.0 wrote into a home."""
 
 _SCHEMA: Final = """
 CREATE TABLE leases (
@@ -145,7 +145,7 @@ CREATE TABLE outputs (  -- files that were written for a session
 
 
 class HomeStore:
-    """The database of one home, as this process uses it."""
+    """The database of one home, as opened by this process."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -157,14 +157,14 @@ class HomeStore:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Open a transaction on the database.
+        """Open a write transaction, or join the one that this store already has open.
 
-        Inside another transaction it becomes part of the outer one.
+        durable: whether the commit waits until the changes have reached the disk.
+            Otherwise a power failure before the next durable commit may lose them, but
+            a crash cannot.
 
-        durable: whether the commit waits until the changes are on the disk. Otherwise a
-            power cut before the next durable commit may lose them; a crash does not.
-
-        Raises StorageFull if there is no room, NotReady if the home cannot be written.
+        Raises StorageFull if the disk is full, NotReady if the database is damaged or
+        busy for too long, and InvalidParameters if it cannot be written.
         """
         with self._mutex, self._translate_errors():
             if self._depth:
@@ -189,30 +189,30 @@ class HomeStore:
                     database.execute("ROLLBACK")
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows of a query; none if the home does not exist."""
+        """Run a query and return its rows; an empty list if the home does not exist yet."""
         with self._mutex, self._translate_errors():
             return self._open().execute(statement, values).fetchall()
 
     def row(self, statement: str, *values: Any) -> Any:
-        """Return the first row that a query finds, or None."""
+        """Run a query and return its first row, or None if there is none."""
         return next(iter(self.rows(statement, *values)), None)
 
     def erase_log(self) -> None:
-        """Remove erased content from the write-ahead log, too.
+        """Truncate the write-ahead log, so that it no longer holds erased content.
 
-        Waits for other processes that read. Backups are not affected.
+        This waits for readers in other processes. It does not affect backups.
         """
         with self._mutex, self._translate_errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def publish(self, name: str, content: bytes) -> Path:
-        """Write a file beside the database, for people or their programs."""
+        """Write a private file next to the database, and return its absolute path."""
         path = private_folder(self.home) / name
         write_private(path, content)
         return path.absolute()
 
     def check(self) -> str:
-        """Return the problem of the database file; empty if there is none."""
+        """Return what is wrong with the database file; empty if it is intact."""
         try:
             [verdict] = self.rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:
@@ -221,10 +221,10 @@ class HomeStore:
 
     @contextmanager
     def lease(self, name: str, note: str = "") -> Iterator[None]:
-        """Hold an exclusive lease on a name; a crash releases it.
+        """Hold the exclusive lease of a name, which is released even after a crash.
 
-        The holder locks a file of its own, which shows even to processes in other
-        containers that it is alive.
+        The holder keeps a lock on a file of its own. Other processes, even in other
+        containers, can thus tell that the holder is alive.
 
         Raises NotReady if another process holds the lease.
         """
@@ -251,7 +251,7 @@ class HomeStore:
             file.unlink(missing_ok=True)
 
     def holder(self, name: str) -> str | None:
-        """Return the note of the process that holds a name; None if nobody does."""
+        """Return the note of the process that holds a lease, or None if nobody holds it."""
         row = self.row("SELECT holder, note FROM leases WHERE name = ?", name)
         if row is None:
             return None
@@ -262,11 +262,11 @@ class HomeStore:
                     return str(row[1])
         except FileNotFoundError:
             return None
-        file.unlink(missing_ok=True)  # the holder was killed
+        file.unlink(missing_ok=True)  # left behind by a killed holder
         return None
 
     def close(self) -> None:
-        """Close the database; the next use opens it again."""
+        """Close the connection. The next use of the store opens a new one."""
         with self._mutex:
             if self._connection is not None:
                 self._connection.close()
@@ -279,7 +279,7 @@ class HomeStore:
         return self.home / f".{token}.lock"
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection; to an empty database in memory if there is no file."""
+        """Return the connection; without a file, to an empty database in memory."""
         try:
             inode = self.path.stat().st_ino
         except FileNotFoundError:
@@ -307,7 +307,6 @@ class HomeStore:
         return database
 
     def _create(self) -> None:
-        """Create the file atomically: another process may create it at the same time."""
         self._refuse_old_files()
         private_folder(self.home)
         draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
@@ -382,5 +381,5 @@ def _store_at(home: Path) -> HomeStore:
 
 
 def store_of(home: Path) -> HomeStore:
-    """Return the database of a home, of which a process has only one."""
+    """Return the store of a home. Each process opens only one per home."""
     return _store_at(home.absolute())

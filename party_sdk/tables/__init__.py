@@ -1,11 +1,11 @@
 """Read an institution's table, in any supported format, as rows of float64.
 
-A source yields the columns of a file or data frame as Arrow arrays, with the line number
-of each row: DuckDB parses text files; calamine, pyreadstat and pyarrow convert other
-files in a separate process; narwhals wraps data frames. ``table_reading`` passes over a
-source once and applies the mapping and the dictionary: numbers go to an unnamed file (the
-spool), problems to a report with line, column and remedy. ``drafts`` proposes a
-dictionary or a mapping, and marks what a person must decide.
+A source yields the columns of a file or data frame as Arrow arrays, with the line
+number of each row. DuckDB parses text files; calamine, pyreadstat and pyarrow convert
+other files in a separate process; narwhals wraps data frames. ``table_reading`` passes
+over a source once and applies the mapping and the dictionary: numbers go to an unnamed
+temporary file (the spool), and problems to a report with line, column and remedy.
+``drafts`` proposes a dictionary or a mapping, and marks what a person must decide.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ _MODULES = ("cells", "read_options", "report", "table", "guards", "table_opening
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use, since the reader process needs none of them."""
+    """Import a public name on first use, because the reader process needs none of them."""
     for module in _MODULES if name in __all__ else ():
         names = vars(import_module(f"{__name__}.{module}"))
         if name in names:

@@ -1,7 +1,7 @@
-"""Sources over Arrow columns: data frames, and files that were converted to Arrow.
+"""Sources backed by Arrow columns: data frames, and files converted to Arrow.
 
-Numbers in sheets, statistics files and Parquet keep their types. Other cells of sheets
-and statistics files become texts and are parsed like the cells of a text file.
+Numbers in sheets, statistics files and Parquet files keep their types. Other cells of
+sheets and statistics files become text, which is parsed like the cells of a text file.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.unpacking import Unpacked, invalid_answer_error
 
 _SAMPLE: Final = 1_000
-"""Number of texts from which the number and date format of a column is detected."""
+"""Number of rows from which a column's number and date format is detected."""
 
 
 class ArrowSource(Source):
-    """An Arrow table as a source.
+    """A source that reads from an Arrow table.
 
-    names, kinds: of all columns.
-    table: the columns that may be requested.
-    positions: for the index of a column among all columns, its index in ``table``.
-    dialect: the operator's settings for texts.
+    names, kinds: names and kinds of all columns of the original table.
+    table: the columns that can be requested.
+    positions: maps the index of a column among all columns to its index in ``table``.
+    dialect: the operator's settings for text cells.
     unpacked: the description of the file from which ``table`` was copied.
     """
 
@@ -96,12 +96,12 @@ class ArrowSource(Source):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return warnings about formats that were guessed."""
+        """The warnings of the file, and those about formats that had to be guessed."""
         return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def row_locations(self) -> RowLocations:
-        """Return the row numbers of the table."""
+        """The row numbers of the table, without empty rows."""
         first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
         end = first + len(self._table) + len(empty)
         return RowLocations(
@@ -111,7 +111,7 @@ class ArrowSource(Source):
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return the sheet that was read, and the decimal sign and date order of texts."""
+        """The sheet that was read, and the decimal sign and date order of its texts."""
         dialect = self._dialect
         decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
         dates = {"dates": dialect.dates} if dialect.dates else {}
@@ -120,7 +120,7 @@ class ArrowSource(Source):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells in their Arrow types."""
+        """Yield batches of rows whose cells keep their Arrow types."""
         columns_read = [*(column.name for column in columns), *naming]
         positions = [
             self._positions[self.names.position(name)] for name in columns_read
@@ -135,7 +135,7 @@ class ArrowSource(Source):
             n_rows += len(batch)
 
     def add_findings(self, findings: Findings) -> None:
-        """Add the problems of the file, and text columns with ambiguous numbers."""
+        """Add the problems of the file, and the text columns with ambiguous numbers."""
         for problem in self._unpacked.problems:
             findings.add(problem)
         self._sign_watches.add_findings(findings, self.row_locations)
@@ -144,14 +144,14 @@ class ArrowSource(Source):
 def frame_source(
     table: Any, dialect: Dialect, naming: Sequence[str] = ()
 ) -> ArrowSource:
-    """Return a pandas, polars or pyarrow table in memory as a source.
+    """Wrap a pandas, polars or pyarrow table in memory as a source.
 
-    naming: columns that name the rows; a level of the pandas index with one of these
-        names is read as a column.
+    naming: columns that hold the row ids. An index level of a pandas table with one of
+        these names is read as a column.
 
-    Raises InvalidData if ``table`` has another type, or a column cannot be read.
+    Raises InvalidData if ``table`` has another type or a column cannot be read.
     """
-    import narwhals as nw  # imported here, since reading a file does not need it
+    import narwhals as nw  # imported here, because reading a file does not need it
 
     if nw.dependencies.is_pandas_dataframe(table):
         levels = [name for name in table.index.names if name in naming]
@@ -167,7 +167,7 @@ def frame_source(
     except nw.exceptions.DuplicateError:
         raise InvalidData("Two columns have the same name.") from None
     names = Names(str(name) for name in frame.columns)
-    # to_arrow appends the index of a pandas table as further columns
+    # to_arrow appends the index of a pandas table after the columns
     positions = list(range(len(frame.columns)))
     try:
         arrow: pa.Table = frame.to_arrow().select(positions)
@@ -182,9 +182,9 @@ def frame_source(
 
 
 def _to_local_time(cells: Any, kind: pa.DataType) -> Any:
-    """Convert timestamps to the local time of the zone in ``kind``.
+    """Convert timestamps to the local time of ``kind``; return other values unchanged.
 
-    cells: taken as UTC if their own type has no zone; only timestamps are converted.
+    Timestamps without a time zone are taken as UTC.
     """
     if not types.is_timestamp(kind) or kind.tz is None:
         return cells
@@ -212,9 +212,9 @@ def _explain_unknown_kind(frame: Any) -> str:
 def file_source(
     path: Path, unpacked: Unpacked, copy: Path, dialect: Dialect
 ) -> ArrowSource:
-    """Return the copied columns of a file as a source.
+    """Open the reader process's copy of a file's columns as a source.
 
-    Raises InvalidData if the copy does not hold the columns that ``unpacked`` names.
+    Raises InvalidData if the copy is damaged or lacks columns that ``unpacked`` names.
     """
     try:
         with copy.open("rb") as file:
@@ -240,13 +240,13 @@ def write_rows(
     mixed: Collection[int] = (),
     first: int = 1,
 ) -> Unpacked:
-    """Write rows as an Arrow stream: numbers as numbers, all other cells as text.
+    """Write rows as an Arrow stream: numbers as float64, all other cells as text.
 
-    Empty rows are left out.
+    Empty rows are skipped.
 
-    numeric: indices of columns whose cells are all numbers or empty.
-    mixed: indices of columns that hold numbers and texts: their numbers are written
-        without a decimal sign, since the texts may use either sign.
+    numeric: indices of the columns whose cells are all numbers or empty.
+    mixed: indices of the columns with both numbers and texts. Their numbers are written
+        without a decimal sign, because the texts may use either sign.
     first: the row number of the first row.
 
     Raises InvalidData if a cell is too long.
@@ -297,7 +297,7 @@ def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Arra
     words = [as_text(cell) for cell in cells]
     for row, (cell, text) in enumerate(zip(cells, words, strict=True)):
         if is_mixed and isinstance(cell, float) and "." in text:
-            # 5.125 as 5125e-3, which is the same number with either decimal sign
+            # 5125e-3 for 5.125 means the same number with either decimal sign
             _, digits, exponent = Decimal(text).as_tuple()
             words[row] = f"{'-' * (cell < 0)}{''.join(map(str, digits))}e{exponent}"
     return pa.array([text or None for text in words], pa.large_string())
@@ -306,7 +306,7 @@ def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Arra
 def write_stream(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, copy: Path
 ) -> None:
-    """Write batches to a file, or raise InvalidData if a cell is too long."""
+    """Write batches to a file. Raises InvalidData if a cell is longer than 2 MiB."""
     with copy.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for batch in batches:
             batch.validate(full=True)
@@ -323,13 +323,13 @@ def write_stream(
 def unpack_parquet(
     path: Path, columns: Collection[str] | None, copy: Path, limits: Limits
 ) -> Unpacked:
-    """Write columns of a Parquet file as an Arrow stream.
+    """Copy columns of a Parquet file to an Arrow stream.
 
-    columns: names, some of which may be absent; None for all.
+    columns: names of the columns to copy, some of which may be absent; None for all.
 
-    Raises InvalidData if the file cannot be read, or the columns exceed ``limits``.
+    Raises InvalidData if the file cannot be read or the columns exceed ``limits``.
     """
-    from pyarrow import parquet  # imported here, since other files do not need it
+    from pyarrow import parquet  # imported here, because other files do not need it
 
     try:
         with pa.OSFile(str(path)) as opened, parquet.ParquetFile(opened) as file:
@@ -399,7 +399,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a column in the copy: timestamps get no zone, words are text."""
+    """Return a column's type in the copy: timestamps lose their zone, words become text."""
     kind = _value_type(kind)
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)

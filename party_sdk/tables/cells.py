@@ -1,4 +1,4 @@
-"""How tables write values: dialects of files, number and date formats of columns."""
+"""Formats of cells: dialects of text files, and number and date formats of columns."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The dialect of a text file. A value of None is detected from the file.
+    """The dialect of a text file or sheet. A setting of None is detected from the file.
 
     encoding: a name that Python knows, for example utf-8, cp1252 or utf-16.
     delimiter, quote, decimal: one character each.
     skip: number of lines before the column names.
     dates: ``year-first``, ``day-first`` or ``month-first``.
     missing: further codes for missing values, besides empty cells, NA, NaN and null.
-    sheet: the name of the sheet to read, in a file with several.
-    hidden: what to do with hidden rows and columns of a sheet: ``read`` or ``leave-out``.
-    percent: how to read 7.2 % in a column of a sheet that also holds plain numbers: as
-        7.2 (``shown``) or 0.072 (``stored``).
+    sheet: the name of the sheet to read, if the file has several.
+    hidden: the treatment of hidden rows and columns: ``read`` or ``leave-out``.
+    percent: how to read a cell shown as 7.2 % in a column of a sheet that also holds
+        plain numbers: as 7.2 (``shown``) or as 0.072 (``stored``).
     """
 
     encoding: str | None = None
@@ -66,9 +66,9 @@ class Dialect:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Self:
-        """Parse texts such as ``delimiter=;`` and ``decimal=,``.
+        """Parse settings such as ``delimiter=;`` and ``decimal=,``.
 
-        Raises InvalidParameters if a name is unknown or a value is invalid.
+        Raises InvalidParameters if a setting is unknown or its value is invalid.
         """
         values: dict[str, Any] = {}
         for text in texts:
@@ -83,13 +83,13 @@ class Dialect:
         return cls(**values)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings that have a value."""
+        """Return the settings that are neither None, zero nor empty."""
         parts = asdict(self).items()
         return {name: value for name, value in parts if value not in (None, 0, ())}
 
     @property
     def codes(self) -> frozenset[str]:
-        """Return the cells that mean a missing value."""
+        """All texts that mean a missing value in this dialect."""
         return frozenset({*MISSING, *self.missing})
 
 
@@ -114,7 +114,7 @@ def _parse_setting(name: str, value: str) -> Any:
 
 
 def dialect_from(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
-    """Return a dialect from settings by name, or from texts such as ``decimal=,``."""
+    """Return a dialect from a mapping of settings, or from texts such as ``decimal=,``."""
     if spec is None or isinstance(spec, Dialect):
         return spec or Dialect()
     if isinstance(spec, Mapping):
@@ -159,7 +159,7 @@ _LEAST_SERIAL: Final = 61
 
 
 def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
-    """Return the kind of most cells; the reading reports cells of other kinds."""
+    """Guess a column's kind from that of most cells; readers report the other cells."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
     present = [value for value in values if value not in codes]
@@ -167,7 +167,7 @@ def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
         return "nothing"
     if all(value.lower() in BOOLEANS for value in present):
         return "boolean"
-    number = _NUMBERS["[.,]"]  # a wrong decimal sign is reported later, too
+    number = _NUMBERS["[.,]"]  # reading reports numbers with the wrong decimal sign
     numbers = [
         value
         for value in present
@@ -187,7 +187,7 @@ def column_warnings(
     cells: Sequence[Sequence[str]],
     forms: Sequence[CellForm],
 ) -> Iterator[str]:
-    """Yield warnings about words that look like numbers, and numbers that may be codes."""
+    """Yield warnings about words that resemble numbers, and numbers that may be codes."""
     for name, kind, column, cell_form in zip(names, kinds, cells, forms, strict=True):
         if kind == "integer" and any(
             _LEADING_ZERO.fullmatch(cell.strip()) for cell in column
@@ -210,7 +210,7 @@ def column_warnings(
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a text with a decimal point stands for, or None."""
+    """Parse a number with a decimal point; return None for any other text."""
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -218,31 +218,28 @@ def number_of(text: str) -> float | None:
 
 
 def is_date(cell: str) -> bool:
-    """Return whether a cell looks like a date."""
+    """Return whether a cell has the form of a date in any supported order."""
     return _DATE.fullmatch(cell.strip()) is not None
 
 
 def is_number(cell: str, dialect: CellForm | Dialect) -> bool:
-    """Return whether a cell is a number as the dialect writes it."""
+    """Return whether a cell is a number with the decimal sign of the dialect."""
     sign = "," if dialect.decimal == "," else r"\."
     return _NUMBERS[sign].fullmatch(cell.strip()) is not None
-
-
-# Decimal signs and date orders of columns
 
 
 THOUSANDS_LIKE: Final = (
     "[-+(\u2010-\u2015\u2212]?\\s*[1-9]\\d{0,2}[.,]\\d{3}\\s*[-)\u2212]?"
 )
-"""An ambiguous number: 9.370 is 9370 or 9.37."""
+"""Pattern of an ambiguous number such as 9.370, which may mean 9370 or 9.37."""
 DECIDING: Final = (
     r"[+-]?(?:\d{4,}[.,]\d*|0\d*[.,]\d*|\d*[.,](?:\d{0,2}|\d{4,})|[.,]\d*"
     r"|\d+[.,]\d*[eE][+-]?\d+)"
 )
-"""A number whose point or comma can only be a decimal sign."""
+"""Pattern of a number whose point or comma can only be a decimal sign."""
 WHOLE: Final = r"[+-]?\d{4,}"
-"""A whole number that shows, unless it is a code of a missing value, that its column has
-no thousands separators."""
+"""Pattern of a whole number which, unless it is the code of a missing value, proves that
+its column has no thousands separators."""
 _DECIDING: Final = re.compile(DECIDING)
 _THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3}|(?!\1)[.,]\d)+\d*"
@@ -251,12 +248,12 @@ _THOUSANDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
-    """How a column writes numbers and dates; by default 1.5 and 2026-01-31.
+    """The number and date format of a column; by default as in 1.5 and 2026-01-31.
 
     decimal: the decimal sign.
-    dates: the order of dates; None if no cell shows whether the day or month is first.
+    dates: the order of dates; None if it is ambiguous whether the day comes first.
     codes: texts that mean a missing value.
-    is_decided: whether the operator or a cell of the column determines the decimal sign.
+    is_decided: whether the operator or a cell determines the decimal sign.
     table_agrees: whether all cells of the table that determine a decimal sign agree.
     has_numbers: whether the column of a sheet holds numbers as well as texts.
     """
@@ -270,11 +267,11 @@ class CellForm:
 
 
 def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellForm]:
-    """Detect how each column writes numbers and dates.
+    """Detect the number and date format of each column from sample cells.
 
-    A column whose cells do not determine its decimal sign takes that of the other columns
-    if they agree. An unknown order of dates is taken from other columns' dates with the
-    same separator.
+    If no cell of a column determines the decimal sign, the column gets that of the
+    other columns, provided that these agree. An undetermined date order is taken from
+    dates in other columns with the same separator.
     """
     signs = [_count_signs(cells) for cells in columns]
     all_signs = {sign for own in signs for sign in own}
@@ -294,7 +291,7 @@ def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellF
 
 
 def resolve_dialect(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
-    """Return the dialect with the decimal sign and date order of most columns."""
+    """Return the dialect completed with the columns' decimal sign and date order."""
     signs = Counter(form.decimal for form in forms if form.is_decided)
     dates = {form.dates for form in forms} - {"year-first"}
     return replace(
@@ -305,7 +302,7 @@ def resolve_dialect(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
 
 
 def describe_readings(number: str) -> str:
-    """Return both readings of a number such as 9.370, and the mapping that decides."""
+    """Return both readings of a number such as 9.370, and the setting that decides."""
     sign = "." if "." in number else ","
     return (
         f"{number!r} is {number.replace(sign, '')} or {number.replace(sign, '.')}, and no "
@@ -325,7 +322,7 @@ def _count_signs(cells: Iterable[str]) -> Counter[str]:
 
 
 def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
-    """Return the orders of dates such as 1/2/2026 that the cells show, by separator.
+    """Return the orders that the cells' dates prove, by the separator of the dates.
 
     1.2.2026 is always the first of February, but 1/2/2026 is ambiguous.
     """
@@ -352,14 +349,11 @@ def _decide_order(
     return orders.pop() or None if len(orders) == 1 else None
 
 
-# Forms that a mapping reads
-
-
 class LimitCell(NamedTuple):
-    """A value below or above a limit of detection.
+    """A cell that states a limit of detection, such as ``<0.1`` or ``>9``.
 
     is_below: whether the value lies below the limit, rather than above it.
-    limit: the number as the cell writes it.
+    limit: the limit as the cell writes it.
     """
 
     is_below: bool
@@ -374,7 +368,7 @@ _OTHER_MINUS: Final = re.compile(
 
 
 def read_minus(text: str) -> str | None:
-    """Return a number with an unusual minus sign in the form -1; None for other texts.
+    """Rewrite a number with an unusual minus sign as ``-1``; None for other texts.
 
     The sign may be another Unicode dash, follow the number, or be a pair of brackets.
     """
@@ -385,7 +379,7 @@ def read_minus(text: str) -> str | None:
 
 
 def split_limit(text: str) -> LimitCell | None:
-    """Parse a cell such as ``<0.1``; None for other cells."""
+    """Parse a cell such as ``<0.1``; return None for cells that state no limit."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None:
         return None
@@ -393,10 +387,12 @@ def split_limit(text: str) -> LimitCell | None:
 
 
 def read_number(text: str, decimal: str | None, thousands: str | None) -> str | None:
-    """Return a number with a decimal point and without separators, or None.
+    """Return the text as a number with a decimal point and no thousands separators.
 
-    decimal: None for the sign that ``thousands`` does not use, or for either if
-        ``thousands`` is neither a point nor a comma.
+    Returns None if the text is not a number in this format.
+
+    decimal: the decimal sign. None means the sign that ``thousands`` does not use, or
+        either sign if ``thousands`` is neither a point nor a comma.
     """
     match = _number_pattern(decimal, thousands).fullmatch(text.strip())
     if match is None:
@@ -420,7 +416,7 @@ def _number_pattern(decimal: str | None, thousands: str | None) -> re.Pattern[st
 
 
 def read_date(text: str, orders: Sequence[str]) -> str | None:
-    """Return a date in ISO 8601, or None if it matches none of the orders."""
+    """Return a date in ISO 8601 by the first order that fits, or None if none fits."""
     dates = (_read_in_order(text.strip(), order) for order in orders)
     return next((day for day in dates if day is not None), None)
 
@@ -447,15 +443,15 @@ def _read_in_order(text: str, order: str) -> str | None:
 
 
 HEAD_ROWS: Final = 200
-"""Number of rows from which the delimiter and the title rows are detected."""
+"""Number of rows from which the delimiter and title rows are detected."""
 _MOST_TITLES: Final = 30
 _DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
 
 def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
-    """Return the detected dialect of a text, with warnings about title rows."""
+    """Detect the dialect of a text; return it with any warnings about title rows."""
     lines = [line.rstrip("\n") for line in _lines(text)]
-    # a first line 'sep=;' names the delimiter, as Excel writes it
+    # Excel may write a first line such as 'sep=;' to state the delimiter
     first = lines[0] if lines else ""
     is_sep = len(first) == 5 and first.startswith("sep=")
     skip = settings.skip
@@ -476,14 +472,14 @@ def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
 
 
 def records(text: str, dialect: Dialect) -> list[list[str]]:
-    """Return the rows of a text; the first holds the column names."""
+    """Split a text into rows of cells without empty rows; the first holds the names."""
     return [cells for _, cells in _records(text, dialect) if cells]
 
 
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows, each with the number of its last line.
+    """Yield the rows of a text, each with the number of its last line.
 
-    The iterator stops before a field that is too long, which the reading reports.
+    Stops before the first field that is too long, which the reading reports later.
     """
     reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):
@@ -492,7 +488,7 @@ def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
-    """Return a :func:`csv.reader` of the lines."""
+    """Return a :func:`csv.reader` over the lines."""
     delimiter = dialect.delimiter or ","
     return csv.reader(lines, delimiter=delimiter, quotechar=dialect.quote)
 
@@ -504,8 +500,8 @@ def _lines(text: str) -> list[str]:
 def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     """Return the delimiter that splits most lines into the same number of cells.
 
-    The line of column names should have this number of cells, too. Rows of numbers do not
-    decide alone: their decimal commas are as regular as the semicolons between numbers.
+    The line of column names should have as many cells, too: in rows of numbers, decimal
+        commas look as regular as the semicolons between the numbers.
     """
     scores = {}
     for delimiter in (",", ";", "\t", "|"):
@@ -526,16 +522,13 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     return max(scores, key=lambda d: scores[d], default=",")
 
 
-# Title rows above the column names
-
-
 def count_titles(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of title rows above the column names.
 
     A title row fills at most half as many cells as the median row. The first row that
-    fills more holds the names; if one of them is a number or a date, there is no title.
+    fills more holds the names; if it contains a number or a date, there are no titles.
 
-    rows: the first rows of a table; empty texts are empty cells.
+    rows: the first rows of a table; an empty cell is an empty text.
     """
     filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
     median_count = median([count for count in filled if count] or [0])
@@ -549,7 +542,7 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
 
 
 def title_warning(n: int, word: str) -> str:
-    """Return the warning about lines or rows that were read as titles."""
+    """Return the warning that ``n`` title rows were found; ``word`` says line or row."""
     numbers = " 1 is" if n == 1 else f"s 1 to {n} are"
     return (
         f"{word.capitalize()}{numbers} read as a title: the names of columns stand in "
@@ -558,12 +551,12 @@ def title_warning(n: int, word: str) -> str:
 
 
 def is_any_number(cell: str) -> bool:
-    """Return whether a cell is a number, with either decimal sign and any minus."""
+    """Return whether a cell is a number with either decimal sign and any minus sign."""
     return any(is_number(cell, sign) for sign in _DECIMALS) or bool(read_minus(cell))
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text on one line, without loss."""
+    """Format a value as text on a single line, without loss of precision."""
     if value is None:
         return ""
     if isinstance(value, bool):

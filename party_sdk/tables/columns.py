@@ -1,4 +1,4 @@
-"""Convert the columns of a batch to float64: numbers, levels, dates and booleans."""
+"""Convert columns of a batch to float64: numbers, category levels, dates and booleans."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ _YES_AND_NO: Final = BOOLEANS | {
     "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
     "ja": 1.0, "nein": 0.0, "oui": 1.0, "non": 0.0,
 }  # fmt: skip
-"""Spellings that a column may have if the dictionary calls it boolean."""
+"""Spellings that are recognised if the dictionary declares a column as boolean."""
 
 PLAIN: Final = CellForm()
 _FIRST_DAY: Final = parse_day_number("1000-01-01")
 _FIRST_CASTS: Final = (pa.float64(), pa.int64())
-"""Types to which texts are cast first, in columns with decimal points or commas."""
+"""Types tried first for texts: of columns with decimal points, and with commas."""
 EARLY_YEAR: Final = "a year before 1000: write it with four digits"
 
 _HASH_OFFSET: Final = 2.0**52
-"""Least number that stands for a text: levels, days and codes are smaller."""
+"""The smallest hash of a text: numbers of levels, days and codes are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column to read.
+    """A column to read.
 
-    kind: the kind of value, as detected from the table.
-    field: its entry in the dictionary.
+    kind: the kind of its values, as detected from the table.
+    field: its field in the dictionary, or None without a dictionary.
     codes: texts that mean a missing value.
-    header: its name in the table, if a mapping renames it.
-    form: how the table writes its numbers and dates.
+    header: its name in the table, if a mapping renames it; otherwise empty.
+    form: the table's number and date format.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Column:
         codes: frozenset[str],
         form: CellForm = PLAIN,
     ) -> Column:
-        """Return a column with its field in the dictionary."""
+        """Return a column with its field and missing codes from the dictionary."""
         if schema is None:
             return cls(name, kind, None, codes, form=form)
         field = schema.field(name)
@@ -88,7 +88,7 @@ class Column:
 
     @property
     def type(self) -> str:
-        """Return the column's type, as reports name it."""
+        """The type that reports state: the dictionary's if there is one, else the kind."""
         if self.field is None:
             return self.kind
         if self.field.is_category:
@@ -97,17 +97,17 @@ class Column:
 
     @property
     def is_numeric(self) -> bool:
-        """Return whether cells are read as numbers."""
+        """Whether the cells are read as numbers."""
         return self.type in {"number", "integer", "nothing"}
 
     @property
     def is_date(self) -> bool:
-        """Return whether cells are read as dates."""
+        """Whether the cells are read as dates."""
         return self.type == "date" and self.field is not None
 
     @property
     def is_described(self) -> bool:
-        """Return whether cells become numbers; words and dates need a dictionary."""
+        """Whether cells can become numbers. Words and dates need a dictionary for this."""
         return self.field is not None or self.type not in {"words", "date"}
 
     def is_header(self, text: str) -> bool:
@@ -116,7 +116,7 @@ class Column:
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
-        """Return the number for each allowed text; None for columns of other types."""
+        """The number for each allowed text, or None if the type is not a set of texts."""
         if self.field is not None and self.field.is_category:
             return {level: float(i) for i, level in enumerate(self.field.levels)}
         if self.type == "boolean":
@@ -125,14 +125,18 @@ class Column:
 
 
 class CellFault(NamedTuple):
-    """A cell that cannot be read: its row in the batch, and the problem."""
+    """A cell that cannot be read: the index of its row in the batch, and the problem."""
 
     row: int
     problem: str
 
 
 def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
-    """Return float64 (n,), NaN for a missing value, and the cells that cannot be read."""
+    """Convert cells to float64 (n,), and return them with the unreadable cells.
+
+    Missing and unreadable values are NaN. Words and dates without a dictionary become
+    0.
+    """
     spellings = column.spellings
     if spellings is not None and not (
         types.is_boolean(cells.type) and column.type == "boolean"
@@ -179,7 +183,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def kind_of(kind: pa.DataType) -> Kind:
-    """Return the kind of value of an Arrow type."""
+    """Return the kind of values that an Arrow type holds."""
     if types.is_integer(kind):
         return "integer"
     if is_numeric(kind):
@@ -192,7 +196,7 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def texts(cells: pa.Array) -> pa.Array:
-    """Return cells as text: whole numbers without a fraction, days without a time."""
+    """Convert cells to text: whole numbers without a fraction, days without a time."""
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if types.is_floating(cells.type):
@@ -205,7 +209,7 @@ def texts(cells: pa.Array) -> pa.Array:
         return compute.cast(cells, pa.large_string())
     except pa.ArrowInvalid:
         return pa.array([str(value) for value in cells.to_pylist()], pa.large_string())
-    except pa.ArrowNotImplementedError:  # a nested value, of which only presence counts
+    except pa.ArrowNotImplementedError:  # of a nested value, only its presence matters
         presence = [None if value is None else "…" for value in cells.to_pylist()]
         return pa.array(presence, pa.large_string())
 
@@ -226,7 +230,7 @@ def _floats(cells: pa.Array) -> FloatArray:
     if types.is_null(cells.type):
         return np.full(len(cells), np.nan)
     cells = compute.cast(cells, pa.float64(), safe=False)
-    content = [None, cells.buffers()[1]]  # to_numpy would import pandas, if installed
+    content = [None, cells.buffers()[1]]  # to_numpy would import pandas
     values = pa.Array.from_buffers(
         pa.float64(), len(cells), content, offset=cells.offset
     )
@@ -238,7 +242,7 @@ def _floats(cells: pa.Array) -> FloatArray:
 
 
 def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
-    """Return dates, or texts of dates, as days since 1970-01-01."""
+    """Convert dates, or texts of dates, to days since 1970-01-01."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
         days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
         faults: list[CellFault] = []
@@ -246,7 +250,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]
         days, faults = _parse_days(column, texts(cells))
     # a code of a missing value may itself be a date
     days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
-    # some programs read 05/03/16 as a day of the year 5
+    # some programs read 05/03/16 as a day in the year 5
     early = days < _FIRST_DAY
     rows = np.flatnonzero(early).tolist()
     return np.where(early, np.nan, days), [
@@ -281,7 +285,7 @@ def _day(text: str) -> float:
 
 
 def _presence(column: Column, cells: pa.Array) -> FloatArray:
-    """Return 0 for each value and NaN for each missing one."""
+    """Return float64 (n,): 0 where there is a value, NaN where it is missing."""
     cell_texts = texts(cells)
     absent = compute.is_null(cell_texts)
     if column.codes:
@@ -307,9 +311,9 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
 
 
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
-    """Return numbers with a decimal point, dates in ISO order, and null for codes.
+    """Rewrite numbers with a decimal point and dates in ISO order; codes become null.
 
-    Any other text is returned in a form that cannot be parsed as a number or date.
+    Any other text stays or becomes one that cannot be parsed as a number or date.
     """
     if not (column.is_numeric or column.is_date):
         return cells
@@ -325,7 +329,7 @@ def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
         return pa.array(dates, clean.type).take(coded.indices)
     if column.form.decimal != ",":
         return present
-    # 1.000 must not be read as 1, so the point becomes '_', which no number has
+    # '_' occurs in no number: 1.000 must not be read as 1
     pointed = compute.replace_substring(present, ".", "_")
     return compute.replace_substring(pointed, ",", ".")
 
@@ -358,7 +362,7 @@ def _look_up_spellings(
 
 
 def _explain(column: Column, cell: str) -> str:
-    """Return why a number or date cannot be read, without showing the value itself."""
+    """Return why a number or date cannot be read, without quoting the value itself."""
     if column.is_header(cell):
         return HEADER
     shape, own_form = mask_text(cell.strip()), column.form
@@ -400,7 +404,7 @@ def _numeric_codes(codes: frozenset[str]) -> tuple[float, ...]:
 
 
 def number_of_cell(text: str) -> float:
-    """Return the number in a cell, or a hash of its text as a number."""
+    """Return the number in a cell or, for any other text, a hash of it as a number."""
     value = number_of(text)
     if value is not None:
         return value
@@ -409,7 +413,7 @@ def number_of_cell(text: str) -> float:
 
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
-    """Return cells as text; cells with a code of a missing value become empty."""
+    """Return cells as text, in which codes of missing values are replaced by ""."""
     cell_texts = texts(cells).fill_null("")
     if not codes:
         return cell_texts
@@ -419,7 +423,7 @@ def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
 
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
-    """Return the ids from one or several columns, and a mask of rows without an id."""
+    """Join the id columns to one text per row, and return a mask of rows without an id."""
     from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 
     id_parts = [texts(part) for part in parts]

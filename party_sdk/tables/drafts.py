@@ -1,6 +1,6 @@
-"""Drafts for a person to complete: a table's dictionary, or its mapping to another one.
+"""Drafts for a person to complete: a dictionary of a table, or a mapping to one.
 
-Entries of a mapping are marked as certain, guessed, or open for a person to decide.
+Each entry of a drafted mapping is marked as certain, guessed, or open to be decided.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ from party_sdk.tables.words import (
 )
 
 MOST_LEVELS: Final = 50
-"""A text column with more different words is not taken for a category."""
+"""A text column with more distinct words is not considered a category."""
 
 MOST_DECIMALS: Final = 6
-"""Numbers with more decimals were computed: the draft does not state their decimals."""
+"""Numbers with more decimals are probably computed: drafts do not state their decimals."""
 
 _EXPONENT: Final = r"^[+-]?[\d.,]+[eE][+-]?\d+$"
 _NEAR: Final = 0.75
 _MOST_PAIRS: Final = 40_000
-"""If fields times columns exceed this, only equal names are matched."""
+"""If there are more pairs of a field and a column, only identical names are matched."""
 _MOST_TEXTS: Final = 20_000
 _MOST_CELLS: Final = 200
 _MOST_LETTERS: Final = 5
@@ -84,20 +84,17 @@ _YEAR_LAST: Final[tuple[DateOrder, ...]] = ("day-first", "month-first")
 Confirm = Callable[[str, Sequence[str]], bool]
 
 
-# Dictionaries
-
-
 def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft:
-    """Return the draft of a dictionary: a row for each column of a table.
+    """Draft a dictionary for a table, with one variable per column.
 
-    A row has the name, the type and the number of decimals, but no bounds, which would
-    reveal values. Statistics files add titles and value labels; a column of integers that
-    all have labels becomes a category. Numbers, dates, booleans and categories are
-    proposed for clustering; other words, empty columns and row numbers are left out. No
-    column is guessed to be an outcome.
+    A variable has the name, the type and the number of decimals, but no bounds, which
+    would reveal values. Statistics files contribute titles and value labels, and an
+    integer column whose values all have labels becomes a category. Numbers, dates,
+    booleans and categories are proposed for clustering; other words, empty columns and
+    row numbers are left out. No column is guessed to be an outcome.
 
     confirm: called with the name of a text column and its words, at most MOST_LEVELS;
-        returns whether these are its levels.
+        returns whether the words are levels of a category.
 
     Raises InvalidData if the table cannot be read.
     """
@@ -147,7 +144,7 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
             reasons[name] = reason
             changes["role"] = "leave-out"
         fields.append(Field(name=name, **parts).model_copy(update=changes))
-    # not validated: a draft may leave out all columns, a schema may not
+    # not validated, because a draft may leave out all columns but a schema may not
     schema = Schema.model_construct(fields=tuple(fields))
     return replace(DictionaryDraft.from_schema(schema), reasons=reasons)
 
@@ -159,10 +156,10 @@ def _read_words_and_decimals(
     number_columns: Sequence[str],
     sign: str,
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
-    """Return the sorted words of some columns and the number of decimals of others.
+    """Return the sorted words of some columns, and the number of decimals of others.
 
-    Once a column has more than MOST_LEVELS words, no more are collected. A column with
-    more than MOST_DECIMALS decimals is omitted.
+    After a column exceeds MOST_LEVELS words, no more are collected. Columns with more
+    than MOST_DECIMALS decimals are omitted.
     """
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
@@ -183,9 +180,9 @@ def _read_words_and_decimals(
 
 
 def _n_decimals(cells: pa.Array, sign: str) -> int:
-    """Return the largest number of decimals, without trailing zeros.
+    """Return the largest number of decimals in the cells, without trailing zeros.
 
-    If a number has an exponent, return MOST_DECIMALS + 1.
+    Returns MOST_DECIMALS + 1 if a number has an exponent.
     """
     stripped = compute.utf8_trim_whitespace(texts(cells))
     if compute.any(compute.match_substring_regex(stripped, _EXPONENT)).as_py():
@@ -196,9 +193,9 @@ def _n_decimals(cells: pa.Array, sign: str) -> int:
 
 
 def codebook_of(table: Any, mapping: TableMapping | None = None) -> Labels:
-    """Return titles and value labels of a statistics file; empty for other tables.
+    """Return the titles and value labels of a statistics file; empty for other tables.
 
-    mapping: renames columns; value labels of columns whose cells it changes are dropped.
+    mapping: renames columns, and drops value labels of columns whose cells it changes.
     """
     codebook = read_labels(table)
     if mapping is None:
@@ -222,11 +219,8 @@ def _build_levels(
     )
 
 
-# Mappings
-
-
 class Certainty(StrEnum):
-    """How much review a proposal needs from a person."""
+    """How certain a proposal is, and so how much review by a person it needs."""
 
     CERTAIN = "certain"
     GUESS = "guess"
@@ -238,14 +232,15 @@ class _Part(BaseModel):
 
 
 class LevelProposal(_Part):
-    """The proposed meaning of a text. It is shown on the operator's own screen only.
+    """The proposed meaning of a text in a column, shown on the operator's screen only.
 
     count: number of rows with this text.
-    level: the level of the dictionary; None if undecided, or for a missing value.
+    level: the dictionary's level; None if undecided or if the text means a missing
+        value.
     is_missing: whether the text means a missing value.
-    is_same: whether the dictionary spells the level in the same way.
+    is_same: whether the dictionary has a level with exactly this text.
     is_limit: whether the text is a limit of detection, such as ``<0.1``.
-    perhaps: possible levels, if the text is ambiguous.
+    perhaps: the possible levels, if the text is ambiguous.
     """
 
     text: str
@@ -259,16 +254,16 @@ class LevelProposal(_Part):
 
 
 class ColumnProposal(_Part):
-    """A column of the session, and the proposed source in the table.
+    """A column of the session, with the table's column proposed as its source.
 
-    name, title, type, unit, levels: from the dictionary.
-    source: the column of the table; None if no column is similar.
-    candidates: the table's columns to choose from, the most similar first.
-    why: the reason for the choice of the source.
-    cells: texts that mean a level or a missing value, the most frequent first.
-    convert: the name of a conversion of units; empty if none is known.
-    thousands, dates, minus: number and date formats that differ from the file's.
-    two_readings: the shape of an ambiguous number such as 9.370; empty if there is none.
+    name, title, type, unit, levels: as the dictionary defines them.
+    source: the table's column; None if no column is similar enough.
+    candidates: columns of the table to choose from, the most similar first.
+    why: the reason why the source was chosen.
+    cells: texts that mean a level (the most frequent first) or a missing value.
+    convert: the name of a conversion of units; empty if no known conversion applies.
+    thousands, dates, minus: number and date formats, where they differ from the file's.
+    two_readings: the shape of an ambiguous number such as 9.370, or an empty string.
     """
 
     name: str
@@ -289,12 +284,12 @@ class ColumnProposal(_Part):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a person still has to decide something."""
+        """Whether a person still has to decide something about this column."""
         has_open_cell = any(cell.certainty is Certainty.OPEN for cell in self.cells)
         return self.source is None or has_open_cell or bool(self.two_readings)
 
     def to_mapping(self) -> ColumnMapping:
-        """Return the mapping of the column; an empty one if nothing changes."""
+        """Return the mapping of the column, which is empty if nothing changes."""
         if self.source is None:
             return ColumnMapping()
         return ColumnMapping(
@@ -313,14 +308,14 @@ class ColumnProposal(_Part):
 
 
 class Proposal(_Part):
-    """A draft of a mapping, with the decisions left to a person.
+    """A draft of a mapping, in which some decisions are left to a person.
 
-    file: the table's name, without its folder.
-    dialect: settings of its dialect that are known.
+    file: the name of the table's file, without its folder.
+    dialect: the settings of the file's dialect that are known.
     columns: the columns of the session, in the dictionary's order.
-    unused: columns of the table that no column of the session uses.
+    unused: columns of the table that are the source of no column of the session.
     totals: cells that mark a row of totals, by the name of their column.
-    copies: lines of rows that repeat an earlier row, including its id.
+    copies: line or row numbers of rows that repeat an earlier row, including its id.
     """
 
     file: str
@@ -333,11 +328,11 @@ class Proposal(_Part):
 
     @property
     def n_open(self) -> int:
-        """Return the number of columns with open decisions."""
+        """The number of columns with open decisions."""
         return sum(column.is_open for column in self.columns)
 
     def to_mapping(self) -> TableMapping:
-        """Return the mapping with certain and guessed parts."""
+        """Return the mapping that contains everything certain or guessed."""
         pairs = ((column.name, column.to_mapping()) for column in self.columns)
         return TableMapping(
             file=self.dialect,
@@ -429,9 +424,9 @@ def _count_texts(
 
 
 def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the lines of rows that repeat an earlier row, including its id.
+    """Return the line numbers of rows that repeat an earlier row, including its id.
 
-    Tables of more than _MOST_COMPARED rows are not searched.
+    Without ids, or with more than _MOST_COMPARED rows, the result is empty.
     """
     if not ids or sum(map(len, excerpt.batches)) > _MOST_COMPARED:
         return ()
@@ -450,7 +445,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
 
 
 class _Match(NamedTuple):
-    """Similarity of a column to a field, from 0 to 1, with the reason."""
+    """The similarity of a column to a field, from 0 to 1, and the reason for it."""
 
     score: float
     certainty: Certainty
@@ -460,7 +455,7 @@ class _Match(NamedTuple):
 def _match_columns(
     fields: Sequence[Field], names: Sequence[str], titles: Mapping[str, str]
 ) -> dict[str, dict[str, _Match]]:
-    """Compare each column with each field; in large tables only equal names."""
+    """Compare each field with each column, or in large tables only identical names."""
     is_large = len(names) * len(fields) > _MOST_PAIRS
     return {
         field.name: {
@@ -594,7 +589,7 @@ def _match_numbers(
 
 
 def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | None:
-    """Return the thousands separator that explains most texts that are not numbers."""
+    """Return the separator with which most unreadable texts are numbers, or None."""
     candidates = [text for text in counts if split_limit(text) is None]
     unreadable_texts = [text for text in candidates if _number_in(text, form) is None]
     for sign in _THOUSANDS:
@@ -635,7 +630,7 @@ def _propose_missing(text: str, count: int) -> LevelProposal:
 def _match_level(
     field: Field, text: str, count: int, labels: Mapping[float, str]
 ) -> LevelProposal:
-    """Return the level for a text; ``labels`` are value labels of a statistics file."""
+    """Propose a level for a text; ``labels`` are the value labels of a statistics file."""
     spellings = Column(field.name, "words", field).spellings or {}
     if text in spellings or (field.type == "boolean" and text.lower() in spellings):
         return LevelProposal(
@@ -656,9 +651,9 @@ def _match_level(
 def _leave_letters_open(
     field: Field, cells: Sequence[LevelProposal]
 ) -> list[LevelProposal]:
-    """Leave all one-letter texts open if one of them may also mean another level.
+    """Leave all one-letter texts undecided if one of them may mean another level.
 
-    If one letter is read wrongly, the others are, too.
+    If one letter is misread, the others probably are, too.
     """
     letters = {
         fold(cell.text): cell
@@ -737,7 +732,7 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
 
 
 def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
-    """Return date orders that read most texts; empty if the file's order reads all."""
+    """Return date orders that fit most cells, or () if the file's order fits all cells."""
     if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
     for first_order in _YEAR_LAST:
@@ -778,7 +773,7 @@ def _plain_micro(text: str) -> str:
 
 
 def _names_unit(text: str, unit: str) -> bool:
-    """Return whether a text names a unit, and not a longer unit that contains it."""
+    """Return whether a text names the unit itself, not a longer unit that contains it."""
     names = (re.escape(_plain_micro(name)) for name in _names_of(unit))
     loose = "|".join(names).replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
     return (
@@ -791,13 +786,13 @@ _ID_WORDS: Final = fold_words(
     "participant person record row kunde kundennummer fall probe"
 )
 _MOST_WORDS: Final = 12
-"""A text column with more different words is not clustered by a first draft."""
+"""A first draft does not cluster a text column with more distinct words."""
 
 
 class FirstDraft(NamedTuple):
-    """Options and dictionary that were drafted for a table.
+    """The options and the dictionary drafted for a table.
 
-    left_out: by the name of each column that is not clustered, the reason.
+    left_out: the reason for each column that is not clustered, by its name.
     n_gaps: number of missing values in the clustered columns.
     """
 
@@ -810,16 +805,16 @@ class FirstDraft(NamedTuple):
 def draft_options(
     table: Path, options: ReadOptions, leave_out: Collection[str] = ()
 ) -> FirstDraft:
-    """Draft the options and the dictionary of a table without asking anybody.
+    """Draft the options and the dictionary of a table without asking anyone.
 
-    Columns with few different words become categories. Dates, comments, row numbers and
+    Columns with few distinct words become categories. Dates, comments, row numbers and
     constant columns are left out.
 
-    leave_out: columns with the true classes.
+    leave_out: columns that hold the true classes.
 
-    Raises InvalidData if the table cannot be read, or no column can be clustered.
+    Raises InvalidData if the table cannot be read or no column can be clustered.
     """
-    # a row number is no error here: it becomes the id, or is left out
+    # row numbers are no error here: they become the ids or are left out
     options = replace(options, allow=(*options.allow, "running-number"))
     report, _ = examine_table(table, options)
     report.raise_for_problems()
@@ -849,10 +844,10 @@ def draft_options(
 def find_id_column(
     table: Path, options: ReadOptions, report: CheckReport
 ) -> str | None:
-    """Return the column that looks like unique ids, or None.
+    """Return the column that seems to hold unique ids, or None if there is none.
 
-    It holds words and comes first, holds rising whole numbers, or has a name such as
-    ``id`` and holds words or whole numbers.
+    Candidates are a first column of words, rising whole numbers, and words or whole
+    numbers in a column with a name such as ``id``.
     """
     for index, column in enumerate(report.columns):
         has_id_name = bool(fold_words(column.name) & _ID_WORDS)

@@ -1,7 +1,7 @@
 """Read a text file with DuckDB, which may open no other file and no network connection.
 
-The file's name is passed as a parameter, with its wildcards escaped, and columns are named
-by position, so that nothing from an operator's file becomes SQL.
+The file's name is passed as a parameter with its wildcards escaped, and columns are
+named by position, so nothing from an operator's file becomes SQL.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MOST_REJECTS: Final = 10_000
 def open_database(
     path: Path, folder: Path, n_columns: int = 0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database in memory that may read one file and write into one folder.
+    """Open an in-memory database that may read one file and write into one folder.
 
-    DuckDB holds 2,048 rows of all columns at a time, so thousands of columns get a higher
-    memory limit.
+    DuckDB buffers 2,048 rows of all columns at a time, so that thousands of columns
+    need a higher memory limit.
     """
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
@@ -43,7 +43,7 @@ def open_database(
     }
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET enable_progress_bar = false")
-        # instants become the same timestamps on every machine
+        # timestamps must not depend on the time zone of this machine
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"SET allowed_paths = [{_literal(str(path))}]")
         connection.execute(f"SET allowed_directories = [{_literal(f'{folder}/')}]")
@@ -62,8 +62,9 @@ def read_text(
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of a UTF-8 text file's columns in row order; empty cells are null.
 
-    width: number of columns in the file; ``positions``: indices of those to read.
-    longest: bytes of the longest line.
+    width: number of columns in the file.
+    positions: indices of the columns to read.
+    longest: length of the longest line in bytes.
     """
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     options = {
@@ -84,20 +85,20 @@ def read_text(
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
     selection = ", ".join(f"c{i}" for i in positions)
     query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  only positions
-    escaped = re.sub(r"([*?[])", r"[\1]", str(path))  # wildcards stand in brackets
+    escaped = re.sub(r"([*?[])", r"[\1]", str(path))  # brackets escape wildcards
     relation = connection.sql(query, params={"path": escaped})
     yield from relation.to_arrow_reader(batch_rows(len(positions)))
 
 
 class Reject(NamedTuple):
-    """A part of the file that was not read: its first byte, and the reason."""
+    """A part of the file that DuckDB skipped: its first byte, and the reason."""
 
     offset: int
     reason: str
 
 
 def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
-    """Return the rejects of the last read, in file order."""
+    """Return the parts of the file that the last read skipped, in file order."""
     query = (
         "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, "
         "error_type::VARCHAR FROM reject_errors ORDER BY 1"

@@ -1,4 +1,4 @@
-"""Kinds of table files, and limits on memory and disk for reading them."""
+"""Kinds of table files, limits for reading them, and temporary files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FileKind: TypeAlias = Literal[
     "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
 ]
 STATISTICS: Final = frozenset({"spss", "sas", "stata"})
-"""Kinds of file that have column titles and value labels."""
+"""Kinds of files that have column titles and value labels."""
 _ENDINGS: Final[dict[str, FileKind]] = {
     ".parquet": "parquet", ".pq": "parquet",
     ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
@@ -29,35 +29,36 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 }  # fmt: skip
 
 LARGE_FILE: Final = "large-file"
-"""Value of --allow that lifts the limits below but keeps half of all memory as a limit."""
+"""Value of --allow that lifts the limits below, except for half of all memory."""
 CELL_LINES: Final = "cell-lines"
-"""Value of --allow that admits a cell whose several lines look like rows."""
+"""Value of --allow that permits a multi-line cell whose lines look like rows."""
 MOST_UNPACKED: Final = 1 << 30
-"""Bytes that a file may unpack to, and that a reader process may write to one file."""
+"""Most bytes that a file may unpack to, and that a reader process may write to a file."""
 MOST_MEMORY: Final = 4 << 30
-"""Bytes of memory that a reader process may use."""
+"""Most bytes of memory that a reader process may use."""
 MOST_CELL: Final = 2 << 20
-"""Most bytes of a cell of text, or of a line of a text file."""
+"""Most bytes in a text cell, or in a line of a text file."""
 MOST_SECONDS: Final = 900.0
-"""Seconds that a reader process may run."""
+"""Most seconds that a reader process may run."""
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
-"""Bytes that a number and a text are assumed to take."""
+"""Estimated bytes that a number and a text occupy."""
 UNPACK: Final = "Unpack it yourself"
-"""Remedy for a compressed text file that exceeds a limit."""
+"""Advice for a compressed text file that exceeds a limit."""
 MOST_NUMBERS: Final = 2_000_000
-"""Most cells of a batch: batches of a wide table have fewer rows."""
+"""Most cells in a batch, so that batches of a wide table have fewer rows."""
 
 
 def batch_rows(n_columns: int) -> int:
-    """Return the number of rows in a batch of ``n_columns`` columns."""
+    """Return the number of rows in a batch of ``n_columns`` columns, at least 1."""
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
 def kind_of(path: Path) -> FileKind:
-    """Return the kind of table in a file, by its first bytes and its ending.
+    """Detect the kind of a table file from its first bytes and its extension.
 
-    Raises InvalidData if there is no such file, or it is an archive or cannot be read.
+    Raises InvalidData if the file does not exist, is empty or an archive, or is
+    unreadable.
     """
     if not path.exists():
         raise InvalidData(f"There is no file {path.name!r}.")
@@ -86,7 +87,7 @@ def kind_of(path: Path) -> FileKind:
 
 
 def most_memory(*, large: bool) -> int:
-    """Return the memory limit of a reader process, in bytes."""
+    """Return the memory limit of a reader process in bytes."""
     if not large or not hasattr(os, "sysconf"):
         return MOST_MEMORY
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -95,23 +96,22 @@ def most_memory(*, large: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for reading one file, and the errors for a file that exceeds them.
+    """Limits for reading a file, and the errors for a file that exceeds them.
 
-    name: the file's name, for error texts.
-    large: whether the operator lifts the limits.
+    name: the name of the file, which the errors state.
+    large: whether the operator has lifted the limits.
     """
 
     name: str
     large: bool = False
 
     def check_unpacked(self, n_bytes: int, subject: str, remedy: str) -> None:
-        """Refuse a table that unpacks to more than :data:`MOST_UNPACKED`.
+        """Raise InvalidData if a table unpacks to more than :data:`MOST_UNPACKED`.
 
-        n_bytes: bytes of the whole table, or those unpacked so far.
-        subject: subject and verb of the error's sentence, such as ``'a.gz' takes``.
-        remedy: the beginning of its second sentence, which says what to do.
-
-        Raises InvalidData.
+        n_bytes: size of the whole table, or of the part unpacked so far.
+        subject: subject and verb of the error's first sentence, such as ``'a.gz'
+            takes``.
+        remedy: the start of its second sentence, which says what to do.
         """
         if self.large or n_bytes <= MOST_UNPACKED:
             return
@@ -123,7 +123,7 @@ class Limits:
     def check_rows(
         self, n_rows: int, n_numbers: int, n_texts: int, remedy: str
     ) -> None:
-        """Refuse rows that would exceed the limit; see :meth:`check_unpacked`."""
+        """Raise InvalidData if this many rows would exceed the limit once unpacked."""
         self.check_unpacked(
             n_rows * (NUMBER_BYTES * n_numbers + TEXT_BYTES * n_texts),
             f"{self.name!r}: {n_rows:,} rows take",
@@ -133,7 +133,7 @@ class Limits:
     def error(
         self, resource: Literal["time", "memory", "disk"], remedy: str
     ) -> InvalidData:
-        """Return the error for a file that exceeds a limit."""
+        """Return the error for a file that exceeds the limit of a resource."""
         memory, disk = _size(most_memory(large=self.large)), _size(MOST_UNPACKED)
         excess = {
             "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
@@ -155,13 +155,13 @@ _LOCK: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """The temporary files of one read.
+    """The temporary files for reading one table.
 
-    folder: for copies that a library opens by name; removed after the read.
-    numbers, cells: rows as float64, and Arrow columns, in unnamed files of which nothing
-        remains when the process ends.
-    original: numbers that stand for the cells before a mapping changes them, in an
-        unnamed file.
+    folder: for copies that a library opens by name. It is removed after the read.
+    numbers, cells: unnamed files for the rows as float64 and for the Arrow columns. The
+        system deletes them when the process ends.
+    original: an unnamed file for numbers that represent the cells before a mapping
+        changes them.
     """
 
     folder: Path
@@ -172,10 +172,7 @@ class Scratch:
 
 @contextmanager
 def new_scratch() -> Iterator[Scratch]:
-    """Create a private folder and three unnamed temporary files.
-
-    They are created in the folder that ``TMPDIR`` names.
-    """
+    """Create a private folder and three unnamed files in the system's temporary folder."""
     with (
         private_folder() as folder,
         tempfile.TemporaryFile() as numbers,
@@ -187,10 +184,10 @@ def new_scratch() -> Iterator[Scratch]:
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Create a private folder, and remove it afterwards.
+    """Create a private temporary folder that is locked, and remove it on exit.
 
-    Its lock is held until then. The first call of a process removes the folders of
-    processes that were killed: nobody holds their locks.
+    The first call in a process also removes the folders of processes that were killed.
+    These are recognised by their locks, which nobody holds.
     """
     _sweep_once(Path(tempfile.gettempdir()))
     with ExitStack() as stack:
@@ -200,24 +197,24 @@ def private_folder() -> Iterator[Path]:
 
 
 def _lock_new_folder(stack: ExitStack) -> Path | None:
-    """Return a new folder whose lock is held; None if it was swept before it was locked."""
+    """Return a new, locked folder; None if another process removed it before the lock."""
     temporary = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     folder = Path(stack.enter_context(temporary))
     try:
         lock_file = stack.enter_context((folder / _LOCK).open("xb"))
     except FileNotFoundError:
         return None
-    with suppress(OSError):  # without locks in the file system, sweep() removes nothing
+    with suppress(OSError):  # on a file system without locks, sweep() removes nothing
         lock(lock_file)
     return folder if (folder / _LOCK).exists() else None
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders that processes of this account left behind when killed."""
+    """Remove the temporary folders that killed processes of this user left behind."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
             with suppress(OSError):
-                # on Windows each account has a temporary folder of its own
+                # on Windows each user has a separate temporary folder
                 is_own = sys.platform == "win32" or folder.stat().st_uid == os.geteuid()
                 if is_own and not folder.is_symlink():
                     with (folder / _LOCK).open("rb+") as file:

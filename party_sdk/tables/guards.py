@@ -1,4 +1,4 @@
-"""Guards against sending ids and totals, and against codes read as numbers."""
+"""Guards against sending ids and totals, and against reading codes as numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CODES: Final = frozenset(
     | {99.9, 999.9, 9999.9, 99.99, 999.99, -99.9, -999.9, -99.99, -999.99}
     | {-(2.0**15), 2.0**15 - 1, -(2.0**31), 2.0**31 - 1}
 )  # fmt: skip
-"""Numbers that questionnaires, laboratories and statistics packages write for 'missing'."""
+"""Numbers by which questionnaires, laboratories and statistics packages mean 'missing'."""
 
 DATES: Final = frozenset(
     float(parse_day_number(text))
@@ -50,10 +50,10 @@ DATES: Final = frozenset(
         "8888-08-08", "9999-01-01", "9999-09-09", "9999-12-31",
     )
 )  # fmt: skip
-"""Dates that databases and calendars write for 'unknown', as days since 1970-01-01."""
+"""Dates by which databases and calendars mean 'unknown', in days since 1970-01-01."""
 
 MOST_VALUES: Final = 10
-"""Whole numbers with at most this many different values may be codes of categories."""
+"""Whole numbers with at most this many distinct values may be codes of categories."""
 
 _MOST_LEADING: Final = 5
 _MOST_SHARE: Final = 0.5
@@ -71,9 +71,9 @@ _SPIKE: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoneValue:
-    """An outlying value of a column.
+    """A value far from all others of its column, and the number of rows that have it.
 
-    minimum, maximum: of the other values.
+    minimum, maximum: the range of the other values.
     """
 
     value: float
@@ -83,11 +83,11 @@ class LoneValue:
 
 
 def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValue]:
-    """Return outlying values of a column that may mean 'missing', ascending.
+    """Return the outliers of a column that may mean 'missing', in ascending order.
 
-    A common code such as 999 is returned if it stands apart from the other values by
-    distance, sign or frequency. Any other value is returned if it is frequent and farther
-    from the others than they are from each other; a zero may be nearer.
+    A common code such as 999 is returned if its distance, sign or frequency sets it
+    apart. Any other value must be frequent, and farther from the others than they are
+    from each other; a smaller distance suffices for a zero.
 
     x: float64 (n,); NaN for a missing value.
     codes: numbers that are commonly used as codes.
@@ -109,9 +109,9 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
 
 
 def n_distinct_codes(x: FloatArray) -> int:
-    """Return the number of different codes in a column; 0 if they do not look like codes.
+    """Return the number of distinct codes in a column, or 0 if it does not hold codes.
 
-    Codes are a few whole numbers, but not only 0 and 1.
+    Codes are a few different whole numbers, other than 0 and 1 alone.
     """
     values = np.unique(x[~np.isnan(x)])
     has_few_values = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
@@ -121,7 +121,7 @@ def n_distinct_codes(x: FloatArray) -> int:
 
 
 def as_date(day: float) -> str:
-    """Return a day, counted from 1970-01-01, in ISO 8601."""
+    """Format a day, counted from 1970-01-01, in ISO 8601."""
     return str(np.datetime64(int(day), "D"))
 
 
@@ -135,13 +135,13 @@ def _count_leading(values: FloatArray, codes: frozenset[float]) -> int:
 def _find_outliers(
     values: FloatArray, counts: IntArray, n_codes: int, n_other_codes: int
 ) -> Iterator[tuple[float, int]]:
-    """Yield the outermost values that are codes, with their counts.
+    """Yield the values at one end of a column that are codes, with their counts.
 
     values: float64 (n,), sorted so that the examined end comes first.
-    n_codes, n_other_codes: how many values at this and the other end are common codes.
+    n_codes, n_other_codes: number of common codes at this end and at the other end.
     """
     end = len(values) - n_other_codes
-    # of the common codes 99 and 7 at the end, 7 may be an ordinary value in this column
+    # if 99 and 7 are at the end, 7 may be an ordinary value of this column
     for n_taken in range(max(1, n_codes), 0, -1):
         if end - n_taken < 2:
             continue
@@ -158,10 +158,10 @@ def _find_outliers(
 def _known_codes_stand_apart(
     codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
-    """Return whether common codes are outliers in this column.
+    """Return whether common codes at one end of a column are outliers there.
 
-    codes, counts: from one end of a column, innermost first.
-    ordinary, ordinary_counts: the other values, nearest to the codes first.
+    codes, counts: the codes and their frequencies, innermost first.
+    ordinary, ordinary_counts: the other values, those nearest to the codes first.
     """
     gap, extent, step = _distances(codes, ordinary)
     if gap <= _STEPS * step:
@@ -172,7 +172,7 @@ def _known_codes_stand_apart(
         return False
     if codes[0] < 0 <= ordinary.min():
         return True
-    if abs(codes[0]) < _LEAST_LONG_CODE:  # perhaps the next ordinary number
+    if abs(codes[0]) < _LEAST_LONG_CODE:  # it may be just the next number
         return gap >= _APART_RATIO * extent
     is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_CODE_RATIO * extent
     return is_apart or _is_spike(counts, ordinary_counts)
@@ -193,13 +193,12 @@ def _lone_value_stands_apart(
 
 
 def _distances(codes: FloatArray, ordinary: FloatArray) -> tuple[float, float, float]:
-    """Return the gap to the codes, and the range and median step of ordinary values."""
+    """Return the gap to the codes, and the range and median step of the other values."""
     gap, extent = abs(codes[0] - ordinary[0]), abs(ordinary[0] - ordinary[-1])
     return float(gap), float(extent), float(np.median(np.abs(np.diff(ordinary))))
 
 
 def _is_spike(counts: IntArray, ordinary_counts: IntArray) -> bool:
-    """Return whether the codes are far more frequent than the nearest values."""
     nearest = int(ordinary_counts[:_N_NEAREST].max())
     return int(counts.max()) >= _SPIKE * max(1, nearest)
 
@@ -212,7 +211,7 @@ _MAX_SHOWN: Final = 10
 def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     """Yield warnings about values that may mean 'missing', and about columns of codes.
 
-    In a large table evenly spaced rows are examined, but the counts are of all rows.
+    Of a large table only evenly spaced rows are examined, but all rows are counted.
     """
     max_rows = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
     step = max(1, -(-spool.n_rows // max_rows))
@@ -235,7 +234,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
 def _find_lone_values(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
-    """Return the column index and rows in the whole table of each lone value."""
+    """Return lone values with their column index and their count in the whole table."""
     lone = [
         (index, value)
         for index, column in enumerate(columns)
@@ -277,13 +276,13 @@ RUNNING_NUMBER: Final = "running-number"
 LARGE_INTEGERS: Final = "large-integers"
 TOTALS_ROW: Final = "totals-row"
 SWITCHES: Final = (RUNNING_NUMBER, LARGE_INTEGERS, TOTALS_ROW, CELL_LINES, LARGE_FILE)
-"""Guards that a party may switch off for a table, by ``--allow``."""
+"""Guards that a party can switch off for a table with ``--allow``."""
 
 _TRUTHS: Final = frozenset(
     {"class", "label", "target", "truth", "klasse", "cluster", "species"}
 )
 MOST_MAGNITUDE: Final = 1e150
-"""Sums of squares of larger numbers may overflow float64."""
+"""The sum of squares of larger numbers might overflow float64."""
 _MAX_INT: Final = 2.0**53
 _LEAST_ROWS: Final = 10
 _TOTAL: Final = (
@@ -293,7 +292,7 @@ _TOTAL: Final = (
 
 
 def check_switches(allow: Sequence[str]) -> frozenset[str]:
-    """Return the guards to switch off; refuse unknown names."""
+    """Return the guards to switch off. Raises InvalidParameters if one is unknown."""
     if unknown := sorted(set(allow) - set(SWITCHES)):
         raise InvalidParameters(
             f"No guard is called {unknown[0]!r}; there are {', '.join(SWITCHES)}."
@@ -303,9 +302,9 @@ def check_switches(allow: Sequence[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Minimum, maximum, sum and number of missing values of each column of a batch.
+    """Minimum, maximum, sum and number of missing values of each column in a batch.
 
-    low, high: NaN for a column without a value.
+    low, high: NaN for a column without values.
     """
 
     low: FloatArray
@@ -315,7 +314,7 @@ class Spread:
 
     @classmethod
     def measure(cls, X: FloatArray) -> Spread:
-        """Return the spread of a batch of rows."""
+        """Compute the spread of the rows X (n, n_columns)."""
         width = X.shape[1]
         missing = np.zeros(width, dtype=np.int64)
         if not len(X):
@@ -336,16 +335,16 @@ class Spread:
 
     @property
     def magnitude(self) -> FloatArray:
-        """Return the greatest magnitude of each column."""
+        """The largest absolute value in each column."""
         largest: FloatArray = np.fmax(np.abs(self.low), np.abs(self.high))
         return largest
 
 
 class NumberGuard:
-    """Checks the numbers of a table, batch by batch.
+    """Checks the numbers of a table, one batch of rows after the other.
 
     missing: int64 (n_columns,), number of missing values.
-    low, high: float64 (n_columns,); NaN for a column without a value.
+    low, high: float64 (n_columns,), range of the values; NaN for a column without any.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -355,14 +354,14 @@ class NumberGuard:
         self.missing = np.zeros(width, dtype=np.int64)
         self.low, self.high = np.full(width, np.nan), np.full(width, np.nan)
         self._sums = np.zeros(width)
-        self._largest = np.zeros(width)  # greatest magnitude in all rows but the last
+        self._largest = np.zeros(width)  # largest absolute value above the last row
         self._last = np.full(width, np.nan)
         self._step = np.full(width, np.nan)
         self._running = np.array([c.is_numeric for c in columns], dtype=bool)
         self._rising = np.array([c.kind == "integer" for c in columns], dtype=bool)
 
     def add_batch(self, X: FloatArray, spread: Spread) -> None:
-        """Add a batch of rows and its spread."""
+        """Examine the next rows X (n, n_columns) of the table and their spread."""
         if not len(X):
             return
         self._update_steps(X)
@@ -394,7 +393,7 @@ class NumberGuard:
 
     @property
     def running_columns(self) -> list[str]:
-        """Return the columns that look like row numbers."""
+        """The names of the columns that look like row numbers."""
         has_enough_rows = self.n_rows >= 2 * _LEAST_ROWS
         return [
             column.name
@@ -404,10 +403,10 @@ class NumberGuard:
 
     @property
     def has_totals(self) -> bool:
-        """Return whether the last row looks like a row of totals.
+        """Whether the last row looks like a row of totals.
 
-        At least half of its values are the sums of the rows above, and at least two of
-        these (or its only value) are larger than each value above.
+        At least half of its values must be the sums of the values above. At least two
+        of these (or the only value) must also exceed each value above.
         """
         present = ~np.isnan(self._last)
         if self.n_rows < _LEAST_ROWS or not present.any():
@@ -421,7 +420,7 @@ class NumberGuard:
 
     @property
     def id_like_columns(self) -> frozenset[str]:
-        """Return the columns whose values may be ids: rising whole numbers."""
+        """The names of the columns whose values may be ids: rising whole numbers."""
         rising = self._rising & (self.n_rows >= 2 * _LEAST_ROWS)
         pairs = zip(self._columns, rising, strict=True)
         return frozenset(
@@ -429,7 +428,7 @@ class NumberGuard:
         )
 
     def warnings(self) -> list[str]:
-        """Return warnings for the operator."""
+        """Return warnings about constant, empty and id-like columns, and true classes."""
         sentences = []
         constant = (self.low == self.high) & (self.missing == 0)
         constant &= np.abs(self.low) <= _MAX_INT  # larger integers lose digits
@@ -460,10 +459,10 @@ class NumberGuard:
 
 
 class SignWatch:
-    """Watches a text column for ambiguous numbers such as 9.370, which is 9370 or 9.37.
+    """Looks for ambiguous numbers in a text column: 9.370 may mean 9370 or 9.37.
 
-    cell_form: the form of the column, with the decimal sign of other columns.
-    row: index of the first row with an ambiguous number; -1 until one is found.
+    cell_form: the column's format, with the decimal sign taken from other columns.
+    row: index of the first row with an ambiguous number; -1 if there is none so far.
     text: the shape of that number.
     """
 
@@ -474,14 +473,14 @@ class SignWatch:
 
     @property
     def is_open(self) -> bool:
-        """Return whether a number is ambiguous and no cell of the column decides."""
+        """Whether a number is ambiguous and no cell of the column decides its meaning."""
         return self.row >= 0 and not self._is_decided
 
     @property
     def has_two_readings(self) -> bool:
-        """Return whether a number stays ambiguous even beside the other columns.
+        """Whether a number remains ambiguous even in view of the other columns.
 
-        That holds for 967 and 9.370: a program that writes 967 without a fraction would
+        This is so for 967 and 9.370: a program that writes 967 without a fraction would
         write 9.37 without its last zero, so the point may separate thousands.
         """
         is_decimal = self._form.table_agrees and self._form.decimal in self.text
@@ -489,7 +488,7 @@ class SignWatch:
         return self.is_open and (in_thousands or not is_decimal)
 
     def add_batch(self, cells: pa.Array, begin: int) -> None:
-        """Examine a batch of texts whose first row has the index ``begin``."""
+        """Examine the next texts of the column, the first of which is in row ``begin``."""
         longest = compute.max(compute.binary_length(cells)).as_py() or 0
         if self._is_decided or longest < _SHORTEST:
             self._has_short = self._has_short or longest > 0
@@ -512,7 +511,7 @@ class SignWatch:
 
 
 _SHORTEST: Final = len("1000")
-"""Shorter texts are neither 1000 nor 1.000."""
+"""Shorter texts have neither four digits nor a thousands separator."""
 
 
 def _matches(cells: pa.Array, pattern: str) -> pa.Array:
@@ -520,7 +519,7 @@ def _matches(cells: pa.Array, pattern: str) -> pa.Array:
 
 
 class SignWatches:
-    """A :class:`SignWatch` for each numeric column whose decimal sign is undecided."""
+    """One :class:`SignWatch` for each numeric column with an undecided decimal sign."""
 
     def __init__(
         self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
@@ -532,21 +531,21 @@ class SignWatches:
         }
 
     def add_batch(self, cells: Sequence[pa.Array], begin: int) -> None:
-        """Examine the text columns of a batch."""
+        """Examine the text columns of a batch whose first row has index ``begin``."""
         for index, (_, watch) in self._watches.items():
             kind = cells[index].type
             if pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 watch.add_batch(cells[index], begin)
 
     def add_findings(self, findings: Findings, locations: RowLocations) -> None:
-        """Add a finding for each column with ambiguous numbers."""
+        """Add a finding for each column with numbers that remain ambiguous."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
                 [line] = locations.numbers_of_rows([watch.row])
                 findings.add(describe_readings(watch.text), line, name)
 
     def warnings(self) -> Iterator[str]:
-        """Yield a warning for each column read with the decimal sign of other columns."""
+        """Yield a warning for each column read with other columns' decimal sign."""
         for name, watch in self._watches.values():
             if watch.is_open and not watch.has_two_readings:
                 yield (
@@ -561,7 +560,7 @@ def find_forbidden_numbers(
     spread: Spread,
     allow: frozenset[str],
 ) -> list[tuple[int, int, str]]:
-    """Return (row, column index, problem) for each number that is not allowed."""
+    """Return (row, column index, problem) for each number in X that may not be sent."""
     faults: list[tuple[int, int, str]] = []
 
     def add(index: int, wrong: Any, fault: str) -> None:
@@ -591,12 +590,12 @@ def find_forbidden_numbers(
 
 
 def is_total(text: str) -> bool:
-    """Return whether a cell names a row of totals."""
+    """Return whether the text of a cell marks a row of totals."""
     return re.search(_TOTAL, text) is not None
 
 
 def find_totals(texts: pa.Array) -> IntArray:
-    """Return the indices of texts that name a row of totals."""
+    """Return the indices of the texts that mark a row of totals, as int64."""
     is_total = compute.match_substring_regex(texts, _TOTAL)
     rows: IntArray = compute.indices_nonzero(is_total).to_numpy().astype(np.int64)
     return rows

@@ -1,6 +1,6 @@
-"""Match keys of one party: proposals from a table, a preview, and rows without a match.
+"""Match keys of one party: proposals, a preview on its table, and its unlinked rows.
 
-A proposed key serves if enough rows have a value, and nearly no two rows share one.
+A proposed key is usable if enough rows have a value and almost no two rows share one.
 Whether it finds the same people at two parties shows only when they link their rows.
 """
 
@@ -56,10 +56,10 @@ _ROLE_BY_WORD: Final = {
 
 
 def person_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Return the column for each role, such as ``surname``.
+    """Return the column for each role of a person's data, such as ``surname``.
 
-    A column whose whole name means the role is preferred to one whose name contains a
-    word for it; of several such columns the first is used.
+    A column whose entire name means the role takes precedence over one whose name
+    merely contains such a word. If there are several, the first one is used.
     """
     names = list(columns)
     roles_by_name = {
@@ -119,20 +119,20 @@ _KEYS: Final = (
     ("birth", "postcode", "sex"),
     ("birth", "postcode"),
 )
-"""The parts of each possible key, the most reliable key first."""
+"""The parts of each possible match key, the most reliable key first."""
 
 
 def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ...]:
-    """Return match keys from the columns that identify people, the most reliable first.
+    """Propose match keys from the columns that identify people, most reliable first.
 
-    Keys whose values too many rows share are included: see :attr:`KeyPreview.is_usable`.
+    The result includes keys that are not usable: see :attr:`KeyPreview.is_usable`.
 
-    Raises InvalidData if the table has no such columns, or cannot be read.
+    Raises InvalidData if the table has no such columns or cannot be read.
     """
     roles = person_columns(list_columns(table, options))
     keys = candidate_keys(roles)
     name_columns = {fold(roles.get(role, "")) for role in ("given", "surname")}
-    if name_columns & {"vorname", "nachname", "familienname"}:  # German names
+    if name_columns & {"vorname", "nachname", "familienname"}:  # German column names
         keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
@@ -146,17 +146,17 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
 def preview_of(
     table: Any, options: ReadOptions, keys: Sequence[str]
 ) -> tuple[KeyPreview, ...]:
-    """Preview match keys on a table, with the default normalisation.
+    """Preview match keys on a table, using the default normalisation.
 
-    Raises InvalidData if the table lacks a column, or cannot be read.
-    Raises ValueError if a key is invalid.
+    Raises InvalidData if the table lacks a column of a key or cannot be read. Raises
+    ValueError if a key is invalid.
     """
     ids = linking_ids(table, options, keys)
     return preview_keys(compute_key_values(ids, keys, Alignment().normalisation))
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:
-    """Return the match keys whose columns are all in ``roles``."""
+    """Return the match keys for which ``roles`` contains all columns."""
     keys = []
     for parts in _KEYS:
         transforms = [_PARTS[part] for part in parts]
@@ -168,7 +168,7 @@ def candidate_keys(roles: Mapping[str, str]) -> list[str]:
 
 
 def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
-    """Return the linking ids of a table's rows: the joined cells of their key columns."""
+    """Read the linking id of each row: the joined cells of all columns of the keys."""
     codes, columns = options.file_dialect.codes, key_columns(keys)
     ids: list[str] = []
     for batch in read_excerpt(table, options, naming=columns).batches:
@@ -180,7 +180,7 @@ def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[s
 
 
 def preview_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
-    """Return the figures and first values of each key."""
+    """Return the counts and the first three values of each key."""
     return tuple(
         KeyPreview(
             key=key.key,
@@ -198,10 +198,10 @@ _MAX_SHOWN: Final = 10
 
 
 class UnlinkedRow(NamedTuple):
-    """A row without a match.
+    """A row that was not linked to any other party's row.
 
-    line: its line number in a text file, or its row number in another table.
-    lacks: numbers, from 1, of keys whose value is missing or not unique.
+    line: its line number in a text file, or its row number in any other table.
+    lacks: the positions, from 1, of the keys whose value is missing or not unique.
     word: what ``line`` counts: ``line`` or ``row``.
     """
 
@@ -213,7 +213,10 @@ class UnlinkedRow(NamedTuple):
 def unlinked_rows(
     params: Params, data: DataSource, labels: IntArray
 ) -> list[UnlinkedRow]:
-    """Return the rows without a label; none unless rows are linked by match keys."""
+    """Return the rows that were not linked to any other party's rows.
+
+    Returns an empty list unless the session links rows by match keys.
+    """
     if not isinstance(params, AlignedParams) or data.ids is None:
         return []
     if not params.linking_keys:
@@ -235,13 +238,13 @@ def unlinked_rows(
 
 
 def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
-    """Return the rows as CSV: line numbers, and the numbers of missing keys."""
+    """Format unlinked rows as CSV: the line numbers, and which keys lack a value."""
     lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
     return "\n".join(["line,keys without a value", *lines, ""]).encode()
 
 
 def describe_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
-    """Describe at most ten rows, those with the most missing keys first."""
+    """Describe at most ten unlinked rows, those that lack the most keys first."""
     if not rows:
         return []
     ordered = sorted(rows, key=lambda row: (-len(row.lacks), row.line))

@@ -41,15 +41,16 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 
 _UNCHANGED: Final = ColumnMapping()
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
-"""Cells after the mapping, and float64 (n,): numbers that stand for the cells before
-it, or None if the mapping changes no cell."""
+"""The mapped cells, and float64 (n,) with a number for each original cell, or None if the
+mapping changes no cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column of the table, and its mapping to the session.
+    """A column of the session, with its source in the table and its mapping.
 
-    column: the session's column, with the codes and the form of the table's cells.
+    column: the session's column, with the missing codes and format of the table's
+        cells.
     source: the column's name in the table.
     """
 
@@ -59,7 +60,7 @@ class MappedColumn:
 
     @property
     def source_column(self) -> Column:
-        """Return the table's column; as words if the mapping defines points and commas."""
+        """The table's column, which is read as words if the mapping sets decimal signs."""
         as_numbers = self._is_numeric and not self.mapping.sets_signs
         return Column(self.source, "number" if as_numbers else "words")
 
@@ -77,7 +78,7 @@ class MappedColumn:
         return self.column.codes.difference(self.mapping.levels, levels)
 
     def map_cells(self, piece: pa.Array) -> MappedCells:
-        """Apply the mapping to cells of the table."""
+        """Apply the mapping to cells of the table's column."""
         mapping = self.mapping
         if not mapping.changes_cells:
             return piece, None
@@ -110,7 +111,7 @@ class MappedColumn:
             return np.asarray(values * factor + offset)
 
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return mapped texts, and numbers that stand for the texts before mapping."""
+        """Return the mapped texts, and a number for each text before the mapping."""
         mapping = self.mapping
         spellings = [normalise_text(text) for text in cells.to_pylist()]
         forms = spellings
@@ -130,15 +131,15 @@ class MappedColumn:
             mapping.levels.get(spelling, None if spelling in absent else text)
             for spelling, text in zip(spellings, converted.to_pylist(), strict=True)
         ]
-        if not self.column.is_described:  # words without a dictionary are hashed
+        if not self.column.is_described:  # undescribed words are hashed
             faults = [CellFault(row, "") for row in range(len(cells))]
         faults = [fault for fault in faults if spellings[fault.row] not in column.codes]
         return pa.array(mapped, pa.large_string()), _hash_faults(values, cells, faults)
 
     def _read_forms(self, spellings: Sequence[str], plain: pa.Array) -> pa.Array:
-        """Return texts with numbers and dates read in the forms that the mapping names.
+        """Rewrite numbers and dates that are in the formats named by the mapping.
 
-        plain: the same texts, read in the form of the file.
+        plain: the same texts as read in the file's format; used for all other texts.
         """
         mapping = self.mapping
         if mapping.dates:
@@ -154,7 +155,7 @@ class MappedColumn:
         return compute.coalesce(pa.array(readings, pa.large_string()), texts(plain))
 
     def _read_limits(self, spellings: Sequence[str], converted: pa.Array) -> pa.Array:
-        """Return texts with limits of detection replaced by values."""
+        """Replace limits of detection by the values that the mapping prescribes."""
         limits = [split_limit(text) for text in spellings]
         numerals = [limit and limit.limit for limit in limits]
         column = replace(self.column, codes=self._codes)
@@ -172,7 +173,7 @@ class MappedColumn:
 
 
 def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
-    """Return 9.370 as 9_370, which is no number, if the comma is the decimal sign."""
+    """Return 9_370, which is no number, for 9.370 if the decimal sign is a comma."""
     is_decimal = mapping.decimal is None or mapping.decimal in text
     if is_decimal or not re.fullmatch(THOUSANDS_LIKE, text):
         return None
@@ -182,7 +183,7 @@ def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
 def _format_numbers(
     values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
 ) -> pa.Array:
-    """Return numbers as text, and unreadable cells unchanged."""
+    """Format numbers as text, but return unreadable cells unchanged."""
     numerals = compute.cast(pa.array(values, from_pandas=True), pa.large_string())
     is_fault = np.zeros(len(values), dtype=bool)
     is_fault[[fault.row for fault in faults]] = True
@@ -201,10 +202,10 @@ def _hash_faults(
 
 
 class MappedSource(Source):
-    """A source that applies a mapping to the columns and rows of another one.
+    """A source that applies a mapping to the columns and rows of another source.
 
     source: the table before the mapping.
-    options: with the dictionary and the dialect that define missing values.
+    options: include the dictionary and the dialect, which define missing values.
 
     Raises InvalidData if the table lacks a column that the mapping names.
     """
@@ -214,7 +215,7 @@ class MappedSource(Source):
     ) -> None:
         self._source, self._options, self._mapping = source, options, mapping
         headers = source.names.all
-        # a column that is not read may be absent, such as the outcome of new rows
+        # a column that is not read may be absent, as new rows have no outcome
         required = {*(options.columns or mapping.columns), *options.id_columns}
         self._session_names = {
             header: name
@@ -245,14 +246,14 @@ class MappedSource(Source):
             for header, name in pairs
         ]
         self._rejected_lines: frozenset[int] = frozenset()
-        self._base_locations = source.row_locations  # without lines that are rejected
+        self._base_locations = source.locations  # of rows that can be parsed
         self._n_yielded, self._n_read = 0, 0
         self._omitted_rows = np.empty(0, np.int64)
         self._absent_lines: list[int] = []
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return the table's warnings, and the rows and columns that the mapping hides."""
+        """The table's warnings, and warnings about rows and columns that are hidden."""
         warnings = list(self._source.warnings)
         if self._hidden_columns:
             warnings.append(
@@ -269,16 +270,16 @@ class MappedSource(Source):
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return how the table is written."""
+        """The format of the table, as the unmapped source describes it."""
         return self._source.format_description
 
     @property
     def row_locations(self) -> RowLocations:
-        """Return the line or row numbers of the rows that take part."""
+        """The line or row numbers of the rows that take part."""
         return self._base_locations.without_rows(self._omitted_rows)
 
     def last_row_locations(self) -> RowLocations | None:
-        """Return the line or row numbers of the last pass; None if they are uncertain."""
+        """Return the line or row numbers of the rows read last; None if uncertain."""
         locations = self._source.last_row_locations()
         if locations is None or not self._are_lines_certain():
             return None
@@ -289,7 +290,7 @@ class MappedSource(Source):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield mapped cells of the rows that take part."""
+        """Yield the mapped cells of the rows that take part."""
         mapped = [self._map_column(column) for column in columns]
         id_columns = []
         for name in naming:
@@ -348,7 +349,7 @@ class MappedSource(Source):
             return self._omitted_rows
         self._rejected_lines = self._source.reject_lines(lines)
         locations = self._source.row_locations
-        # no row begins on a line inside a cell of several lines
+        # no row begins on the later lines of a cell
         self._absent_lines = sorted({*lines}.difference(locations.numbers.tolist()))
         self._base_locations = locations.without_numbers(self._rejected_lines)
         return np.flatnonzero(np.isin(self._base_locations.numbers, lines))
@@ -356,9 +357,9 @@ class MappedSource(Source):
     def _participation_mask(
         self, begin: int, n_rows: int, lines: IntArray, columns: Sequence[pa.Array]
     ) -> NDArray[np.bool_] | None:
-        """Return which rows of a batch take part; None if all do.
+        """Return a mask of the rows in a batch that take part, or None if all do.
 
-        columns: the columns whose cells may exclude rows.
+        columns: the columns whose cells may exclude a row.
         """
         omit = np.zeros(n_rows, dtype=bool)
         first, last = np.searchsorted(lines, [begin, begin + n_rows])
@@ -379,7 +380,7 @@ class MappedSource(Source):
         return ~omit
 
     def add_findings(self, findings: Findings) -> None:
-        """Add the findings of rows that take part, with the session's column names."""
+        """Add the findings about rows that take part, by the session's column names."""
         source_findings = Findings(limit=None)
         self._source.add_findings(source_findings)
         lines, names = {*self._mapping.leave_out.lines}, self._session_names
@@ -401,7 +402,7 @@ class MappedSource(Source):
             findings.add("the mapping leaves out all rows")
 
     def _are_lines_certain(self) -> bool:
-        """Return whether the number of rows read equals the number counted from lines."""
+        """Return whether as many rows were read as the line numbers predict."""
         has_lines = bool(self._mapping.leave_out.lines)
         return not has_lines or len(self._base_locations.numbers) == self._n_read
 

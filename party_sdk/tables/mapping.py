@@ -1,6 +1,6 @@
 """Mappings translate a table into the terms of a session's dictionary.
 
-A mapping is a TOML file of one party; nothing in it is sent.
+Each party keeps its mapping in a TOML file. No part of a mapping is sent to anyone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _Level = Annotated[
 
 
 def _check_spellings(value: Any) -> Any:
-    """Refuse keys that differ only in blanks or Unicode normalisation."""
+    """Reject keys that differ only in blanks or Unicode normalisation."""
     if isinstance(value, Mapping):
         counts = Counter(normalise_text(key) for key in value if isinstance(key, str))
         if any(count > 1 for count in counts.values()):
@@ -97,18 +97,19 @@ class _Part(BaseModel):
 class ColumnMapping(_Part):
     """The mapping of one column of a session.
 
-    source: its name in the table (``from`` in the file), by default its session name.
-    levels: the session's value for a cell of the table. Other cells stay as they are.
+    source: the column's name in the table (``from`` in the file); by default the same
+        name.
+    levels: the session's values for cells of the table. Other cells stay unchanged.
     convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
     factor, offset: ``value in the session = factor * value in the table + offset``.
     missing: cells of this column that mean a missing value.
-    decimal, thousands: how numbers are written in this column.
-    dates: possible orders of day, month and year in this column; the first that fits is
-        used. ``excel`` reads Excel's serial numbers of days.
-    limits: how to read cells such as ``<0.1``: half the limit, the limit, or no value.
-        For ``>9`` half means the limit itself.
-    minus: with ``any``, a number is also negative if it has another dash for its sign, a
-        minus sign at its end, or brackets around it.
+    decimal, thousands: the decimal sign and the thousands separator of this column.
+    dates: possible orders of day, month and year; each date is read by the first order
+        that fits. ``excel`` reads the serial day numbers of Excel.
+    limits: the value of a cell such as ``<0.1``: half the limit, the limit itself, or a
+        missing value. For ``>9``, ``half`` means the limit itself.
+    minus: with ``any``, a number is also negative if its minus sign is another dash, if
+        the sign follows the number, or if the number is in brackets.
     """
 
     source: _Name | None = Field(default=None, alias="from")
@@ -166,7 +167,7 @@ class ColumnMapping(_Part):
 
     @property
     def unit(self) -> tuple[float, float] | None:
-        """Return factor and offset; None if values keep their unit."""
+        """The factor and offset of the conversion, or None if values keep their unit."""
         if self.convert is not None:
             conversion = find_conversion(self.convert)
             return (
@@ -179,29 +180,29 @@ class ColumnMapping(_Part):
 
     @property
     def changes_cells(self) -> bool:
-        """Return whether the mapping changes more than the name."""
+        """Whether the mapping changes cells, rather than just the column's name."""
         has_form = self.unit is not None or self.sets_form
         return bool(self.levels or self.missing or has_form)
 
     @property
     def sets_form(self) -> bool:
-        """Return whether the mapping says how numbers or dates are written."""
+        """Whether the mapping sets a number or date format."""
         return bool(self.sets_notation or self.dates)
 
     @property
     def sets_notation(self) -> bool:
-        """Return whether the mapping says how numbers are written."""
+        """Whether the mapping sets a number format."""
         parts = (self.decimal, self.thousands, self.limits, self.minus)
         return any(part is not None for part in parts)
 
     @property
     def sets_signs(self) -> bool:
-        """Return whether the mapping says what points and commas mean."""
+        """Whether the mapping sets the decimal sign or the thousands separator."""
         return self.decimal is not None or self.thousands is not None
 
     @property
     def has_numeric_levels(self) -> bool:
-        """Return whether all levels are numbers in the session."""
+        """Whether there are levels, and all are numbers in the session."""
         return bool(self.levels) and all(
             (value := number_of(str(level))) is not None and math.isfinite(value)
             for level in self.levels.values()
@@ -209,10 +210,10 @@ class ColumnMapping(_Part):
 
 
 class OmittedRows(_Part):
-    """Rows of the table that do not take part.
+    """The rows of a table that do not take part.
 
-    lines: numbers of file lines or sheet rows, as in error messages.
-    values: for each column listed, the cells that exclude their row.
+    lines: line numbers in a text file, or row numbers in a sheet, as in error messages.
+    values: for each column listed here, the cells that exclude their row.
     """
 
     lines: tuple[Annotated[StrictInt, Field(ge=1, le=2**53)], ...] = Field(
@@ -268,9 +269,9 @@ _FileDialect = Annotated[
 class TableMapping(_Part):
     """A translation of a table into the terms of a session's dictionary.
 
-    file: how the file is written; see :class:`~party_sdk.tables.cells.Dialect`.
-    columns: by their names in the session. Columns that are not named stay unchanged.
-    leave_out: rows that do not take part.
+    file: the dialect of the file; see :class:`~party_sdk.tables.cells.Dialect`.
+    columns: mappings by the column's name in the session. Other columns stay unchanged.
+    leave_out: the rows that do not take part.
     """
 
     version: Literal[1] = VERSION
@@ -293,28 +294,28 @@ class TableMapping(_Part):
         return columns
 
     def for_new_rows(self) -> Self:
-        """Return the mapping without line numbers, which belong to one file."""
+        """Return the mapping without line numbers, which apply to one file only."""
         leave_out = self.leave_out.model_copy(update={"lines": ()})
         return self.model_copy(update={"leave_out": leave_out})
 
     def source_of(self, name: str) -> str:
-        """Return the table's name for a column of the session."""
+        """Return the name in the table of one of the session's columns."""
         mapped = self.columns.get(name)
         return name if mapped is None else mapped.source or name
 
     def changes(self, name: str) -> bool:
-        """Return whether cells of a column of the session differ from the table's."""
+        """Return whether the mapping changes cells of one of the session's columns."""
         mapped = self.columns.get(name)
         return mapped is not None and mapped.changes_cells
 
 
 def can_be_written(text: str) -> bool:
-    """Return whether a text may be a name or a cell in a mapping."""
+    """Return whether a mapping can contain a text as a name or a cell."""
     return 0 < len(text) <= _LONGEST and _ONE_LINE.fullmatch(text) is not None
 
 
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:
-    """Return the differences between mappings by column, quoting no cell."""
+    """Describe the differences between two mappings by column, without quoting cells."""
     parts = []
     if before.file != after.file:
         parts.append("how the file is written")
@@ -334,14 +335,11 @@ def describe_differences(before: TableMapping, after: TableMapping) -> list[str]
     return parts
 
 
-# Files
-
-
 MOST_BYTES: Final = 4 << 20
-"""Bytes of the largest mapping file."""
+"""Most bytes in a mapping file."""
 
 _CELL_TABLES: Final = frozenset({"levels", "values"})
-"""TOML tables whose keys are cells, which an error must not quote."""
+"""TOML tables whose keys are cells, which error messages must not quote."""
 _KEYS: Final = (
     "from", "levels", "convert", "factor", "offset", "missing",
     "decimal", "thousands", "dates", "limits", "minus", "version", "file", "columns", "leave_out", "lines", "values",
@@ -349,9 +347,9 @@ _KEYS: Final = (
 
 
 def read_mapping(path: Path) -> TableMapping:
-    """Return the mapping in a file.
+    """Read a mapping from a file.
 
-    Raises InvalidData if there is no such file, or it is not a valid mapping.
+    Raises InvalidData if the file does not exist or holds no valid mapping.
     """
     try:
         with path.open("rb") as file:
@@ -364,16 +362,16 @@ def read_mapping(path: Path) -> TableMapping:
 def load_mapping(
     mapping: TableMapping | str | os.PathLike[str] | None,
 ) -> TableMapping | None:
-    """Return a mapping, read from its file if a path is given."""
+    """Return the mapping itself, or read it if the argument is the path of a file."""
     if mapping is None or isinstance(mapping, TableMapping):
         return mapping
     return read_mapping(Path(mapping))
 
 
 def parse_mapping(content: bytes, name: str) -> TableMapping:
-    """Parse the content of a mapping file.
+    """Parse the content of a mapping file; ``name`` is stated in errors.
 
-    Raises InvalidData as :func:`read_mapping` does.
+    Raises InvalidData if it is not a valid mapping.
     """
     if len(content) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
@@ -383,15 +381,15 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
         raise InvalidData(f"{name!r} is no mapping: it is not in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidData(f"{name!r} is no TOML: {error}.") from None
-    except (RecursionError, ValueError):  # deeply nested brackets, huge numbers
+    except (RecursionError, ValueError):  # too deeply nested, or too large a number
         raise InvalidData(f"{name!r} is no TOML that can be read.") from None
     return _validate(document, name)
 
 
 def parse_json(text: str, name: str) -> TableMapping:
-    """Parse a mapping in JSON.
+    """Parse a mapping in JSON; ``name`` is stated in errors.
 
-    Raises InvalidData as :func:`read_mapping` does.
+    Raises InvalidData if it is not a valid mapping.
     """
     if len(text) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
@@ -405,7 +403,7 @@ def parse_json(text: str, name: str) -> TableMapping:
 
 
 def write_mapping(mapping: TableMapping) -> bytes:
-    """Return a mapping as TOML, without defaults."""
+    """Format a mapping as TOML, omitting settings that have their default."""
     import tomli_w
 
     document = mapping.model_dump(mode="json", exclude_defaults=True, by_alias=True)
@@ -413,9 +411,9 @@ def write_mapping(mapping: TableMapping) -> bytes:
 
 
 def mapping_digest(mapping: TableMapping, key: bytes) -> str:
-    """Return a keyed digest (hex) of a mapping.
+    """Return the keyed BLAKE2b digest of a mapping in hexadecimal.
 
-    key: 32 secret bytes, without which nobody can guess the levels by trial.
+    key: 32 secret bytes; without them, nobody can find the levels by guessing.
     """
     document = mapping.model_dump(mode="json", exclude_defaults=True)
     content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
@@ -439,7 +437,7 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
 
 
 def _explain(error: ValidationError) -> str:
-    """Return the first error with its location, quoting no cell."""
+    """Describe the first validation error and its location without quoting a cell."""
     finding = error.errors(include_input=False, include_url=False)[0]
     path: list[str] = []
     for part in finding["loc"]:

@@ -1,4 +1,4 @@
-"""Options for reading a table, from commands and callers."""
+"""Options for reading a table, as given by commands and by callers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 class Names:
     """The normalised column names of a table, in order.
 
-    A column without a name is named after its position, as in pandas.
+    As in pandas, a column without a name is called ``Unnamed:`` and its position.
 
     Raises InvalidData if two columns have the same name.
     """
@@ -54,13 +54,13 @@ class Names:
     def position(self, name: str) -> int:
         """Return the index of a column.
 
-        Raises InvalidData if no column has that name; the message lists the columns.
+        Raises InvalidData, which lists the columns, if none has this name.
         """
         self.require([name])
         return self._positions[normalise_text(name)]
 
     def require(self, names: Iterable[str]) -> None:
-        """Refuse unknown column names."""
+        """Raise InvalidData if the table lacks any of these columns."""
         absent = [name for name in names if normalise_text(name) not in self._positions]
         if not absent:
             return
@@ -78,7 +78,7 @@ class Names:
 
 
 def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
-    """Return the normalised names of the id columns; empty if there are none."""
+    """Return the normalised id columns. Raises InvalidData if one is named twice."""
     if id_column is None or isinstance(id_column, str):
         return () if id_column is None else (normalise_text(id_column),)
     names = tuple(normalise_text(name) for name in id_column)
@@ -90,7 +90,10 @@ def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
 def choose_columns(
     names: Names, ids: Sequence[str], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the columns to cluster: the selected ones, or all except the ids."""
+    """Return the columns to cluster: ``columns`` if given, or all except the ids.
+
+    Raises InvalidData if one is unknown, repeated or also an id, or if none remains.
+    """
     names.require([*(columns or ()), *ids])
     id_names = set(ids)
     selection = [
@@ -111,18 +114,17 @@ def choose_columns(
 class ReadOptions:
     """Options for reading a table.
 
-    id_column: the column, or several columns, that name the rows. An id is a text,
-        normalised to NFKC; with several columns it is the JSON list of their texts.
-    match_columns: the columns that name the rows in place of ``id_column`` if rows are
-        linked by match keys. Their cells may be empty, changed by a mapping, and
-        clustered as well.
-    columns: the columns to cluster, in this order; by default those of the dictionary,
-        or without a dictionary all that do not name the rows.
-    schema: the dictionary: what columns mean. Columns are found by name, in any order.
-    preparation: how categories and missing values of the dictionary's fields are treated.
-    dialect: known settings of a text file's dialect.
+    id_column: the column or columns that hold the ids of the rows. An id is text,
+        normalised to NFKC; for several columns it is the JSON list of their texts.
+    match_columns: the columns that replace ``id_column`` if rows are linked by match
+        keys. Their cells may be empty, changed by a mapping, and also clustered.
+    columns: the columns to cluster, in order. By default those of the dictionary or,
+        without a dictionary, all that do not identify the rows.
+    schema: the dictionary, which defines the columns. They are found by name.
+    preparation: the treatment of categories and missing values of the fields.
+    dialect: settings of a text file's dialect that are known.
     mapping: the translation of the table into the dictionary's terms.
-    allow: guards to switch off, of :data:`~party_sdk.tables.guards.SWITCHES`.
+    allow: names of guards to switch off; see :data:`~party_sdk.tables.guards.SWITCHES`.
     """
 
     id_column: IdColumns = None
@@ -136,12 +138,12 @@ class ReadOptions:
 
     @property
     def id_columns(self) -> tuple[str, ...]:
-        """Return the columns that together name the rows; none without ids."""
+        """The normalised names of the id columns; empty if there are none."""
         return normalise_id_columns(self.id_column)
 
     @property
     def file_dialect(self) -> Dialect:
-        """Return the dialect, completed from the mapping."""
+        """The mapping's dialect, overridden by ``dialect``; missing codes are combined."""
         if self.mapping is None:
             return self.dialect
         mapped_dialect = self.mapping.file
