@@ -32,7 +32,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
 from party_sdk.cli.terminal.output import say
 from party_sdk.coordinator.session import CoordinatedSession
-from party_sdk.home.files import private_folder
+from party_sdk.home.files import create_private_folder
 from party_sdk.lab.local_analyst import local_analyst
 from party_sdk.lab.parties import AgreedFields, PartyTables, split_table
 from party_sdk.lab.simulated_session import SimulatedSession, play_session
@@ -85,11 +85,11 @@ def play_demo(folder: Path) -> None:
 def deal_tables(folder: Path) -> PartyTables:
     """Write a table for each party: half of the people, half of the variables."""
     for earlier in ("analyst", "homes", "labels"):
-        shutil.rmtree(private_folder(folder) / earlier, ignore_errors=True)
+        shutil.rmtree(create_private_folder(folder) / earlier, ignore_errors=True)
     bunch = load_breast_cancer()
     names = [name.replace(" ", "_") for name in bunch.feature_names]
     held = split_table(bunch.data, names, AgreedFields(), LAYOUT, SEED)
-    data = private_folder(folder / "data")
+    data = create_private_folder(folder / "data")
     for slot, source in held.parts.data.items():
         columns = dict(zip(source.columns, matrix(source).T, strict=True))
         table = pa.table({"patient": list(source.ids or ()), **columns})
@@ -99,7 +99,7 @@ def deal_tables(folder: Path) -> PartyTables:
 
 def take_part(folder: Path, session: CoordinatedSession) -> None:
     """Let four commands take part, and wait until all have labels."""
-    home, labels = folder / "homes", private_folder(folder / "labels")
+    home, labels = folder / "homes", create_private_folder(folder / "labels")
     accept = ["--guard", f"accepted_risks={json.dumps(session.status().risks)}"]
     say("four parties join and answer …", err=True)
     parties = {}

@@ -85,7 +85,7 @@ class TableSpec:
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return a report on whether the table can take part in a session at a slot."""
         from party_sdk.tables import Finding, examine_table
-        from party_sdk.tables.linkage import preview_keys
+        from party_sdk.tables.linkage import summarise_keys
 
         report, data = examine_table(
             self.path, self._build_options(slot_fields_of(terms, slot))
@@ -95,7 +95,7 @@ class TableSpec:
             try:
                 admitted = admitted_table_of(terms, slot, data).data
                 # Only the terms are checked: the party's policy is not known here.
-                Policy(minimum_rows=0).check_rows(terms, admitted.n_rows)
+                Policy(minimum_rows=0).check_min_rows(terms, admitted.n_rows)
             except (GuardRefused, InvalidData) as error:
                 findings = (Finding(what=error.detail),)
         warnings = () if data is None else row_warnings(terms, slot, data)
@@ -104,7 +104,7 @@ class TableSpec:
             update={
                 "problems": (*report.problems, *findings),
                 "warnings": (*report.warnings, *warnings),
-                "match_keys": preview_keys(keys),
+                "match_keys": summarise_keys(keys),
             }
         )
 

@@ -113,7 +113,7 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
     if kind := find_network_file_system(home):
         text = f"{home} lies on a network file system ({kind}): its locks may not hold."
         yield CheckResult("home", text, "Name a --home on a disk of this machine.")
-    if damage := store_of(home).check():
+    if damage := store_of(home).find_damage():
         yield CheckResult("database", damage, "Restore a copy of the home.")
     elif OwnIdentity(home).stored:
         yield CheckResult("key", "The institution's key is there.")

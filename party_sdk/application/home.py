@@ -38,7 +38,7 @@ from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
-from party_sdk.home.policy_files import read_policy, remember
+from party_sdk.home.policy_files import read_policy, remember_risks
 from party_sdk.party.asker import Asker
 from party_sdk.party.leave import decline_slot, leave_session
 from party_sdk.party.notifications import OwnReceivers
@@ -126,7 +126,7 @@ class Home:
         parsed = Invitation.parse(invitation)
         stored = self.stored_session(parsed.session, parsed.slot)
         if policy is not None and not stored.has_joined:
-            trusted = self.trusted_institutions.read()
+            trusted = self.trusted_institutions.keys_by_name()
             policy.check_inviter(parsed.url, parsed.coordinator, trusted)
         if stored.exists:
             text = stored.load_identity().terms.encode()
@@ -142,7 +142,7 @@ class Home:
         return sheet_of(
             offer.text,
             offer.terms,
-            self.trusted_institutions.names(),
+            self.trusted_institutions.names_by_key(),
             url=offer.invitation.url,
             slot=offer.invitation.slot,
             you=None
@@ -177,7 +177,7 @@ class Home:
             return policy
         offer = offer or self.fetch_offer(invitation, policy)
         terms = offer.terms
-        risks = policy.not_accepted(terms)
+        risks = policy.unaccepted_risks(terms)
         new_policy = policy.accept_risks(risks)
         new_policy.check_terms(terms)
         if sheet is not None:
@@ -194,10 +194,10 @@ class Home:
         elif risks and self.asker is not None:
             self.asker.accept(self.terms_sheet(offer))
         # store the risks of every session in the policy, so nobody is asked again
-        usual_risks = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
-            terms
-        ).keys()
-        remember(self.path, usual_risks, parsed.terms, now())
+        usual_risks = {session_risks.BY_DESIGN} & read_policy(
+            self.path
+        ).unaccepted_risks(terms).keys()
+        remember_risks(self.path, usual_risks, parsed.terms, now())
         return new_policy
 
     def join(
@@ -312,13 +312,13 @@ class Home:
 
         The list is empty if the session has no match keys.
         """
-        from party_sdk.tables.linkage import unlinked_rows
+        from party_sdk.tables.linkage import find_unlinked_rows
 
         params = check_terms(member.terms)
         if not member.slot_fields.match_columns:
             return []
         data = self.map_rows(member.stored, rows).open(member.slot_fields)
-        return unlinked_rows(params, data, result.labels)
+        return find_unlinked_rows(params, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
         """Return the table with the mapping to use: the one it names or the stored one.

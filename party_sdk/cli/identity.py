@@ -34,7 +34,7 @@ def new(
     """
     from party_sdk.home.identities import OwnIdentity
 
-    institution = OwnIdentity(home.folder).make(name, replace=replace)
+    institution = OwnIdentity(home.folder).create(name, replace=replace)
     keys = {institution.name or "(no name)": institution.key}
     return Output({"name": institution.name, "key": institution.key}, _key_lines(keys))
 
@@ -82,7 +82,7 @@ def trust(
         trusted.forget(forget)
     if file is not None:
         trusted.trust(Card.read(file.read_bytes()))
-    keys = dict(trusted.read())
+    keys = dict(trusted.keys_by_name())
     return Output(keys, _key_lines(keys))
 
 

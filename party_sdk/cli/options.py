@@ -462,9 +462,9 @@ Guards: TypeAlias = Annotated[
 
 def policy_with_guards(home: Path, guards: Mapping[str, Any]) -> "Policy":
     """Return the policy stored in a home, with the guards of the command line applied."""
-    from party_sdk.home.policy_files import check_guards, read_policy
+    from party_sdk.home.policy_files import parse_guards, read_policy
 
-    return replace(read_policy(home), **check_guards(guards))
+    return replace(read_policy(home), **parse_guards(guards))
 
 
 def _read_addresses(

@@ -67,7 +67,7 @@ def infer(
         --describe. Levels of text columns are written only if you confirm them or pass
         --levels: they come from your rows, and readers of the dictionary can see them.
     """
-    from party_sdk.tables.drafts import infer as draft_dictionary
+    from party_sdk.tables.drafts import draft_dictionary
 
     check_new_files([out, csv_out], file, force=force)
     confirm = (lambda *_: True) if _EVERY in levels else _confirm_levels

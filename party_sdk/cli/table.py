@@ -16,7 +16,7 @@ from party_sdk.cli.options import (
 )
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
-from party_sdk.home.policy import describe_quota
+from party_sdk.home.policy import explain_quota
 from party_sdk.results.output_files import write_atomically
 
 if TYPE_CHECKING:
@@ -184,12 +184,12 @@ def _propose_mapping(
     *,
     force: bool,
 ) -> Output:
-    from party_sdk.tables.drafts import propose
-    from party_sdk.tables.mapping import write_mapping
+    from party_sdk.tables.drafts import draft_mapping
+    from party_sdk.tables.mapping import dump_mapping
 
     check_new_files([out], file, force=force)
-    proposal = propose(str(file), options, schema)
-    draft, lines = write_mapping(proposal.to_mapping()), list(_proposal_lines(proposal))
+    proposal = draft_mapping(str(file), options, schema)
+    draft, lines = dump_mapping(proposal.to_mapping()), list(_proposal_lines(proposal))
     if out is None:
         lines += ["", *draft.decode().splitlines()]
     else:
@@ -282,5 +282,5 @@ def _match_key_lines(keys: Sequence["KeyPreview"]) -> Iterator[str]:
         say(f"  {prefix}{key.sentence}", err=True)
         if key.is_usable:
             say(f"  first: {key.first_values}", err=True)
-    if needs := describe_quota(sum(key.is_usable for key in keys)):
+    if needs := explain_quota(sum(key.is_usable for key in keys)):
         say(needs, err=True)

@@ -31,7 +31,7 @@ from party_sdk.analyst_client.connections import PageCount
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession
 from party_sdk.home.files import default_home
-from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, pin_analyst
 from party_sdk.home.store import store_of
 
 
@@ -203,7 +203,7 @@ class Coordinator:
         Raises GuardRefused if it differs from the stored key, unless ``is_new``.
         """
         key = self._analyst.identity()
-        check_analyst(self._home, self._url, key, is_new=is_new)
+        pin_analyst(self._home, self._url, key, is_new=is_new)
         return key
 
     @property
@@ -214,7 +214,7 @@ class Coordinator:
     def _load_institution(self) -> Institution:
         if self.entropy is not None:
             return Institution.derive(self.entropy)
-        return OwnIdentity(self._home).load_or_make()
+        return OwnIdentity(self._home).load_or_create()
 
     def session(self, session_id: str) -> CoordinatedSession:
         """Return the session with this id, without a request to the analyst."""

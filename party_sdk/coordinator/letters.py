@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.home.files import private_folder, write_private
-from party_sdk.home.policy import describe_quota, match_keys_at, quota_options
+from party_sdk.home.files import create_private_folder, write_private
+from party_sdk.home.policy import count_match_keys, explain_quota, quota_options
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Layout, Terms
@@ -63,7 +63,7 @@ def check_letter_folder(folder: Path, layout: Layout) -> None:
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
     """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with file mode 0600."""
     if not folder.exists():
-        private_folder(folder)
+        create_private_folder(folder)
     for slot, invitation in invitations.items():
         write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
         write_private(folder / f"{slot}.md", compose_letter(terms, slot).encode())
@@ -78,8 +78,8 @@ def compose_letter(terms: Terms, slot: str) -> str:
     from clustering_protocols.shared_stages.row_selection import shares_rows
     from clustering_protocols.terms.captions import captioned_texts
 
-    seat, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
-    reason = describe_quota(n_keys)
+    seat, n_keys = terms.layout.slot(slot), count_match_keys(terms, slot)
+    reason = explain_quota(n_keys)
     texts = {
         caption.letter or caption.label: text
         for caption, text in captioned_texts(terms.about)

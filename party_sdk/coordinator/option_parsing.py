@@ -85,14 +85,14 @@ def read_expected_keys(
         slot, separator, card_name = text.partition("=")
         if not separator:
             raise InvalidParameters(f"{text!r} is not SLOT=CARD.")
-        key = trusted.read().get(card_name)
+        key = trusted.keys_by_name().get(card_name)
         if key is None:
             if not Path(card_name).is_file():
                 raise InvalidParameters(
                     f"{card_name!r} is neither the file of a card nor one that you trust."
                 )
             card = Card.read(Path(card_name).read_bytes())
-            trusted.check(card.name, card.key)
+            trusted.check_key(card.name, card.key)
             key = card.key
         keys[slot] = key
     return keys

@@ -207,7 +207,7 @@ class StoredSession(BaseModel):
     def load(cls, home: Path, session: str) -> Self | None:
         """Load a session that was opened from this home, or return None."""
         statement = "SELECT content FROM sessions WHERE id = ?"
-        row = store_of(home).row(statement, session)
+        row = store_of(home).fetch_row(statement, session)
         return cls.model_validate_json(row[0]) if row else None
 
     def save(self, home: Path, session: str) -> None:

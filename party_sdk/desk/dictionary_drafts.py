@@ -10,7 +10,7 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from party_sdk.desk.responses import Form, path_in
 from party_sdk.tables import ReadOptions, examine_table
-from party_sdk.tables.drafts import find_id_column, infer
+from party_sdk.tables.drafts import draft_dictionary, find_id_column
 from party_sdk.tables.variables import DictionaryDraft, Variable
 
 MOST_VARIABLES: Final = 150
@@ -126,7 +126,7 @@ class TableDraft:
             )
             return DictionaryDraft(variables=tuple(Variable(**cells) for cells in rows))
         options = ReadOptions(id_column=self.ids or None)
-        draft = infer(str(self.path), options, lambda *_: self.levels)
+        draft = draft_dictionary(str(self.path), options, lambda *_: self.levels)
         if len(draft.variables) > MOST_VARIABLES:
             raise InvalidParameters(
                 f"The table has {len(draft.variables)} columns, and a form takes "

@@ -18,7 +18,7 @@ from coterie_pages.models import Frame, Refusal
 from coterie_pages.served_pages import HEADERS, find_asset
 from party_sdk.desk.form_answers import PostRedirectGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
-from party_sdk.home.process_exit import place_of
+from party_sdk.home.process_exit import error_location
 
 COOKIE: Final = "coterie-desk"
 MAX_BYTES: Final = 65_536
@@ -70,7 +70,7 @@ class AuthMiddleware:
         try:
             await self._pages(scope, receive, send)
         except Exception as error:  # noqa: BLE001  the page about it was sent
-            self._say(f"defect: {place_of(error)}")
+            self._say(f"defect: {error_location(error)}")
 
     def _render_refusal(self, request: Request, denial: RequestRefused) -> Response:
         page = render_in_frame(denial.refusal, Frame(), denial.status)

@@ -80,7 +80,7 @@ def serve(
     Raises StorageFull if the home's disk has no room left.
     """
     openings, store = Openings(home), store_of(home)
-    if (holder := store.holder(_LEASE)) is not None:
+    if (holder := store.lease_holder(_LEASE)) is not None:
         process, port = map(int, holder.split())
         on_open(DeskAddress(process=process, port=port, link=_link(port, openings)))
         return False

@@ -47,7 +47,7 @@ class Store:
 
     def numbers(self, kind: str) -> dict[str, int]:
         """Return the number of each name of a kind, in the order of writing."""
-        rows = self._database.rows(
+        rows = self._database.fetch_rows(
             "SELECT name, number FROM disclosures WHERE kind = ? ORDER BY number", kind
         )
         return dict(map(tuple, rows))
@@ -55,7 +55,7 @@ class Store:
     def read(self, kind: str, name: str) -> bytes:
         """Return the content of a name."""
         query = "SELECT content FROM disclosures WHERE kind = ? AND name = ?"
-        content: bytes = self._database.row(query, kind, name)[0]
+        content: bytes = self._database.fetch_row(query, kind, name)[0]
         return content
 
     def write(self, kind: str, name: str, content: bytes) -> None:
@@ -85,13 +85,13 @@ def row_key(home: Path) -> bytes:
     """Return the home's 32-byte key for marks of rows, which is drawn on first use."""
     store = store_of(home)
     query = "SELECT content FROM secrets WHERE name = 'row key'"
-    if (row := store.row(query)) is None:
+    if (row := store.fetch_row(query)) is None:
         with store.transaction() as database:
             key = secrets.token_bytes(32)
             database.execute(
                 "INSERT OR IGNORE INTO secrets VALUES ('row key', ?)", (key,)
             )
-            row = store.row(query)
+            row = store.fetch_row(query)
     return bytes(row[0])
 
 

@@ -37,7 +37,7 @@ def address_advice(url: str) -> str:
     return f"{url}: write https://{address}."
 
 
-def are_same(url: str, other_url: str) -> bool:
+def are_same_analyst(url: str, other_url: str) -> bool:
     """Return whether two addresses lead to the same analyst, however they are spelled."""
     return _identity_of(url) == _identity_of(other_url)
 

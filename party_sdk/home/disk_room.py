@@ -10,12 +10,12 @@ from pathlib import Path
 from clustering_protocols.common.errors import StorageFull
 
 
-def is_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Return whether an operation failed because a disk or a quota is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
-def no_room(folder: Path | None, content: str) -> StorageFull:
+def disk_full_error(folder: Path | None, content: str) -> StorageFull:
     """Return the error to raise when this machine's disk is full.
 
     folder: the folder that could not be written to, or None if it is unknown.
@@ -39,8 +39,8 @@ def report_full_disk(folder: Path | None, content: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not is_full(error):
+        if not is_disk_full(error):
             raise
         if folder is None and error.filename:
             folder = Path(error.filename).parent
-        raise no_room(folder, content) from None
+        raise disk_full_error(folder, content) from None

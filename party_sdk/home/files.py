@@ -19,7 +19,7 @@ def default_home() -> Path:
     return Path(setting) if setting else Path.home() / ".coterie"
 
 
-def private_folder(path: Path) -> Path:
+def create_private_folder(path: Path) -> Path:
     """Create a folder that only its owner may enter, along with any missing parents.
 
     Raises InvalidParameters if the folder cannot be created or used.
@@ -37,7 +37,7 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def lock(file: IO[bytes]) -> bool:
+def try_lock(file: IO[bytes]) -> bool:
     """Lock an open file until it is closed; return False if another process locked it."""
     try:
         if sys.platform == "win32":

@@ -38,7 +38,9 @@ class OwnIdentity:
     @property
     def stored(self) -> Institution | None:
         """The stored identity, or None if none has been created yet."""
-        row = self._store.row("SELECT content FROM secrets WHERE name = 'institution'")
+        row = self._store.fetch_row(
+            "SELECT content FROM secrets WHERE name = 'institution'"
+        )
         return Institution.read(row[0]) if row else None
 
     def load(self) -> Institution:
@@ -50,12 +52,12 @@ class OwnIdentity:
             )
         return stored
 
-    def load_or_make(self) -> Institution:
+    def load_or_create(self) -> Institution:
         """Return the stored identity; if there is none yet, create one without a name."""
         with self._store.transaction():
             return self.stored or self._save(Institution("", secrets.token_bytes(32)))
 
-    def make(self, name: str, *, replace: bool = False) -> Institution:
+    def create(self, name: str, *, replace: bool = False) -> Institution:
         """Create and store a named identity.
 
         A stored identity without a name keeps its key. One with a name is replaced only
@@ -89,7 +91,7 @@ class OwnIdentity:
         return institution
 
 
-def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None:
+def pin_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None:
     """Remember an analyst's key on first use, and later compare it with that key.
 
     is_new: whether to accept and remember a changed key.
@@ -97,7 +99,7 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
     Raises GuardRefused if the key has changed.
     """
     store = store_of(home)
-    stored = store.row("SELECT key FROM analysts WHERE url = ?", url)
+    stored = store.fetch_row("SELECT key FROM analysts WHERE url = ?", url)
     if stored and stored[0] == key:
         return
     if stored and not is_new:
@@ -116,14 +118,14 @@ class TrustedInstitutions:
     def __init__(self, home: Path) -> None:
         self._store = store_of(home)
 
-    def read(self) -> Mapping[str, str]:
+    def keys_by_name(self) -> Mapping[str, str]:
         """Return a mapping from the name of each trusted institution to its public key."""
         statement = "SELECT name, key FROM trusted_institutions ORDER BY name"
-        return dict(self._store.rows(statement))
+        return dict(self._store.fetch_rows(statement))
 
-    def names(self) -> dict[str, str]:
+    def names_by_key(self) -> dict[str, str]:
         """Return a mapping from each trusted public key to the institution's name."""
-        return {key: name for name, key in self.read().items()}
+        return {key: name for name, key in self.keys_by_name().items()}
 
     def trust(self, card: Card) -> None:
         """Trust a card: store the institution's name and public key.
@@ -134,7 +136,7 @@ class TrustedInstitutions:
         """
         _check_scripts(card.name)
         with self._store.transaction() as database:
-            self.check(card.name, card.key)
+            self.check_key(card.name, card.key)
             name = self.name_of(card.key)
             if name not in {None, card.name}:
                 raise GuardRefused(f"This key is known here as that of {name!r}.")
@@ -152,12 +154,12 @@ class TrustedInstitutions:
 
     def name_of(self, key: str) -> str | None:
         """Return the name under which a public key is trusted, or None if it is not."""
-        return self.names().get(key)
+        return self.names_by_key().get(key)
 
-    def check(self, name: str, key: str) -> None:
+    def check_key(self, name: str, key: str) -> None:
         """Raise GuardRefused if the name is trusted with a different key."""
-        for trusted_name, trusted_key in self.read().items():
-            if _fold(trusted_name) == _fold(name) and trusted_key != key:
+        for trusted_name, trusted_key in self.keys_by_name().items():
+            if _fold_name(trusted_name) == _fold_name(name) and trusted_key != key:
                 raise GuardRefused(
                     f"{name!r} is known here with the key {fingerprint(trusted_key)}, and shows "
                     f"{fingerprint(key)}. Ask them over a channel that you trust; if the key "
@@ -165,7 +167,7 @@ class TrustedInstitutions:
                 )
 
 
-def _fold(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return a name in lower case, without blanks or compatibility characters."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))

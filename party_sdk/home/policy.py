@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
-from party_sdk.home.addresses import are_same, host_of
+from party_sdk.home.addresses import are_same_analyst, host_of
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.session_risks import Risk
@@ -87,7 +87,7 @@ class Policy:
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
         self._check_weights(terms)
-        if refused := self.not_accepted(terms):
+        if refused := self.unaccepted_risks(terms):
             raise RiskNotAccepted(
                 " ".join(f"{code}: {risk.sentence}" for code, risk in refused.items())
             )
@@ -120,7 +120,7 @@ class Policy:
         keys_by_name: the public key of each institution whose card is trusted.
         """
         if self.analysts is not None and not any(
-            are_same(url, address) for address in self.analysts
+            are_same_analyst(url, address) for address in self.analysts
         ):
             raise GuardRefused(
                 f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
@@ -137,7 +137,7 @@ class Policy:
                 "(coterie identity trust)."
             )
 
-    def not_accepted(self, terms: Terms) -> dict[str, Risk]:
+    def unaccepted_risks(self, terms: Terms) -> dict[str, Risk]:
         """Return the risks of the terms that this policy does not accept, worst first."""
         from clustering_protocols.session_terms import risks_of_terms
 
@@ -170,7 +170,7 @@ class Policy:
             if name != slot and excess:
                 raise GuardRefused(excess)
 
-    def check_members(
+    def check_known_members(
         self, agreement: bytes, slot: str, trusted_keys: Collection[str]
     ) -> None:
         """Raise GuardRefused if this party knows too few of the other members.
@@ -197,7 +197,7 @@ class Policy:
                 "for each)."
             )
 
-    def check_rows(
+    def check_min_rows(
         self, terms: Terms, n_rows: int, *, are_linked: bool = False
     ) -> None:
         """Raise GuardRefused if too few of this party's rows take part.
@@ -221,7 +221,7 @@ def quota_options(n_keys: int, quota: float = _USUAL_QUOTA) -> tuple[str, ...]:
     return tuple(quota_option(n_keys).split()) if n_keys > quota else ()
 
 
-def describe_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
+def explain_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
     """Return why the party needs a larger quota, or an empty string if it does not."""
     statement = (
         f"Another party of equal size may bring {n_keys} values of match keys for each "
@@ -239,7 +239,7 @@ def _explain_excess(statement: str, per_row: float, quota: float) -> str:
     )
 
 
-def match_keys_at(terms: Terms, slot: str) -> int:
+def count_match_keys(terms: Terms, slot: str) -> int:
     """Return the number of match keys of a slot; 0 if its rows are not linked by keys."""
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows

@@ -97,12 +97,14 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
     return tuple(sorted(_parse_values(path.read_bytes(), path).get(_PACKAGES, ())))
 
 
-def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
+def parse_guards(values: Mapping[str, Any]) -> dict[str, Any]:
     """Validate policy values. Raises InvalidParameters if a key or value is invalid."""
     return {key: _check_value(key, value, "--guard") for key, value in values.items()}
 
 
-def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> None:
+def remember_risks(
+    home: Path, codes: Iterable[str], terms: str, moment: datetime
+) -> None:
     """Add accepted risks to a home's policy, so that later sessions accept them, too.
 
     Processes that share a home wait for each other.

@@ -49,7 +49,7 @@ def run_without_finalisation(command: Callable[[], Any]) -> None:
     last.status = 0
 
 
-def place_of(error: Exception) -> str:
+def error_location(error: Exception) -> str:
     """Return the type and location of an error, without its text, which may be secret."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"

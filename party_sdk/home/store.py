@@ -18,8 +18,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
-from party_sdk.home.disk_room import no_room, report_full_disk
-from party_sdk.home.files import lock, private_folder, write_private
+from party_sdk.home.disk_room import disk_full_error, report_full_disk
+from party_sdk.home.files import create_private_folder, try_lock, write_private
 
 FILE: Final = "home.db"
 VERSION: Final = 1
@@ -188,14 +188,14 @@ class HomeStore:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
 
-    def rows(self, statement: str, *values: Any) -> list[Any]:
+    def fetch_rows(self, statement: str, *values: Any) -> list[Any]:
         """Run a query and return its rows; an empty list if the home does not exist yet."""
         with self._mutex, self._translate_errors():
             return self._open().execute(statement, values).fetchall()
 
-    def row(self, statement: str, *values: Any) -> Any:
+    def fetch_row(self, statement: str, *values: Any) -> Any:
         """Run a query and return its first row, or None if there is none."""
-        return next(iter(self.rows(statement, *values)), None)
+        return next(iter(self.fetch_rows(statement, *values)), None)
 
     def erase_log(self) -> None:
         """Truncate the write-ahead log, so that it no longer holds erased content.
@@ -207,14 +207,14 @@ class HomeStore:
 
     def publish(self, name: str, content: bytes) -> Path:
         """Write a private file next to the database, and return its absolute path."""
-        path = private_folder(self.home) / name
+        path = create_private_folder(self.home) / name
         write_private(path, content)
         return path.absolute()
 
-    def check(self) -> str:
+    def find_damage(self) -> str:
         """Return what is wrong with the database file; empty if it is intact."""
         try:
-            [verdict] = self.rows("PRAGMA integrity_check(1)")[0]
+            [verdict] = self.fetch_rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:
             return error.detail
         return "" if verdict == "ok" else f"{self.path} is damaged: {verdict}"
@@ -228,14 +228,14 @@ class HomeStore:
 
         Raises NotReady if another process holds the lease.
         """
-        private_folder(self.home)
+        create_private_folder(self.home)
         token = secrets.token_hex(8)
         file = self._lock_file(token)
         try:
             with os.fdopen(_create_private(file), "wb") as lock_file:
-                lock(lock_file)
+                try_lock(lock_file)
                 with self.transaction(durable=False) as database:
-                    if self.holder(name) is not None:
+                    if self.lease_holder(name) is not None:
                         raise NotReady(f"Another process is at work on {name}.")
                     lease = name, token, note
                     database.execute(
@@ -250,15 +250,15 @@ class HomeStore:
         finally:
             file.unlink(missing_ok=True)
 
-    def holder(self, name: str) -> str | None:
+    def lease_holder(self, name: str) -> str | None:
         """Return the note of the process that holds a lease, or None if nobody holds it."""
-        row = self.row("SELECT holder, note FROM leases WHERE name = ?", name)
+        row = self.fetch_row("SELECT holder, note FROM leases WHERE name = ?", name)
         if row is None:
             return None
         file = self._lock_file(row[0])
         try:
             with file.open("rb+") as lock_file:
-                if not lock(lock_file):
+                if not try_lock(lock_file):
                     return str(row[1])
         except FileNotFoundError:
             return None
@@ -308,7 +308,7 @@ class HomeStore:
 
     def _create(self) -> None:
         self._refuse_old_files()
-        private_folder(self.home)
+        create_private_folder(self.home)
         draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
         with report_full_disk(self.home, _STORED):
             os.close(_create_private(draft))
@@ -339,12 +339,12 @@ class HomeStore:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            raise self._translate(error) from None
+            raise self._to_coterie_error(error) from None
 
-    def _translate(self, error: sqlite3.DatabaseError) -> CoterieError:
+    def _to_coterie_error(self, error: sqlite3.DatabaseError) -> CoterieError:
         name = error.sqlite_errorname
         if name in {"SQLITE_FULL", "SQLITE_IOERR_WRITE"}:
-            return no_room(self.home, _STORED)
+            return disk_full_error(self.home, _STORED)
         if name.startswith("SQLITE_BUSY"):
             return NotReady(
                 f"Another process has been writing in {self.path} for too long."

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.common.extras import require_service
 from clustering_protocols.protocol_packages import list_enabled_packages
 from clustering_protocols.secrecy.identities import Institution
-from party_sdk.home.files import private_folder, write_private
+from party_sdk.home.files import create_private_folder, write_private
 
 PROGRAM = [sys.executable, "-P", "-m", "party_sdk.cli.own_analyst"]
 _START_SECONDS = 120
@@ -46,7 +46,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # any free port
         port = int(probe.getsockname()[1])
-    log = private_folder(folder) / "analyst.log"
+    log = create_private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.to_bytes())
     with log.open("wb") as lines:
         process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell

@@ -42,7 +42,7 @@ class Ledger:
     def _load_lines(self) -> tuple[str, ...]:
         return tuple(
             line
-            for [line] in self._store.rows(
+            for [line] in self._store.fetch_rows(
                 "SELECT line FROM ledger WHERE party = ? ORDER BY number",
                 self._party.id,
             )
@@ -138,7 +138,7 @@ class Ledger:
         )
 
     def _last_entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
-        row = self._store.row(
+        row = self._store.fetch_row(
             f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  constants
             "ORDER BY number DESC LIMIT 1",
             self._party.id,
@@ -167,7 +167,7 @@ class Ledger:
         }
         with self._store.transaction(durable=durable) as database:
             party = self._party.id_in(database)
-            number, last = self._store.row(
+            number, last = self._store.fetch_row(
                 "SELECT number, line FROM ledger WHERE party = ? "
                 "ORDER BY number DESC LIMIT 1",
                 party,

@@ -63,7 +63,7 @@ from party_sdk.analyst_client.analyst import Analyst, end_error
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.disclosures.uses import Use
-from party_sdk.home.addresses import are_same
+from party_sdk.home.addresses import are_same_analyst
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
@@ -199,7 +199,7 @@ class Party:
             self._policy.check_terms(self.terms)
         terms, rows_digest = self.terms, data_digest(data)
         admitted = admitted_table_of(terms, self.invitation.slot, data)
-        self._policy.check_rows(terms, admitted.data.n_rows)
+        self._policy.check_min_rows(terms, admitted.data.n_rows)
         check_choice_names(terms.protocol.name, self._choices)
         if identity.data_digest is not None:
             check_same_rows(identity.data_digest, rows_digest)
@@ -669,7 +669,7 @@ def check_second_invitation(
         )
     if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
         raise GuardRefused("This invitation has other terms than were accepted.")
-    if are_same(invitation.url, first.url):
+    if are_same_analyst(invitation.url, first.url):
         return
     if not accept_moved:
         raise GuardRefused(

@@ -48,7 +48,7 @@ class PartySummary:
 
 def slots_of(home: Path, session: str) -> list[str]:
     """Return the slots that this home has or had in a session, sorted."""
-    rows = store_of(home).rows(
+    rows = store_of(home).fetch_rows(
         "SELECT DISTINCT slot FROM parties WHERE session = ? ORDER BY slot", session
     )
     return [slot for [slot] in rows]
@@ -56,7 +56,7 @@ def slots_of(home: Path, session: str) -> list[str]:
 
 def stored_parties(home: Path) -> Iterator[PartySummary]:
     """Yield the parties of a home, sorted by session and slot, from this disk alone."""
-    for party in store_of(home).rows(_PARTIES):
+    for party in store_of(home).fetch_rows(_PARTIES):
         state, following = _describe_state(party)
         yield PartySummary(
             session=party["session"],
@@ -70,7 +70,7 @@ def stored_parties(home: Path) -> Iterator[PartySummary]:
 def all_parties(home: Path) -> Iterator[PartySummary]:
     """Yield all parties of a home, sorted; if there is an order, with its state."""
     parties = {(party.session, party.slot): party for party in stored_parties(home)}
-    for [stored] in store_of(home).rows("SELECT status FROM orders"):
+    for [stored] in store_of(home).fetch_rows("SELECT status FROM orders"):
         status = json.loads(stored)
         key, state = (status["session"], status["slot"]), status["state"]
         party, description = parties.get(key), _describe_order(status)

@@ -168,7 +168,7 @@ class PartySession:
         """Return the party's row id in ``parties``, or None if nothing is stored."""
         if self._id is not None:
             return self._id
-        row = self.store.row(
+        row = self.store.fetch_row(
             "SELECT id FROM parties WHERE session = ? AND slot = ? AND NOT is_forgotten",
             self.session,
             self.slot,
@@ -195,7 +195,7 @@ class PartySession:
             )
 
     def _get_column(self, column: str) -> Any:
-        row = self.store.row(
+        row = self.store.fetch_row(
             f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  constants
             self.id,
         )
@@ -224,7 +224,7 @@ class PartySession:
     @property
     def is_free(self) -> bool:
         """Return whether no process is running this party."""
-        return self.store.holder(f"{self.session} {self.slot}") is None
+        return self.store.lease_holder(f"{self.session} {self.slot}") is None
 
     def load_identity(self) -> Identity:
         """Return the party's identity; raise NotReady if none is stored."""
@@ -237,10 +237,10 @@ class PartySession:
                 "ledger and report remain.",
                 remedy="'coterie party report' shows the report.",
             )
-        slots = self.store.rows(
+        slots = self.store.fetch_rows(
             "SELECT slot FROM parties WHERE session = ?", self.session
         )
-        sessions = self.store.rows("SELECT session FROM parties")
+        sessions = self.store.fetch_rows("SELECT session FROM parties")
         name = (self.slot, slots) if slots else (self.session, sessions)
         suggestion = suggest_similar_name(
             name[0], {candidate for [candidate] in name[1]}
@@ -256,7 +256,7 @@ class PartySession:
 
     def load_document(self, document: Document) -> bytes | None:
         """Return a document, or None if it is not stored."""
-        row = self.store.row(
+        row = self.store.fetch_row(
             "SELECT content FROM documents WHERE party = ? AND name = ?",
             self.id,
             document,
@@ -297,7 +297,7 @@ class PartySession:
 
     def load_state(self) -> DurableState:
         """Return the party's state, which is the initial state if nothing is stored."""
-        row = self.store.row(
+        row = self.store.fetch_row(
             "SELECT round, attempt, task_digest, contribution_digest, contribution, "
             "journal FROM answers WHERE party = ?",
             self.id,
@@ -305,7 +305,7 @@ class PartySession:
         if row is None:
             return DurableState()
         entries: dict[str, dict[str, bytes]] = {"before": {}, "after": {}}
-        for moment, kind, content in self.store.rows(
+        for moment, kind, content in self.store.fetch_rows(
             "SELECT moment, kind, content FROM memory WHERE party = ?", self.id
         ):
             entries[moment][kind] = content
@@ -318,7 +318,9 @@ class PartySession:
     @property
     def journal(self) -> Journal:
         """Return the journal of answered tasks."""
-        row = self.store.row("SELECT journal FROM answers WHERE party = ?", self.id)
+        row = self.store.fetch_row(
+            "SELECT journal FROM answers WHERE party = ?", self.id
+        )
         return Journal.decode(row[0]) if row else Journal()
 
     def save_state(
@@ -390,7 +392,7 @@ class PartySession:
 
         Raises NotReady if the party has been forgotten in the meantime.
         """
-        row = self.store.row(
+        row = self.store.fetch_row(
             "SELECT is_held, consents_withdrawn_at FROM parties "
             "WHERE id = ? AND NOT is_forgotten",
             self.id,
@@ -466,7 +468,9 @@ class PartySession:
     def written_files(self) -> dict[str, str]:
         """Return the digest of each file that this session wrote, by its path."""
         return dict(
-            self.store.rows("SELECT path, digest FROM outputs WHERE party = ?", self.id)
+            self.store.fetch_rows(
+                "SELECT path, digest FROM outputs WHERE party = ?", self.id
+            )
         )
 
     def save_written_files(self, digests: Mapping[str, str]) -> None:
@@ -524,7 +528,7 @@ class PartySession:
 
     def last_forgotten(self) -> PartySession | None:
         """Return what remains of this party since it was last forgotten, or None."""
-        row = self.store.row(
+        row = self.store.fetch_row(
             "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
             self.session,
             self.slot,
@@ -550,7 +554,7 @@ class Consents:
     @property
     def current(self) -> Consent | None:
         """Return the current consent, or None if there is none."""
-        row = self._store.row(
+        row = self._store.fetch_row(
             "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
             self._party.id,
         )

@@ -37,7 +37,7 @@ class Roster:
         own_key = None if own is None else content.member(own).identity
         seats = []
         for member in content.roster:
-            trusted.check(member.institution, member.identity)
+            trusted.check_key(member.institution, member.identity)
             pinned = trusted.name_of(member.identity)
             seat = Seat(
                 slot=member.slot,
@@ -100,12 +100,12 @@ class PeerVerifier:
         """Return this party's institution, which is created when a home is first used."""
         if self.entropy is not None:
             return Institution.derive(self.entropy)
-        return OwnIdentity(self.home).load_or_make()
+        return OwnIdentity(self.home).load_or_create()
 
     @property
     def trusted_keys(self) -> Mapping[str, str]:
         """Return the public keys of the trusted institutions, by name."""
-        return TrustedInstitutions(self.home).read()
+        return TrustedInstitutions(self.home).keys_by_name()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
         """Raise GuardRefused if the terms expect another institution at a slot."""
@@ -127,7 +127,7 @@ class PeerVerifier:
         """
         cards = TrustedInstitutions(self.home)
         roster = Roster.of(agreement, cards, slot)
-        known_keys = set(cards.read().values())
+        known_keys = set(cards.keys_by_name().values())
         if self.number is not None:
             roster.check_safety_number(self.number)
             known_keys |= roster.keys_of(agreement, self.confirmed_with)
@@ -138,7 +138,7 @@ class PeerVerifier:
             )
         refusal = None
         try:
-            policy.check_members(agreement, slot, known_keys)
+            policy.check_known_members(agreement, slot, known_keys)
         except GuardRefused as error:
             refusal = error
         is_compared = self.asker is not None and self.asker.confirm_members(

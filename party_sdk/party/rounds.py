@@ -140,7 +140,7 @@ class Responder:
     ) -> None:
         selection = answer.memory.get(Selection)
         if selection is not None:
-            self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
+            self.policy.check_min_rows(self.terms, len(selection.rows), are_linked=True)
         self._require_approval(answer)
         with self.stored.store.transaction():
             self._store_receipt()

@@ -13,9 +13,9 @@ from clustering_protocols.common.errors import GuardRefused
 from party_sdk.tables.mapping import (
     TableMapping,
     describe_differences,
+    dump_mapping,
     mapping_digest,
     parse_mapping,
-    write_mapping,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class StoredMappings:
     @property
     def version(self) -> int:
         """Return the number of the last mapping, or 0 if there is none."""
-        [version] = self._store.row(
+        [version] = self._store.fetch_row(
             "SELECT max(version) FROM mappings WHERE party = ?", self._party.id
         )
         return version or 0
@@ -66,7 +66,7 @@ class StoredMappings:
 
         Raises InvalidData if this release cannot read it.
         """
-        row = self._store.row(
+        row = self._store.fetch_row(
             "SELECT content, version FROM mappings WHERE party = ? "
             "ORDER BY version DESC LIMIT 1",
             self._party.id,
@@ -86,7 +86,7 @@ class StoredMappings:
             party = self._party.id_in(database)
             database.execute(
                 "INSERT INTO mappings VALUES (?, ?, ?)",
-                (party, self.version + 1, write_mapping(mapping)),
+                (party, self.version + 1, dump_mapping(mapping)),
             )
 
     def choose_mapping(

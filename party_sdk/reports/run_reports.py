@@ -100,7 +100,7 @@ def run_report(
         sheet=sheet_of(
             identity.terms.encode(),
             terms,
-            institutions.names(),
+            institutions.names_by_key(),
             url=member.invitation.url,
             slot=slot,
             you=None

@@ -100,7 +100,7 @@ def _verifiable_parts(
     trusted_institutions: TrustedInstitutions,
 ) -> dict[str, Any]:
     """Return the fields of a report that can be verified only on this machine."""
-    terms, names_by_key = session.terms, trusted_institutions.names()
+    terms, names_by_key = session.terms, trusted_institutions.names_by_key()
     if terms.identities.coordinator is not None:  # this machine holds the key
         names_by_key.setdefault(terms.identities.coordinator, "you")
     method, measured = find_measured_method(terms)

@@ -40,7 +40,7 @@ from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.home.process_exit import place_of, run_without_finalisation
+from party_sdk.home.process_exit import error_location, run_without_finalisation
 from party_sdk.party.asker import Asker
 from party_sdk.party.notifications import missing_addresses
 from party_sdk.party.roster import Roster
@@ -351,7 +351,7 @@ def main(home: str, session: str, slot: str) -> int:
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
         return ExitCode.TRY_AGAIN
     except Exception as error:  # noqa: BLE001  its text may hold values of cells
-        location = place_of(error)
+        location = error_location(error)
         print(f"{session} {slot}: {location}", file=sys.stderr)  # noqa: T201  its log
         return ExitCode.TRY_AGAIN if order is None else order.record_failure(location)
 

@@ -336,7 +336,7 @@ class PartyOrder:
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return all decisions about this order so far, the oldest first."""
-        rows = self.store.rows(
+        rows = self.store.fetch_rows(
             "SELECT content FROM decisions WHERE party = ? ORDER BY rowid",
             self.stored.id,
         )
@@ -390,7 +390,7 @@ class PartyOrder:
         return self.status()
 
     def _fetch_column(self, column: str) -> Any:
-        row = self.store.row(
+        row = self.store.fetch_row(
             f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  constants
             self.stored.id,
         )
@@ -404,7 +404,7 @@ def orders_in(home: Path) -> Iterator[PartyOrder]:
 
 def order_versions(home: Path) -> dict[tuple[str, str], int]:
     """Return each order's version, which grows with every change, by session and slot."""
-    rows = store_of(home).rows(
+    rows = store_of(home).fetch_rows(
         "SELECT session, slot, version FROM orders JOIN parties ON id = party "
         "ORDER BY session, slot"
     )

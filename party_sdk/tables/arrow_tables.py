@@ -29,7 +29,7 @@ from party_sdk.tables.cells import (
     guess_kind,
     resolve_dialect,
 )
-from party_sdk.tables.columns import PLAIN, Column, kind_of, texts
+from party_sdk.tables.columns import PLAIN, Column, kind_of_type, to_texts
 from party_sdk.tables.files import MOST_CELL, Limits, batch_rows
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
@@ -64,7 +64,7 @@ class ArrowSource(Source):
         self._table, self._positions, self._unpacked = table, positions, unpacked
         self._sign_watches = SignWatches()
         samples = [
-            texts(table.column(positions[index]).slice(0, _SAMPLE).combine_chunks())
+            to_texts(table.column(positions[index]).slice(0, _SAMPLE).combine_chunks())
             if kind == "words" and index in positions
             else pa.nulls(0)
             for index, kind in enumerate(kinds)
@@ -177,7 +177,7 @@ def frame_source(
         [_to_local_time(column, column.type) for column in arrow.columns],
         [str(position) for position in positions],
     )
-    kinds = [kind_of(kind) for kind in arrow.schema.types]
+    kinds = [kind_of_type(kind) for kind in arrow.schema.types]
     return ArrowSource(names, kinds, arrow, dict(enumerate(positions)), dialect)
 
 
@@ -364,7 +364,7 @@ def unpack_parquet(
         raise InvalidData(f"{path.name!r} is no readable table.") from None
     return Unpacked(
         names=tuple(schema.names),
-        kinds=tuple(kind_of(_value_type(kind)) for kind in schema.types),
+        kinds=tuple(kind_of_type(_value_type(kind)) for kind in schema.types),
         columns=tuple(positions),
         warnings=tuple(
             f"{field.name!r}: its timestamps are read as days in UTC."
@@ -387,7 +387,7 @@ def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
         for group in range(file.metadata.num_row_groups)
         for i in leaf_indices
     )
-    n_texts = sum(kind_of(_value_type(field.type)) == "words" for field in fields)
+    n_texts = sum(kind_of_type(_value_type(field.type)) == "words" for field in fields)
     remedy = "Choose fewer columns with --columns"
     n_numbers = len(fields) - n_texts
     limits.check_rows(file.metadata.num_rows, n_numbers, n_texts, remedy)
@@ -399,16 +399,15 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Return a column's type in the copy: timestamps lose their zone, words become text."""
     kind = _value_type(kind)
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)
-    return pa.large_string() if kind_of(kind) == "words" else kind
+    return pa.large_string() if kind_of_type(kind) == "words" else kind
 
 
 def _stored_cells(cells: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_large_string(kind):
-        return texts(cells)
+        return to_texts(cells)
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     return _to_local_time(cells, cells.type)

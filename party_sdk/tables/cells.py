@@ -171,7 +171,7 @@ def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
     numbers = [
         value
         for value in present
-        if number.fullmatch(value) or _INFINITE.fullmatch(value) or read_minus(value)
+        if number.fullmatch(value) or _INFINITE.fullmatch(value) or fix_minus(value)
     ]
     if 2 * len(numbers) > len(present) or (numbers and len(present) < 3):
         whole = all(_INTEGER.fullmatch(value) for value in numbers)
@@ -209,7 +209,7 @@ def column_warnings(
             )
 
 
-def number_of(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Parse a number with a decimal point; return None for any other text."""
     try:
         return None if "_" in text else float(text)
@@ -277,7 +277,7 @@ def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellF
     all_signs = {sign for own in signs for sign in own}
     table_agrees = len(all_signs) == 1
     common = all_signs.pop() if table_agrees else "."
-    orders = [_find_orders(cells) for cells in columns]
+    orders = [_proven_date_orders(cells) for cells in columns]
     return [
         CellForm(
             decimal=dialect.decimal or max(own, key=lambda s: own[s], default=common),
@@ -321,7 +321,7 @@ def _count_signs(cells: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
+def _proven_date_orders(cells: Iterable[str]) -> dict[str, set[str]]:
     """Return the orders that the cells' dates prove, by the separator of the dates.
 
     1.2.2026 is always the first of February, but 1/2/2026 is ambiguous.
@@ -367,7 +367,7 @@ _OTHER_MINUS: Final = re.compile(
 )
 
 
-def read_minus(text: str) -> str | None:
+def fix_minus(text: str) -> str | None:
     """Rewrite a number with an unusual minus sign as ``-1``; None for other texts.
 
     The sign may be another Unicode dash, follow the number, or be a pair of brackets.
@@ -378,7 +378,7 @@ def read_minus(text: str) -> str | None:
     return f"-{number}" if is_number else None
 
 
-def split_limit(text: str) -> LimitCell | None:
+def parse_limit(text: str) -> LimitCell | None:
     """Parse a cell such as ``<0.1``; return None for cells that state no limit."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None:
@@ -448,9 +448,9 @@ _MOST_TITLES: Final = 30
 _DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
 
-def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
+def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     """Detect the dialect of a text; return it with any warnings about title rows."""
-    lines = [line.rstrip("\n") for line in _lines(text)]
+    lines = [line.rstrip("\n") for line in _split_lines(text)]
     # Excel may write a first line such as 'sep=;' to state the delimiter
     first = lines[0] if lines else ""
     is_sep = len(first) == 5 and first.startswith("sep=")
@@ -463,7 +463,7 @@ def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     dialect = replace(settings, skip=skip, delimiter=delimiter)
     if settings.skip is not None:
         return dialect, []
-    head = list(islice(_records(text, dialect), HEAD_ROWS))
+    head = list(islice(_numbered_rows(text, dialect), HEAD_ROWS))
     n = count_titles([cells for _, cells in head])
     if not n:
         return dialect, []
@@ -471,17 +471,17 @@ def detect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     return replace(dialect, skip=skip), [title_warning(skip, "line")]
 
 
-def records(text: str, dialect: Dialect) -> list[list[str]]:
+def split_into_rows(text: str, dialect: Dialect) -> list[list[str]]:
     """Split a text into rows of cells without empty rows; the first holds the names."""
-    return [cells for _, cells in _records(text, dialect) if cells]
+    return [cells for _, cells in _numbered_rows(text, dialect) if cells]
 
 
-def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a text, each with the number of its last line.
 
     Stops before the first field that is too long, which the reading reports later.
     """
-    reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
+    reader = split_lines(_split_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):
         for cells in reader:
             yield reader.line_num, cells
@@ -493,7 +493,7 @@ def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
     return csv.reader(lines, delimiter=delimiter, quotechar=dialect.quote)
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=None))
 
 
@@ -552,7 +552,7 @@ def title_warning(n: int, word: str) -> str:
 
 def is_any_number(cell: str) -> bool:
     """Return whether a cell is a number with either decimal sign and any minus sign."""
-    return any(is_number(cell, sign) for sign in _DECIMALS) or bool(read_minus(cell))
+    return any(is_number(cell, sign) for sign in _DECIMALS) or bool(fix_minus(cell))
 
 
 def as_text(value: Any) -> str:

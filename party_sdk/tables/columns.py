@@ -29,7 +29,7 @@ from party_sdk.tables.cells import (
     CellForm,
     Kind,
     is_number,
-    number_of,
+    parse_number,
     read_date,
 )
 from party_sdk.tables.report import HEADER, mask_text
@@ -131,7 +131,7 @@ class CellFault(NamedTuple):
     problem: str
 
 
-def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
+def to_numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     """Convert cells to float64 (n,), and return them with the unreadable cells.
 
     Missing and unreadable values are NaN. Words and dates without a dictionary become
@@ -143,14 +143,14 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault
     ):
         return _look_up_spellings(column, cells, spellings)
     if not column.is_described:
-        return _presence(column, cells), []
+        return _to_presence(column, cells), []
     if column.is_date:
-        return _days(column, cells)
+        return _to_days(column, cells)
     if not (is_numeric(cells.type) or types.is_boolean(cells.type)):
-        cells, faults = _parse_numbers(column, texts(cells))
+        cells, faults = _parse_numbers(column, to_texts(cells))
     else:
         faults = []
-    values = _floats(cells)
+    values = _to_floats(cells)
     if codes := _numeric_codes(column.codes):
         values = np.where(np.isin(values, codes), np.nan, values)
     return values, faults
@@ -161,14 +161,14 @@ def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
     codes = column.codes - {""}
     if not codes or column.field is None:
         return Counter()
-    cell_texts = compute.utf8_trim_whitespace(texts(cells)).fill_null("")
+    cell_texts = compute.utf8_trim_whitespace(to_texts(cells)).fill_null("")
     is_code = {
         code: compute.equal(cell_texts, code).to_numpy(zero_copy_only=False)
         for code in codes
     }
     if column.is_numeric or column.is_date:
-        values, _ = numbers(replace(column, codes=frozenset({""})), cells)
-        parse = _day if column.is_date else number_of
+        values, _ = to_numbers(replace(column, codes=frozenset({""})), cells)
+        parse = _parse_day if column.is_date else parse_number
         is_code = {
             code: mask | (values == parse(code)) for code, mask in is_code.items()
         }
@@ -182,7 +182,7 @@ def is_numeric(kind: pa.DataType) -> bool:
     )
 
 
-def kind_of(kind: pa.DataType) -> Kind:
+def kind_of_type(kind: pa.DataType) -> Kind:
     """Return the kind of values that an Arrow type holds."""
     if types.is_integer(kind):
         return "integer"
@@ -195,7 +195,7 @@ def kind_of(kind: pa.DataType) -> Kind:
     return "nothing" if types.is_null(kind) else "words"
 
 
-def texts(cells: pa.Array) -> pa.Array:
+def to_texts(cells: pa.Array) -> pa.Array:
     """Convert cells to text: whole numbers without a fraction, days without a time."""
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
@@ -215,7 +215,7 @@ def texts(cells: pa.Array) -> pa.Array:
 
 
 def _format_floats(cells: pa.Array) -> pa.Array:
-    values = _floats(cells)
+    values = _to_floats(cells)
     whole = (values == np.trunc(values)) & (np.abs(values) < 2**53)
     integers = pa.array(np.where(whole, values, 0).astype(np.int64))
     formatted = compute.if_else(
@@ -226,7 +226,7 @@ def _format_floats(cells: pa.Array) -> pa.Array:
     return compute.if_else(pa.array(np.isnan(values)), None, formatted)
 
 
-def _floats(cells: pa.Array) -> FloatArray:
+def _to_floats(cells: pa.Array) -> FloatArray:
     if types.is_null(cells.type):
         return np.full(len(cells), np.nan)
     cells = compute.cast(cells, pa.float64(), safe=False)
@@ -241,15 +241,15 @@ def _floats(cells: pa.Array) -> FloatArray:
     return floats
 
 
-def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
+def _to_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     """Convert dates, or texts of dates, to days since 1970-01-01."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
-        days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
+        days = _to_floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
         faults: list[CellFault] = []
     else:
-        days, faults = _parse_days(column, texts(cells))
+        days, faults = _parse_days(column, to_texts(cells))
     # a code of a missing value may itself be a date
-    days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
+    days = np.where(np.isin(days, [*map(_parse_day, column.codes)]), np.nan, days)
     # some programs read 05/03/16 as a day in the year 5
     early = days < _FIRST_DAY
     rows = np.flatnonzero(early).tolist()
@@ -262,7 +262,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]
 def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     coded = plain_texts(column, cells).dictionary_encode()
     spellings = [normalise_text(text) for text in coded.dictionary.to_pylist()]
-    table = [_day(text) for text in spellings]
+    table = [_parse_day(text) for text in spellings]
     lookup = np.array([*table, math.nan])
     indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
     wrong = [
@@ -272,21 +272,22 @@ def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellF
     ]
     rows = np.flatnonzero(np.isin(indices, wrong)).tolist()
     faults = [
-        CellFault(row, _explain(column, spellings[int(indices[row])])) for row in rows
+        CellFault(row, _explain_fault(column, spellings[int(indices[row])]))
+        for row in rows
     ]
     return lookup[indices], faults
 
 
-def _day(text: str) -> float:
+def _parse_day(text: str) -> float:
     try:
         return float(parse_day_number(text[:10]))
     except ValueError:
         return math.nan
 
 
-def _presence(column: Column, cells: pa.Array) -> FloatArray:
+def _to_presence(column: Column, cells: pa.Array) -> FloatArray:
     """Return float64 (n,): 0 where there is a value, NaN where it is missing."""
-    cell_texts = texts(cells)
+    cell_texts = to_texts(cells)
     absent = compute.is_null(cell_texts)
     if column.codes:
         codes = pa.array(sorted(column.codes), pa.large_string())
@@ -301,9 +302,9 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
     plain = plain_texts(column, cells)
     with suppress(pa.ArrowInvalid):
         return compute.cast(plain, pa.float64()), []
-    values = [None if t is None else number_of(t) for t in plain.to_pylist()]
+    values = [None if t is None else parse_number(t) for t in plain.to_pylist()]
     faults = [
-        CellFault(row, _explain(column, cells[row].as_py()))
+        CellFault(row, _explain_fault(column, cells[row].as_py()))
         for row, (text, value) in enumerate(zip(plain, values, strict=True))
         if text.is_valid and value is None
     ]
@@ -338,9 +339,9 @@ def _look_up_spellings(
     column: Column, cells: pa.Array, spellings: Mapping[str, float]
 ) -> tuple[FloatArray, list[CellFault]]:
     is_coded = types.is_dictionary(cells.type)
-    coded = cells if is_coded else texts(cells).dictionary_encode()
+    coded = cells if is_coded else to_texts(cells).dictionary_encode()
     table, unknown = [], {}
-    for index, text in enumerate(texts(coded.dictionary).to_pylist()):
+    for index, text in enumerate(to_texts(coded.dictionary).to_pylist()):
         if text is None:
             table.append(math.nan)
             continue
@@ -361,7 +362,7 @@ def _look_up_spellings(
     return lookup[indices], faults
 
 
-def _explain(column: Column, cell: str) -> str:
+def _explain_fault(column: Column, cell: str) -> str:
     """Return why a number or date cannot be read, without quoting the value itself."""
     if column.is_header(cell):
         return HEADER
@@ -399,13 +400,13 @@ def _explain_level(column: Column, text: str) -> str:
 
 @cache
 def _numeric_codes(codes: frozenset[str]) -> tuple[float, ...]:
-    values = [number_of(code) for code in codes]
+    values = [parse_number(code) for code in codes]
     return tuple(v for v in values if v is not None and math.isfinite(v))
 
 
 def number_of_cell(text: str) -> float:
     """Return the number in a cell or, for any other text, a hash of it as a number."""
-    value = number_of(text)
+    value = parse_number(text)
     if value is not None:
         return value
     digest = blake2b(text.encode(), digest_size=6).digest()
@@ -414,7 +415,7 @@ def number_of_cell(text: str) -> float:
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
     """Return cells as text, in which codes of missing values are replaced by ""."""
-    cell_texts = texts(cells).fill_null("")
+    cell_texts = to_texts(cells).fill_null("")
     if not codes:
         return cell_texts
     clean = compute.utf8_trim_whitespace(cell_texts)
@@ -422,14 +423,14 @@ def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
     return compute.if_else(absent, "", cell_texts)
 
 
-def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
+def join_ids(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
     """Join the id columns to one text per row, and return a mask of rows without an id."""
     from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 
-    id_parts = [texts(part) for part in parts]
+    id_parts = [to_texts(part) for part in parts]
     empty = np.zeros(len(id_parts[0]), dtype=bool)
     for part in id_parts:
-        lengths = _floats(compute.utf8_length(compute.utf8_trim_whitespace(part)))
+        lengths = _to_floats(compute.utf8_length(compute.utf8_trim_whitespace(part)))
         empty |= ~(lengths > 0)
     if len(id_parts) == 1:
         return id_parts[0], empty

@@ -28,14 +28,14 @@ from party_sdk.tables.cells import (
     THOUSANDS_LIKE,
     CellForm,
     Dialect,
-    number_of,
+    fix_minus,
+    parse_limit,
+    parse_number,
     read_date,
-    read_minus,
     read_number,
-    split_limit,
 )
-from party_sdk.tables.columns import Column, texts
-from party_sdk.tables.guards import SignWatch, is_total, lone_values
+from party_sdk.tables.columns import Column, to_texts
+from party_sdk.tables.guards import SignWatch, lone_values, marks_totals
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -43,7 +43,7 @@ from party_sdk.tables.mapping import (
     OmittedRows,
     TableMapping,
     Thousands,
-    can_be_written,
+    fits_in_mapping,
 )
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import CheckReport, mask_text
@@ -84,7 +84,9 @@ _YEAR_LAST: Final[tuple[DateOrder, ...]] = ("day-first", "month-first")
 Confirm = Callable[[str, Sequence[str]], bool]
 
 
-def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft:
+def draft_dictionary(
+    table: Any, options: ReadOptions, confirm: Confirm
+) -> DictionaryDraft:
     """Draft a dictionary for a table, with one variable per column.
 
     A variable has the name, the type and the number of decimals, but no bounds, which
@@ -156,11 +158,7 @@ def _read_words_and_decimals(
     number_columns: Sequence[str],
     sign: str,
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
-    """Return the sorted words of some columns, and the number of decimals of others.
-
-    After a column exceeds MOST_LEVELS words, no more are collected. Columns with more
-    than MOST_DECIMALS decimals are omitted.
-    """
+    """Return the sorted words of some columns, and the number of decimals of others."""
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
     names = [*dict.fromkeys([*word_columns, *number_columns])]
@@ -169,7 +167,7 @@ def _read_words_and_decimals(
             if name in decimals:
                 decimals[name] = max(decimals[name], _n_decimals(piece, sign))
             if name in words_by_column and len(words_by_column[name]) <= MOST_LEVELS:
-                spellings = texts(piece).unique().to_pylist()
+                spellings = to_texts(piece).unique().to_pylist()
                 words_by_column[name] |= {
                     normalise_text(text) for text in spellings if text is not None
                 } - options.file_dialect.codes
@@ -180,11 +178,8 @@ def _read_words_and_decimals(
 
 
 def _n_decimals(cells: pa.Array, sign: str) -> int:
-    """Return the largest number of decimals in the cells, without trailing zeros.
-
-    Returns MOST_DECIMALS + 1 if a number has an exponent.
-    """
-    stripped = compute.utf8_trim_whitespace(texts(cells))
+    """Return the most decimals in the cells; MOST_DECIMALS + 1 if one has an exponent."""
+    stripped = compute.utf8_trim_whitespace(to_texts(cells))
     if compute.any(compute.match_substring_regex(stripped, _EXPONENT)).as_py():
         return MOST_DECIMALS + 1
     split = compute.extract_regex(stripped, rf"^[+-]?\d*[{sign}](?P<digits>\d*?)0*$")
@@ -343,7 +338,7 @@ class Proposal(_Part):
         )
 
 
-def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
+def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
     """Draft a mapping from a table to a dictionary.
 
     Raises InvalidData if the table cannot be read.
@@ -363,7 +358,7 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
     free_columns = [
         name
         for name in read_excerpt(table, plain).names
-        if name not in ids and can_be_written(name)
+        if name not in ids and fits_in_mapping(name)
     ]
     codebook = codebook_of(table)
     matches = _match_columns(schema.fields, free_columns, codebook.titles)
@@ -395,7 +390,7 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
             column = column.model_copy(update=draft)
         columns.append(column)
     label_columns = dict.fromkeys([*ids, *free_columns[:1]])
-    totals = {name: tuple(filter(is_total, counts[name])) for name in label_columns}
+    totals = {name: tuple(filter(marks_totals, counts[name])) for name in label_columns}
     layout = {n: v for n, v in report.dialect.items() if n in {"sheet", "skip"}}
     return Proposal(
         file=report.file,
@@ -414,7 +409,7 @@ def _count_texts(
     counters = {name: Counter[str]() for name in names}
     for batch in batches:
         for counter, piece in zip(counters.values(), batch.columns, strict=True):
-            for entry in compute.value_counts(texts(piece)).to_pylist():
+            for entry in compute.value_counts(to_texts(piece)).to_pylist():
                 if entry["values"] is None:
                     continue
                 text = normalise_text(entry["values"])
@@ -435,7 +430,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
     rows = (
         row
         for batch in excerpt.batches
-        for row in zip(*(texts(c).to_pylist() for c in batch.columns), strict=True)
+        for row in zip(*(to_texts(c).to_pylist() for c in batch.columns), strict=True)
     )
     for number, row in enumerate(rows):
         if row in rows_so_far and any(row[index] for index in ids):
@@ -455,11 +450,10 @@ class _Match(NamedTuple):
 def _match_columns(
     fields: Sequence[Field], names: Sequence[str], titles: Mapping[str, str]
 ) -> dict[str, dict[str, _Match]]:
-    """Compare each field with each column, or in large tables only identical names."""
     is_large = len(names) * len(fields) > _MOST_PAIRS
     return {
         field.name: {
-            name: _compare(field, name, titles.get(name, ""))
+            name: _compare_names(field, name, titles.get(name, ""))
             for name in ({field.name}.intersection(names) if is_large else names)
         }
         for field in fields
@@ -480,7 +474,7 @@ def _assign_columns(matches: Mapping[str, Mapping[str, _Match]]) -> dict[str, st
     return sources
 
 
-def _compare(field: Field, name: str, title: str) -> _Match:
+def _compare_names(field: Field, name: str, title: str) -> _Match:
     field_key, column_key = fold(field.name), fold(name)
     if name == field.name:
         return _Match(1.0, Certainty.CERTAIN, "the same name")
@@ -526,8 +520,8 @@ def _draft_cells(
         text: count
         for text, count in counts.items()
         if text not in codes - set(field.levels)
-        and not is_total(text)
-        and can_be_written(text)
+        and not marks_totals(text)
+        and fits_in_mapping(text)
     }
     draft: dict[str, Any] = {}
     if field.is_category or field.type == "boolean":
@@ -537,14 +531,14 @@ def _draft_cells(
             field, [_match_level(field, *item, labels) for item in ordered]
         )
     elif field.type == "date":
-        draft["dates"] = _find_orders(list(candidates), form.dates or "year-first")
+        draft["dates"] = _find_date_orders(list(candidates), form.dates or "year-first")
         cells = [
             _propose_missing(t, n) for t, n in candidates.items() if is_missing_word(t)
         ]
     else:
-        if any(map(read_minus, candidates)):
+        if any(map(fix_minus, candidates)):
             draft["minus"] = "any"
-            candidates = {read_minus(text) or text: n for text, n in candidates.items()}
+            candidates = {fix_minus(text) or text: n for text, n in candidates.items()}
         watch = SignWatch(form)
         if not form.is_decided:
             watch.add_batch(pa.array(candidates, pa.large_string()), 0)
@@ -571,14 +565,14 @@ def _match_numbers(
     for text, count in counts.items():
         value = _number_in(text, form)
         if thousands is not None and (number := read_number(text, None, thousands)):
-            value = number_of(number)
+            value = parse_number(number)
         if value is None and is_missing_word(text):
             yield _propose_missing(text, count)
         elif value is None:
             yield LevelProposal(
                 text=text,
                 count=count,
-                is_limit=split_limit(text) is not None,
+                is_limit=parse_limit(text) is not None,
                 certainty=Certainty.OPEN,
             )
         elif np.isfinite(value):
@@ -589,8 +583,7 @@ def _match_numbers(
 
 
 def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | None:
-    """Return the separator with which most unreadable texts are numbers, or None."""
-    candidates = [text for text in counts if split_limit(text) is None]
+    candidates = [text for text in counts if parse_limit(text) is None]
     unreadable_texts = [text for text in candidates if _number_in(text, form) is None]
     for sign in _THOUSANDS:
         numbers = [read_number(text, None, sign) for text in unreadable_texts]
@@ -619,7 +612,7 @@ def _find_two_readings(
 
 
 def _number_in(text: str, form: CellForm) -> float | None:
-    return number_of(text.replace(",", ".") if form.decimal == "," else text)
+    return parse_number(text.replace(",", ".") if form.decimal == "," else text)
 
 
 def _propose_missing(text: str, count: int) -> LevelProposal:
@@ -640,7 +633,7 @@ def _match_level(
             is_same=True,
             certainty=Certainty.CERTAIN,
         )
-    value = number_of(text)
+    value = parse_number(text)
     word = text if value is None else labels.get(value, text)
     level, certainty = _find_level(_labels_of(field), word)
     if level is None and is_missing_word(word):
@@ -731,8 +724,7 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
     return None, Certainty.OPEN
 
 
-def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
-    """Return date orders that fit most cells, or () if the file's order fits all cells."""
+def _find_date_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
     if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
     for first_order in _YEAR_LAST:
@@ -821,7 +813,9 @@ def draft_options(
     if not options.id_columns and (name := find_id_column(table, options, report)):
         options = replace(options, id_column=name)
         report, _ = examine_table(table, options)
-    draft = infer(table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS)
+    draft = draft_dictionary(
+        table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS
+    )
     reasons = {**draft.reasons, **dict.fromkeys(leave_out, "true classes")}
     for column in report.columns:
         if column.type == "date":

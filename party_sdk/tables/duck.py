@@ -45,8 +45,8 @@ def open_database(
         connection.execute("SET enable_progress_bar = false")
         # timestamps must not depend on the time zone of this machine
         connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"SET allowed_paths = [{_literal(str(path))}]")
-        connection.execute(f"SET allowed_directories = [{_literal(f'{folder}/')}]")
+        connection.execute(f"SET allowed_paths = [{_sql_literal(str(path))}]")
+        connection.execute(f"SET allowed_directories = [{_sql_literal(f'{folder}/')}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -74,9 +74,9 @@ def read_text(
         "strict_mode": "true",
         "store_rejects": "true",
         "rejects_limit": str(_MOST_REJECTS),
-        "delim": _literal(dialect.delimiter or ","),
-        "quote": _literal(dialect.quote),
-        "escape": _literal(dialect.quote),
+        "delim": _sql_literal(dialect.delimiter or ","),
+        "quote": _sql_literal(dialect.quote),
+        "escape": _sql_literal(dialect.quote),
         "skip": str(dialect.skip or 0),
         "nullstr": "['']",
         "max_line_size": str(max(MOST_CELL, 4 * longest)),
@@ -106,7 +106,7 @@ def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
     return [Reject(*line) for line in connection.execute(query).fetchall()]
 
 
-def _literal(text: str) -> str:
+def _sql_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -15,7 +15,7 @@ from typing import IO, Final, Literal, TypeAlias
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import BATCH_ROWS
-from party_sdk.home.files import lock
+from party_sdk.home.files import try_lock
 
 FileKind: TypeAlias = Literal[
     "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
@@ -54,7 +54,7 @@ def batch_rows(n_columns: int) -> int:
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
-def kind_of(path: Path) -> FileKind:
+def file_kind(path: Path) -> FileKind:
     """Detect the kind of a table file from its first bytes and its extension.
 
     Raises InvalidData if the file does not exist, is empty or an archive, or is
@@ -86,7 +86,7 @@ def kind_of(path: Path) -> FileKind:
     return "text"
 
 
-def most_memory(*, large: bool) -> int:
+def memory_limit(*, large: bool) -> int:
     """Return the memory limit of a reader process in bytes."""
     if not large or not hasattr(os, "sysconf"):
         return MOST_MEMORY
@@ -116,7 +116,7 @@ class Limits:
         if self.large or n_bytes <= MOST_UNPACKED:
             return
         raise InvalidData(
-            f"{subject} more than {_size(MOST_UNPACKED)} once unpacked. {remedy}, "
+            f"{subject} more than {_as_size(MOST_UNPACKED)} once unpacked. {remedy}, "
             f"or read it with --allow {LARGE_FILE}."
         )
 
@@ -130,11 +130,11 @@ class Limits:
             remedy,
         )
 
-    def error(
+    def excess_error(
         self, resource: Literal["time", "memory", "disk"], remedy: str
     ) -> InvalidData:
         """Return the error for a file that exceeds the limit of a resource."""
-        memory, disk = _size(most_memory(large=self.large)), _size(MOST_UNPACKED)
+        memory, disk = _as_size(memory_limit(large=self.large)), _as_size(MOST_UNPACKED)
         excess = {
             "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
             "memory": f"more memory than it may ({memory} or 'ulimit')",
@@ -145,7 +145,7 @@ class Limits:
         return InvalidData(f"{self.name!r} takes {excess} to read. {remedy}.")
 
 
-def _size(n_bytes: int) -> str:
+def _as_size(n_bytes: int) -> str:
     return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
 
 
@@ -174,7 +174,7 @@ class Scratch:
 def new_scratch() -> Iterator[Scratch]:
     """Create a private folder and three unnamed files in the system's temporary folder."""
     with (
-        private_folder() as folder,
+        temporary_folder() as folder,
         tempfile.TemporaryFile() as numbers,
         tempfile.TemporaryFile() as cells,
         tempfile.TemporaryFile() as original,
@@ -183,7 +183,7 @@ def new_scratch() -> Iterator[Scratch]:
 
 
 @contextmanager
-def private_folder() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     """Create a private temporary folder that is locked, and remove it on exit.
 
     The first call in a process also removes the folders of processes that were killed.
@@ -204,12 +204,12 @@ def _lock_new_folder(stack: ExitStack) -> Path | None:
         lock_file = stack.enter_context((folder / _LOCK).open("xb"))
     except FileNotFoundError:
         return None
-    with suppress(OSError):  # on a file system without locks, sweep() removes nothing
-        lock(lock_file)
+    with suppress(OSError):  # without locks, abandoned folders remain
+        try_lock(lock_file)
     return folder if (folder / _LOCK).exists() else None
 
 
-def sweep(parent: Path) -> None:
+def remove_abandoned_folders(parent: Path) -> None:
     """Remove the temporary folders that killed processes of this user left behind."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
@@ -218,8 +218,8 @@ def sweep(parent: Path) -> None:
                 is_own = sys.platform == "win32" or folder.stat().st_uid == os.geteuid()
                 if is_own and not folder.is_symlink():
                     with (folder / _LOCK).open("rb+") as file:
-                        if lock(file):
+                        if try_lock(file):
                             shutil.rmtree(folder, ignore_errors=True)
 
 
-_sweep_once: Final = cache(sweep)
+_sweep_once: Final = cache(remove_abandoned_folders)

@@ -234,7 +234,6 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
 def _find_lone_values(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
-    """Return lone values with their column index and their count in the whole table."""
     lone = [
         (index, value)
         for index, column in enumerate(columns)
@@ -251,14 +250,14 @@ def _find_lone_values(
 
 
 def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
-    def write(value: float) -> str:
+    def format_value(value: float) -> str:
         whole = f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
         return as_date(value) if column.is_date else whole
 
-    value, rows = write(lone.value), "1 row" if count == 1 else f"{count} rows"
+    value, rows = format_value(lone.value), "1 row" if count == 1 else f"{count} rows"
     return (
         f"{column.name!r}: {value} in {rows}, apart from all others "
-        f"({write(lone.minimum)} to {write(lone.maximum)}). "
+        f"({format_value(lone.minimum)} to {format_value(lone.maximum)}). "
         f"(If it stands for no value: --csv missing={value}.)"
     )
 
@@ -563,7 +562,7 @@ def find_forbidden_numbers(
     """Return (row, column index, problem) for each number in X that may not be sent."""
     faults: list[tuple[int, int, str]] = []
 
-    def add(index: int, wrong: Any, fault: str) -> None:
+    def report(index: int, wrong: Any, fault: str) -> None:
         faults.extend((int(row), index, fault) for row in np.flatnonzero(wrong))
 
     suspect = (spread.magnitude > _MAX_INT) | np.array(
@@ -571,25 +570,25 @@ def find_forbidden_numbers(
     )
     for index in np.flatnonzero(suspect).tolist():
         column, x = columns[index], X[:, index]
-        add(index, np.isinf(x), "an infinite value")
+        report(index, np.isinf(x), "an infinite value")
         huge = np.isfinite(x) & (np.abs(x) > MOST_MAGNITUDE)
-        add(index, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
+        report(index, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
         if column.type == "integer" and LARGE_INTEGERS not in allow:
             large = (np.abs(x) > _MAX_INT) & (np.abs(x) <= MOST_MAGNITUDE)
-            add(index, large, "a whole number that loses digits: an id?")
+            report(index, large, "a whole number that loses digits: an id?")
         if (field := column.field) is None:
             continue
         if field.constraints.required:
-            add(index, np.isnan(x), "empty, and the dictionary requires a value")
+            report(index, np.isnan(x), "empty, and the dictionary requires a value")
         if column.type == "integer":
-            add(index, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
+            report(index, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
         low, high = field.bounds
-        add(index, x < low, "below the dictionary's minimum")
-        add(index, x > high, "above the dictionary's maximum")
+        report(index, x < low, "below the dictionary's minimum")
+        report(index, x > high, "above the dictionary's maximum")
     return faults
 
 
-def is_total(text: str) -> bool:
+def marks_totals(text: str) -> bool:
     """Return whether the text of a cell marks a row of totals."""
     return re.search(_TOTAL, text) is not None
 

@@ -22,7 +22,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
     key_columns,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
-from party_sdk.tables.columns import texts, without_codes
+from party_sdk.tables.columns import to_texts, without_codes
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.table import Table
@@ -140,10 +140,10 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
             "Rename columns, or write keys yourself, e.g. 'surname | soundex + birth_date | "
             "date'."
         )
-    return preview_of(table, options, keys)
+    return preview_match_keys(table, options, keys)
 
 
-def preview_of(
+def preview_match_keys(
     table: Any, options: ReadOptions, keys: Sequence[str]
 ) -> tuple[KeyPreview, ...]:
     """Preview match keys on a table, using the default normalisation.
@@ -152,7 +152,7 @@ def preview_of(
     ValueError if a key is invalid.
     """
     ids = linking_ids(table, options, keys)
-    return preview_keys(compute_key_values(ids, keys, Alignment().normalisation))
+    return summarise_keys(compute_key_values(ids, keys, Alignment().normalisation))
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:
@@ -173,13 +173,14 @@ def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[s
     ids: list[str] = []
     for batch in read_excerpt(table, options, naming=columns).batches:
         cells = [
-            without_codes(texts(column), codes).to_pylist() for column in batch.columns
+            without_codes(to_texts(column), codes).to_pylist()
+            for column in batch.columns
         ]
         ids += [join_parts(row) for row in zip(*cells, strict=True)]
     return ids
 
 
-def preview_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
+def summarise_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
     """Return the counts and the first three values of each key."""
     return tuple(
         KeyPreview(
@@ -210,13 +211,10 @@ class UnlinkedRow(NamedTuple):
     word: str
 
 
-def unlinked_rows(
+def find_unlinked_rows(
     params: Params, data: DataSource, labels: IntArray
 ) -> list[UnlinkedRow]:
-    """Return the rows that were not linked to any other party's rows.
-
-    Returns an empty list unless the session links rows by match keys.
-    """
+    """Return the rows not linked to other parties' rows; empty without match keys."""
     if not isinstance(params, AlignedParams) or data.ids is None:
         return []
     if not params.linking_keys:
@@ -237,7 +235,7 @@ def unlinked_rows(
     ]
 
 
-def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
+def unlinked_to_csv(rows: Sequence[UnlinkedRow]) -> bytes:
     """Format unlinked rows as CSV: the line numbers, and which keys lack a value."""
     lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
     return "\n".join(["line,keys without a value", *lines, ""]).encode()

@@ -19,20 +19,20 @@ from clustering_protocols.terms.schema import normalise_text
 from party_sdk.tables.cells import (
     THOUSANDS_LIKE,
     Kind,
-    number_of,
+    fix_minus,
+    parse_limit,
+    parse_number,
     read_date,
-    read_minus,
     read_number,
-    split_limit,
 )
 from party_sdk.tables.columns import (
     PLAIN,
     CellFault,
     Column,
     number_of_cell,
-    numbers,
     plain_texts,
-    texts,
+    to_numbers,
+    to_texts,
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.read_options import Names, ReadOptions
@@ -72,7 +72,7 @@ class MappedColumn:
         )
 
     @property
-    def _codes(self) -> frozenset[str]:
+    def _missing_codes(self) -> frozenset[str]:
         field = self.column.field
         levels = () if field is None else field.levels
         return self.column.codes.difference(self.mapping.levels, levels)
@@ -83,25 +83,25 @@ class MappedColumn:
         if not mapping.changes_cells:
             return piece, None
         if mapping.levels or mapping.sets_form or not self._is_numeric:
-            coded = texts(piece).dictionary_encode()
+            coded = to_texts(piece).dictionary_encode()
             mapped, original = self._map_texts(coded.dictionary)
             indices = coded.indices.fill_null(len(original))
             cells = pa.DictionaryArray.from_arrays(coded.indices, mapped)
             original = np.append(original, np.nan)
             return cells, original[indices.to_numpy(zero_copy_only=False)]
-        words = {code for code in mapping.missing if number_of(code) is None}
-        codes, form = self._codes | words, self.column.form
-        values, faults = numbers(
+        words = {code for code in mapping.missing if parse_number(code) is None}
+        codes, form = self._missing_codes | words, self.column.form
+        values, faults = to_numbers(
             Column(self.source, "number", None, codes, form=form), piece
         )
-        converted = self._convert(values)
+        converted = self._convert_units(values)
         if not faults:
             return pa.array(converted), values
-        cells = _format_numbers(converted, texts(piece), faults)
+        cells = _format_numbers(converted, to_texts(piece), faults)
         return cells, _hash_faults(values, piece, faults)
 
-    def _convert(self, values: FloatArray) -> FloatArray:
-        codes = [v for c in self.mapping.missing if (v := number_of(c)) is not None]
+    def _convert_units(self, values: FloatArray) -> FloatArray:
+        codes = [v for c in self.mapping.missing if (v := parse_number(c)) is not None]
         if codes:
             values = np.where(np.isin(values, codes), np.nan, values)
         if self.mapping.unit is None:
@@ -116,14 +116,14 @@ class MappedColumn:
         spellings = [normalise_text(text) for text in cells.to_pylist()]
         forms = spellings
         if mapping.minus is not None:
-            forms = [read_minus(text) or text for text in spellings]
+            forms = [fix_minus(text) or text for text in spellings]
             cells = pa.array(forms, pa.large_string())
-        column = replace(self.column, codes=self._codes)
+        column = replace(self.column, codes=self._missing_codes)
         plain = self._read_forms(forms, plain_texts(column, cells))
-        values, faults = numbers(replace(column, form=PLAIN), plain)
+        values, faults = to_numbers(replace(column, form=PLAIN), plain)
         converted = plain
         if self._is_numeric:
-            converted = _format_numbers(self._convert(values), plain, faults)
+            converted = _format_numbers(self._convert_units(values), plain, faults)
         if mapping.limits is not None:
             converted = self._read_limits(forms, converted)
         absent = column.codes.union(mapping.missing)
@@ -152,24 +152,26 @@ class MappedColumn:
             ]
         else:
             return plain
-        return compute.coalesce(pa.array(readings, pa.large_string()), texts(plain))
+        return compute.coalesce(pa.array(readings, pa.large_string()), to_texts(plain))
 
     def _read_limits(self, spellings: Sequence[str], converted: pa.Array) -> pa.Array:
         """Replace limits of detection by the values that the mapping prescribes."""
-        limits = [split_limit(text) for text in spellings]
+        limits = [parse_limit(text) for text in spellings]
         numerals = [limit and limit.limit for limit in limits]
-        column = replace(self.column, codes=self._codes)
+        column = replace(self.column, codes=self._missing_codes)
         plain = plain_texts(column, pa.array(numerals, pa.large_string()))
         plain = self._read_forms([text or "" for text in numerals], plain)
-        values, _ = numbers(replace(column, form=PLAIN), plain)
+        values, _ = to_numbers(replace(column, form=PLAIN), plain)
         is_limit = pa.array(~np.isnan(values))
         if self.mapping.limits == "half":
             is_below = [limit is not None and limit.is_below for limit in limits]
             values = np.where(is_below, values / 2, values)
-        substitutes = compute.cast(pa.array(self._convert(values)), pa.large_string())
+        substitutes = compute.cast(
+            pa.array(self._convert_units(values)), pa.large_string()
+        )
         if self.mapping.limits == "missing":
             substitutes = pa.nulls(len(limits), pa.large_string())
-        return compute.if_else(is_limit, substitutes, texts(converted))
+        return compute.if_else(is_limit, substitutes, to_texts(converted))
 
 
 def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
@@ -183,7 +185,6 @@ def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
 def _format_numbers(
     values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
 ) -> pa.Array:
-    """Format numbers as text, but return unreadable cells unchanged."""
     numerals = compute.cast(pa.array(values, from_pandas=True), pa.large_string())
     is_fault = np.zeros(len(values), dtype=bool)
     is_fault[[fault.row for fault in faults]] = True
@@ -195,7 +196,7 @@ def _hash_faults(
 ) -> FloatArray:
     hashed = np.array(values)
     for fault in faults:
-        text = texts(cells.slice(fault.row, 1))[0].as_py()
+        text = to_texts(cells.slice(fault.row, 1))[0].as_py()
         if text is not None:
             hashed[fault.row] = number_of_cell(normalise_text(text))
     return hashed
@@ -238,7 +239,7 @@ class MappedSource(Source):
         self._source_forms = dict(zip(headers, source.forms, strict=True))
         pairs = [*zip(self._headers, self.names.all, strict=True)]
         self.kinds = [
-            _kind_of(mapping.columns.get(name, _UNCHANGED), kinds[header])
+            _mapped_kind(mapping.columns.get(name, _UNCHANGED), kinds[header])
             for header, name in pairs
         ]
         self.forms = [
@@ -309,7 +310,7 @@ class MappedSource(Source):
             pairs = [*map(MappedColumn.map_cells, mapped, batch.cells)]
             cells = [piece for piece, _ in pairs]
             ids = [
-                texts(column.map_cells(piece)[0])
+                to_texts(column.map_cells(piece)[0])
                 if column.mapping.changes_cells
                 else piece
                 for column, piece in zip(id_columns, batch.names, strict=False)
@@ -357,16 +358,13 @@ class MappedSource(Source):
     def _participation_mask(
         self, begin: int, n_rows: int, lines: IntArray, columns: Sequence[pa.Array]
     ) -> NDArray[np.bool_] | None:
-        """Return a mask of the rows in a batch that take part, or None if all do.
-
-        columns: the columns whose cells may exclude a row.
-        """
+        """Return a mask of a batch's rows that take part, or None if all do."""
         omit = np.zeros(n_rows, dtype=bool)
         first, last = np.searchsorted(lines, [begin, begin + n_rows])
         omit[lines[first:last] - begin] = True
         omitted_values = self._mapping.leave_out.values.values()
         for values, piece in zip(omitted_values, columns, strict=True):
-            coded = texts(piece).dictionary_encode()
+            coded = to_texts(piece).dictionary_encode()
             words = coded.dictionary.to_pylist()
             matches = [
                 i for i, text in enumerate(words) if normalise_text(text) in values
@@ -407,7 +405,7 @@ class MappedSource(Source):
         return not has_lines or len(self._base_locations.numbers) == self._n_read
 
 
-def _kind_of(mapping: ColumnMapping, kind: Kind) -> Kind:
+def _mapped_kind(mapping: ColumnMapping, kind: Kind) -> Kind:
     if mapping.has_numeric_levels:
         return "number"
     if mapping.dates:

@@ -40,7 +40,7 @@ from clustering_protocols.shared_stages.statistics.units import (
     find_conversion,
 )
 from clustering_protocols.terms.schema import MOST_LEVELS, normalise_text
-from party_sdk.tables.cells import Dialect, number_of
+from party_sdk.tables.cells import Dialect, parse_number
 
 VERSION: Final = 1
 MOST_COLUMNS: Final = 20_000
@@ -60,14 +60,14 @@ _Text = Annotated[str, Field(max_length=_LONGEST, pattern=rf"^[^{CONTROLS}]*$")]
 _Name = Annotated[_Text, AfterValidator(normalise_text), Field(min_length=1)]
 
 
-def _text_of(value: Any) -> str:
+def _level_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return normalise_text(value) if isinstance(value, str) else repr(value)
 
 
 _Level = Annotated[
-    StrictBool | StrictInt | StrictFloat | _Name, AfterValidator(_text_of)
+    StrictBool | StrictInt | StrictFloat | _Name, AfterValidator(_level_text)
 ]
 
 
@@ -148,13 +148,13 @@ class ColumnMapping(_Part):
 
     @field_validator("factor", "offset")
     @classmethod
-    def _check_number(cls, value: float | None) -> float | None:
+    def _check_magnitude(cls, value: float | None) -> float | None:
         if value is not None and abs(value) > _LARGEST:
             raise ValueError(f"give a number between {-_LARGEST:g} and {_LARGEST:g}")
         return value
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.convert is not None and (self.factor, self.offset) != (None, None):
             raise ValueError("use convert, or factor and offset, but not both")
         if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
@@ -204,7 +204,7 @@ class ColumnMapping(_Part):
     def has_numeric_levels(self) -> bool:
         """Whether there are levels, and all are numbers in the session."""
         return bool(self.levels) and all(
-            (value := number_of(str(level))) is not None and math.isfinite(value)
+            (value := parse_number(str(level))) is not None and math.isfinite(value)
             for level in self.levels.values()
         )
 
@@ -309,7 +309,7 @@ class TableMapping(_Part):
         return mapped is not None and mapped.changes_cells
 
 
-def can_be_written(text: str) -> bool:
+def fits_in_mapping(text: str) -> bool:
     """Return whether a mapping can contain a text as a name or a cell."""
     return 0 < len(text) <= _LONGEST and _ONE_LINE.fullmatch(text) is not None
 
@@ -386,7 +386,7 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
     return _validate(document, name)
 
 
-def parse_json(text: str, name: str) -> TableMapping:
+def parse_mapping_json(text: str, name: str) -> TableMapping:
     """Parse a mapping in JSON; ``name`` is stated in errors.
 
     Raises InvalidData if it is not a valid mapping.
@@ -402,7 +402,7 @@ def parse_json(text: str, name: str) -> TableMapping:
     return _validate({"version": VERSION, **document}, name)
 
 
-def write_mapping(mapping: TableMapping) -> bytes:
+def dump_mapping(mapping: TableMapping) -> bytes:
     """Format a mapping as TOML, omitting settings that have their default."""
     import tomli_w
 
@@ -433,10 +433,10 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
     try:
         return TableMapping.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InvalidData(f"{name!r} is no mapping: {_explain(error)}.") from None
+        raise InvalidData(f"{name!r} is no mapping: {_first_error(error)}.") from None
 
 
-def _explain(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     """Describe the first validation error and its location without quoting a cell."""
     finding = error.errors(include_input=False, include_url=False)[0]
     path: list[str] = []

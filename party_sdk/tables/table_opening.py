@@ -27,13 +27,13 @@ from clustering_protocols.terms.schema import Schema, normalise_text
 from party_sdk.tables import table_reading
 from party_sdk.tables.arrow_tables import file_source, frame_source
 from party_sdk.tables.cells import CellForm, dialect_from, is_date
-from party_sdk.tables.columns import Column, is_numeric, numbers, texts
+from party_sdk.tables.columns import Column, is_numeric, to_numbers, to_texts
 from party_sdk.tables.files import (
     LARGE_FILE,
     STATISTICS,
-    kind_of,
+    file_kind,
     new_scratch,
-    private_folder,
+    temporary_folder,
 )
 from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
@@ -184,7 +184,7 @@ def open_source(
 def _open_file(
     path: Path, options: ReadOptions, folder: Path, columns: Collection[str] | None
 ) -> Source:
-    kind, dialect = kind_of(path), options.file_dialect
+    kind, dialect = file_kind(path), options.file_dialect
     if kind in {"text", "gzip"}:
         from party_sdk.tables.text_files import TextSource  # loads DuckDB
 
@@ -219,7 +219,7 @@ def read_labels(table: Any) -> Labels:
     They are empty for other tables. Raises InvalidData if the file cannot be read.
     """
     path = file_of(table)
-    has_labels = path is not None and kind_of(path) in STATISTICS
+    has_labels = path is not None and file_kind(path) in STATISTICS
     return _unpack_part(path, "labels").labels if path and has_labels else Labels()
 
 
@@ -228,12 +228,12 @@ def read_sheet_names(path: Path) -> tuple[str, ...]:
 
     Raises InvalidData if the workbook cannot be read.
     """
-    return _unpack_part(path, "sheets").sheets if kind_of(path) == "excel" else ()
+    return _unpack_part(path, "sheets").sheets if file_kind(path) == "excel" else ()
 
 
 def _unpack_part(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
-    with private_folder() as folder:
-        return unpack_file(Question(path=path, kind=kind_of(path), part=part), folder)
+    with temporary_folder() as folder:
+        return unpack_file(Question(path=path, kind=file_kind(path), part=part), folder)
 
 
 # Some columns, without checks
@@ -296,8 +296,8 @@ def read_excerpt(
 
 def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
     if not column.is_numeric or is_numeric(cells.type):
-        return texts(cells) if types.is_dictionary(cells.type) else cells
-    values, faults = numbers(column, cells)
+        return to_texts(cells) if types.is_dictionary(cells.type) else cells
+    values, faults = to_numbers(column, cells)
     if faults:
         raise InvalidData(f"{column.name!r}: {faults[0].problem}.")
     return pa.array(values, from_pandas=True)
@@ -319,7 +319,7 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
     batches = read_excerpt(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
-    columns = [texts(c).to_pylist() for c in batches[0].slice(0, _MOST_ROWS).columns]
+    columns = [to_texts(c).to_pylist() for c in batches[0].slice(0, _MOST_ROWS).columns]
     pairs = zip(names, columns, strict=True)
     shown = {name: cells[:5] for name, cells in pairs if not _may_be_ids(cells)}
     rows = zip(*shown.values(), strict=True)
@@ -339,7 +339,9 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
     """Return a column as texts, for example the true classes; a missing cell is empty."""
     batches = read_excerpt(path, options, naming=[name]).batches
     return [
-        text or "" for batch in batches for text in texts(batch.column(0)).to_pylist()
+        text or ""
+        for batch in batches
+        for text in to_texts(batch.column(0)).to_pylist()
     ]
 
 

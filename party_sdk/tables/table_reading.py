@@ -21,17 +21,17 @@ from clustering_protocols.terms.preparation import Preparation
 from party_sdk.tables import guards
 from party_sdk.tables.cells import (
     SHORT_YEAR,
+    fix_minus,
+    parse_limit,
     read_date,
-    read_minus,
     read_number,
-    split_limit,
 )
 from party_sdk.tables.columns import (
     Column,
     count_codes,
-    id_texts,
-    numbers,
-    texts,
+    join_ids,
+    to_numbers,
+    to_texts,
     without_codes,
 )
 from party_sdk.tables.files import Scratch
@@ -131,11 +131,11 @@ def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
     line: number of the line if it is wrong in several columns; None otherwise.
     """
     is_number = fault == _NO_NUMBERS
-    if is_number and any(map(read_minus, texts)):
+    if is_number and any(map(fix_minus, texts)):
         return (
             'negative, with another minus sign? minus = "any" in a mapping reads them'
         )
-    if is_number and any(split_limit(text) for text in texts):
+    if is_number and any(parse_limit(text) for text in texts):
         return (
             'a limit of detection: limits = "half", "value" or "missing" in a mapping'
         )
@@ -284,7 +284,7 @@ class TableReading:
             if self._naming:
                 if self._uses_match_keys:
                     ids = [without_codes(part, self._codes) for part in ids]
-                row_ids, empty = id_texts(ids)
+                row_ids, empty = join_ids(ids)
                 self._ids.write([row_ids])
                 no_id = [] if self._uses_match_keys else np.flatnonzero(empty).tolist()
                 for row in no_id:
@@ -292,7 +292,7 @@ class TableReading:
                 self._find_totals_and_headers(begin, ids, row_ids)
             for column, piece in zip(self._columns, batch.cells, strict=True):
                 if column.type == "words":  # words such as "total" mark a row of totals
-                    rows = (begin + guards.find_totals(texts(piece))).tolist()
+                    rows = (begin + guards.find_totals(to_texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
             X, bad_cells = self._convert_cells(begin, batch)
             spread = guards.Spread.measure(X)
@@ -324,7 +324,7 @@ class TableReading:
         bad_cells = set()
         pairs = zip(self._columns, batch.cells, strict=True)
         for index, (column, piece) in enumerate(pairs):
-            X[:, index], faults = numbers(column, piece)
+            X[:, index], faults = to_numbers(column, piece)
             for row, problem in faults:
                 bad_cells.add((row, index))
                 self._n_unreadable[index] += np.isnan(X[row, index])
@@ -343,7 +343,7 @@ class TableReading:
         name = self._columns[index].name
         self._add_problem(begin + row, name, fault)
         cells = (batch.unmapped or batch.cells)[index]
-        text = texts(cells.slice(row, 1))[0].as_py() or ""
+        text = to_texts(cells.slice(row, 1))[0].as_py() or ""
         values = self._values.setdefault((index, kind), _WrongValues(begin + row))
         values.row = min(values.row, begin + row)
         values.add(text)
@@ -357,7 +357,7 @@ class TableReading:
     def _find_totals_and_headers(
         self, begin: int, ids: Sequence[pa.Array], row_ids: pa.Array
     ) -> None:
-        first = texts(ids[0])
+        first = to_texts(ids[0])
         rows = guards.find_totals(row_ids if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()
         is_header = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.records.arrays import IntArray
-from party_sdk.home.disk_room import no_room
+from party_sdk.home.disk_room import disk_full_error
 from party_sdk.tables import duck
 from party_sdk.tables.cells import (
     Dialect,
     column_warnings,
-    detect,
+    detect_dialect,
     find_forms,
     guess_kind,
     is_any_number,
-    records,
     resolve_dialect,
+    split_into_rows,
     split_lines,
 )
 from party_sdk.tables.columns import Column
@@ -87,8 +87,10 @@ class TextSource(Source):
         self._folder, self._limits = folder, Limits(path.name, LARGE_FILE in allow)
         self._cells_hold_lines = CELL_LINES in allow
         self._longest = max(map(len, head.splitlines()), default=0)
-        self.dialect, warnings = detect(text, replace(dialect, encoding=encoding))
-        rows = records(text, self.dialect)
+        self.dialect, warnings = detect_dialect(
+            text, replace(dialect, encoding=encoding)
+        )
+        rows = split_into_rows(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
         numbers_read = [cell for cell in rows[0] if is_any_number(cell)]
@@ -478,7 +480,7 @@ def copy_as_utf8(
     except OSError as error:
         if error.errno is None or isinstance(error, gzip.BadGzipFile):
             raise InvalidData(f"{path.name!r} is no readable gzip file.") from None
-        raise no_room(
+        raise disk_full_error(
             copy.parent,
             "A UTF-8 copy of the table does not fit; set TMPDIR to another folder.",
         ) from None

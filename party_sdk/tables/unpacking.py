@@ -34,8 +34,8 @@ from pydantic import BaseModel, ConfigDict
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.common.extras import require_extra
-from party_sdk.home.disk_room import is_full, no_room, report_full_disk
-from party_sdk.home.process_exit import place_of
+from party_sdk.home.disk_room import disk_full_error, is_disk_full, report_full_disk
+from party_sdk.home.process_exit import error_location
 from party_sdk.tables.cells import Dialect, Kind
 from party_sdk.tables.files import (
     MOST_MEMORY,
@@ -45,7 +45,7 @@ from party_sdk.tables.files import (
     STATISTICS,
     FileKind,
     Limits,
-    most_memory,
+    memory_limit,
 )
 
 READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
@@ -172,7 +172,7 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
         try:
             status = _run_reader(folder, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
-            raise limits.error("time", remedy) from None
+            raise limits.excess_error("time", remedy) from None
         _check_status(status, question, folder, remedy)
         with (folder / _ANSWER).open("rb") as file:
             answer = Unpacked.model_validate_json(file.read(_MOST_ANSWER_BYTES))
@@ -185,7 +185,7 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
     except (MemoryError, OSError) as failed:  # on starting it or reading its answer
         if _exit_status_of(failed) != _OUT_OF_MEMORY:
             raise
-        raise limits.error("memory", remedy) from None
+        raise limits.excess_error("memory", remedy) from None
     error.remedy = remedy
     raise error
 
@@ -220,13 +220,13 @@ def _run_reader(folder: Path, seconds: float | None) -> int:
 def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
     limits = question.limits
     if status == _FILE_TOO_LARGE:
-        raise limits.error("disk", remedy)
+        raise limits.excess_error("disk", remedy)
     if status == _DISK_FULL:
-        raise no_room(folder, _DISK_NOTE)
+        raise disk_full_error(folder, _DISK_NOTE)
     # It deletes its request on starting; a later failure is probably a lack of memory.
     failed_later = status > 0 and not (folder / _QUESTION).exists()
     if status == _OUT_OF_MEMORY or status < 0 or failed_later:
-        raise limits.error("memory", remedy)
+        raise limits.excess_error("memory", remedy)
     if status:
         raise InvalidData(
             f"The process that reads {limits.name!r} did not start (status {status}). "
@@ -268,7 +268,7 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
         if _exit_status_of(error):
             raise
         failure = InvalidData(
-            f"{question.path.name!r} was not read: {place_of(error)}."
+            f"{question.path.name!r} was not read: {error_location(error)}."
         )
     return Unpacked(refusal=(failure.problem.slug, failure.detail, failure.remedy))
 
@@ -280,7 +280,7 @@ def _exit_status_of(error: Exception) -> int | None:
         return _OUT_OF_MEMORY
     if code == errno.EFBIG:
         return _FILE_TOO_LARGE
-    return _DISK_FULL if isinstance(error, OSError) and is_full(error) else None
+    return _DISK_FULL if isinstance(error, OSError) and is_disk_full(error) else None
 
 
 def _limit_resources(*, large: bool) -> None:
@@ -290,7 +290,7 @@ def _limit_resources(*, large: bool) -> None:
     """
     import resource
 
-    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: most_memory(large=large)}
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: memory_limit(large=large)}
     if not large:
         limits[resource.RLIMIT_AS] = 2 * MOST_MEMORY
         limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED

@@ -44,7 +44,7 @@ def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     for slot, invitation in session.invite().items():
         here = {"home": home / slot, "analyst": api.connect()}
-        OwnIdentity(home / slot).make(f"Hospital {slot}")
+        OwnIdentity(home / slot).create(f"Hospital {slot}")
         Party.join(invitation, policy=ACCEPTING, **here).enrol(PARTS.data[slot])
     return session
 

@@ -43,7 +43,7 @@ def write_turn(party: PartySession, turn: int) -> None:
 def turn_of(home: Path) -> int:
     """Return the last turn of a home, all of which is there."""
     store = HomeStore(home)
-    assert store.check() == ""
+    assert store.find_damage() == ""
     store.close()
     party = PartySession(home, "s", "a")
     turn = int(party.agreement or b"-1")
@@ -204,7 +204,7 @@ def test_a_home_of_a_newer_release_is_refused_in_a_sentence(home: Path) -> None:
     with pytest.raises(
         NotReady, match=rf"format version {VERSION + 1}, .* reads {VERSION}:"
     ):
-        HomeStore(home).rows("SELECT * FROM parties")
+        HomeStore(home).fetch_rows("SELECT * FROM parties")
     with (
         pytest.raises(NotReady, match="install the release"),
         HomeStore(home).transaction(),
@@ -239,7 +239,7 @@ def test_a_damaged_home_is_noticed(
     fill(home, 3).store.close()
     path = home / "home.db"
     path.write_bytes(damage(path.read_bytes()))
-    assert "damaged" in HomeStore(home).check()
+    assert "damaged" in HomeStore(home).find_damage()
 
 
 MANY = """

@@ -57,22 +57,22 @@ def institution(slot: str) -> Institution:
 def test_a_new_identity_is_kept_and_readable_by_its_owner_only(home: Path) -> None:
     with pytest.raises(NotReady, match="identity new"):
         OwnIdentity(home).load()
-    made = OwnIdentity(home).load_or_make()
+    made = OwnIdentity(home).load_or_create()
     assert made.name == ""
-    assert OwnIdentity(home).load().key == OwnIdentity(home).load_or_make().key
+    assert OwnIdentity(home).load().key == OwnIdentity(home).load_or_create().key
     path = home / "home.db"
     assert (path.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert made.key not in {OwnIdentity(home / "other").load_or_make().key, "0" * 64}
+    assert made.key not in {OwnIdentity(home / "other").load_or_create().key, "0" * 64}
 
 
 def test_a_first_identity_can_be_named_and_keeps_its_key(home: Path) -> None:
-    first = OwnIdentity(home).load_or_make()
-    named = OwnIdentity(home).make("St. Mary's")
+    first = OwnIdentity(home).load_or_create()
+    named = OwnIdentity(home).create("St. Mary's")
     assert (named.key, named.name) == (first.key, "St. Mary's")
     with pytest.raises(GuardRefused, match=r"St\. Mary.s.*--replace"):
-        OwnIdentity(home).make("Another")
+        OwnIdentity(home).create("Another")
     assert OwnIdentity(home).load().name == "St. Mary's"
-    other = OwnIdentity(home).make("Another", replace=True)
+    other = OwnIdentity(home).create("Another", replace=True)
     assert other.key != first.key
     assert OwnIdentity(home).load().name == "Another"
 
@@ -80,7 +80,7 @@ def test_a_first_identity_can_be_named_and_keeps_its_key(home: Path) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[8m", "x" * 101])
 def test_a_name_that_cannot_be_shown_is_refused(home: Path, name: str) -> None:
     with pytest.raises(InvalidParameters):
-        OwnIdentity(home).make(name)
+        OwnIdentity(home).create(name)
     with pytest.raises(NotReady):
         OwnIdentity(home).load()
 
@@ -90,7 +90,7 @@ def test_of_many_that_make_an_identity_at_once_all_have_one(home: Path) -> None:
 
     def make(_: int) -> str:
         start.wait()
-        return OwnIdentity(home).load_or_make().key
+        return OwnIdentity(home).load_or_create().key
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(make, range(8)))) == 1
@@ -98,17 +98,17 @@ def test_of_many_that_make_an_identity_at_once_all_have_one(home: Path) -> None:
 
 def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
     known = TrustedInstitutions(home)
-    assert known.read() == {}
+    assert known.keys_by_name() == {}
     for slot in (A, B):
         known.trust(institution(slot).card)
         known.trust(institution(slot).card)
-    assert known.read() == {f"Hospital {s}": institution(s).key for s in (A, B)}
+    assert known.keys_by_name() == {f"Hospital {s}": institution(s).key for s in (A, B)}
     assert known.name_of(institution(A).key) == f"Hospital {A}"
     assert known.name_of(institution(C).key) is None
     known.forget(f"Hospital {A}")
     with pytest.raises(NotReady):
         known.forget(f"Hospital {A}")
-    assert known.read() == {f"Hospital {B}": institution(B).key}
+    assert known.keys_by_name() == {f"Hospital {B}": institution(B).key}
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
 def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
     known = TrustedInstitutions(home)
     known.trust(Institution("St. Mary's", bytes(32)).card)
-    before = known.read()
+    before = known.keys_by_name()
     other = Institution(name, bytes(31) + b"1")
     with pytest.raises(GuardRefused, match="is known here with the key"):
         known.trust(other.card)
     with pytest.raises(GuardRefused, match="known here"):
-        known.check(name, other.key)
-    assert known.read() == before
-    known.check(name, before["St. Mary's"])
-    known.check("St. Mark's", other.key)
+        known.check_key(name, other.key)
+    assert known.keys_by_name() == before
+    known.check_key(name, before["St. Mary's"])
+    known.check_key("St. Mark's", other.key)
 
 
 @pytest.mark.parametrize(
@@ -219,19 +219,19 @@ def test_enough_of_the_others_have_to_be_known(
     keys = [institution(slot).key for slot in known]
     policy = Policy(least_known=least)
     if not refused:
-        policy.check_members(content, A, keys)
+        policy.check_known_members(content, A, keys)
         return
     needed = 2 if least is None else min(least, 2)
     said = f"You know {len(set(known) - {A})} of the 2.*'least_known' is {needed}"
     with pytest.raises(GuardRefused, match=said):
-        policy.check_members(content, A, keys)
+        policy.check_known_members(content, A, keys)
 
 
 def test_one_known_institution_at_two_slots_is_one() -> None:
     twice = {B: institution(B), C: institution(B)}
     content = agreement(A, B, C, names=twice)
     with pytest.raises(GuardRefused, match="You know 1 of the 2"):
-        Policy().check_members(content, A, [institution(B).key])
+        Policy().check_known_members(content, A, [institution(B).key])
 
 
 def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
@@ -276,7 +276,9 @@ def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
 class Guests:
     def __init__(self, api: Api, folder: Path, *named: str) -> None:
         self.api, self.folder = api, folder
-        self.who = {slot: OwnIdentity(self.home(slot)).make(slot) for slot in (A, B, C)}
+        self.who = {
+            slot: OwnIdentity(self.home(slot)).create(slot) for slot in (A, B, C)
+        }
         expected = {slot: self.who[slot].key for slot in named}
         params = Dummy(n_clusters=3)
         self.session: ByHand = api.open(params, PARTS, expected=expected)
@@ -355,7 +357,7 @@ def test_a_party_with_a_new_identity_rejoins_under_the_old_one(
     with here.party(A) as party:
         party.enrol(PARTS.data[A])
         token = party._identity.token
-    OwnIdentity(here.home(A)).make("New name", replace=True)
+    OwnIdentity(here.home(A)).create("New name", replace=True)
     with here.party(A) as party:
         party._save_identity(party._identity.model_copy(update={"token": None}))
         party.enrol(PARTS.data[A])

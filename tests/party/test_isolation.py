@@ -16,7 +16,12 @@ from support.hostile_tables import MEBIBYTE
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import ReadOptions, examine_table, open_table, unpacking
-from party_sdk.tables.files import LARGE_FILE, PREFIX, private_folder, sweep
+from party_sdk.tables.files import (
+    LARGE_FILE,
+    PREFIX,
+    remove_abandoned_folders,
+    temporary_folder,
+)
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
 
@@ -235,8 +240,8 @@ def test_only_own_folders_are_swept(temporary: Path, tmp_path: Path) -> None:
     for folder in (mine, temporary / "coterie-other"):
         (folder / "lock").touch()
     (temporary / f"{PREFIX}link").symlink_to(mine)
-    with private_folder() as held:
-        sweep(temporary)
+    with temporary_folder() as held:
+        remove_abandoned_folders(temporary)
         assert held.is_dir()
     assert (mine / "lock").exists(), "a link is not followed"
     names = {path.name for path in temporary.iterdir()}

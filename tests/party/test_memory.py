@@ -130,13 +130,13 @@ def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
     assert not folder.exists
     tables = [
         name
-        for [name] in folder.store.rows(
+        for [name] in folder.store.fetch_rows(
             "SELECT name FROM sqlite_schema "
             "WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
     ]
     for table in tables:
-        assert folder.store.rows(f"SELECT * FROM {table}") == [], table
+        assert folder.store.fetch_rows(f"SELECT * FROM {table}") == [], table
 
 
 def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None:

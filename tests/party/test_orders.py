@@ -25,7 +25,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.wire.states import SessionState
 from party_sdk.application.home import Home
-from party_sdk.home.disk_room import no_room
+from party_sdk.home.disk_room import disk_full_error
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import order_runner, supervisor
@@ -339,7 +339,7 @@ class FullDisk:
                 self.left -= 1
             if self.left < 0 and not (once and self.hit):
                 self.hit = True
-                raise no_room(store.home, "Keys and answers are kept there.")
+                raise disk_full_error(store.home, "Keys and answers are kept there.")
             with transaction(store, durable=durable) as database:
                 yield database
 
@@ -389,7 +389,7 @@ def test_an_unexpected_error_is_told_without_its_text(
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
     order = OrderRunner(accepting, session, SLOT)
-    assert order.record_failure(order_runner.place_of(raised.value)) is ExitCode.OVER
+    assert order.record_failure(order_runner.error_location(raised.value)) is ExitCode.OVER
     status = orders(session, SLOT).status()
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()

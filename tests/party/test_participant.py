@@ -103,10 +103,10 @@ def test_the_stricter_of_both_minima_of_rows_counts(
 ) -> None:
     policy = Policy(minimum_rows=own)
     if needed is None:
-        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
+        policy.check_min_rows(terms(Dummy(), minimum=agreed), n_rows)
         return
     with pytest.raises(GuardRefused, match=f"'minimum_rows' is {needed}.* {n_rows} r"):
-        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
+        policy.check_min_rows(terms(Dummy(), minimum=agreed), n_rows)
 
 
 def test_terms_that_this_release_would_not_draw_up_are_refused() -> None:

@@ -26,7 +26,7 @@ from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
-from party_sdk.home.policy_files import policy_file, read_policy, remember
+from party_sdk.home.policy_files import policy_file, read_policy, remember_risks
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -245,7 +245,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> None:
     before = WHOLE.rstrip("\n")
     policy_file(tmp_path).write_text(before)
-    remember(tmp_path, [RISK, "house.open-slot"], "ab" * 32, NOW)
+    remember_risks(tmp_path, [RISK, "house.open-slot"], "ab" * 32, NOW)
     text = policy_file(tmp_path).read_text()
     assert text.startswith(before)
     [consent] = tomllib.loads(text)["consents"]
@@ -255,7 +255,7 @@ def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> N
         "terms": "ab" * 32,
     }
     assert read_policy(tmp_path).accepted_risks == {RISK, "house.open-slot"}
-    remember(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
+    remember_risks(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
     assert policy_file(tmp_path).read_text() == text, "it is remembered once"
 
 
@@ -263,7 +263,9 @@ def test_parties_of_one_home_remember_at_the_same_time(tmp_path: Path) -> None:
     codes = [f"house.risk-{number}" for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
         list(
-            threads.map(lambda code: remember(tmp_path, [code], "ab" * 32, NOW), codes)
+            threads.map(
+                lambda code: remember_risks(tmp_path, [code], "ab" * 32, NOW), codes
+            )
         )
     assert read_policy(tmp_path).accepted_risks == set(codes)
 
@@ -271,7 +273,7 @@ def test_parties_of_one_home_remember_at_the_same_time(tmp_path: Path) -> None:
 def test_nothing_is_remembered_in_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     policy_file(tmp_path).write_text("consents = []\n")
     with pytest.raises(InvalidParameters):
-        remember(tmp_path, [RISK], "ab" * 32, NOW)
+        remember_risks(tmp_path, [RISK], "ab" * 32, NOW)
     assert policy_file(tmp_path).read_text() == "consents = []\n"
 
 

@@ -523,7 +523,7 @@ def test_slots_of_one_session_at_one_home_raise_no_question(tmp_path: Path) -> N
 
 
 def stored(home: Path) -> list[tuple[str, bytes]]:
-    found = store_of(home).rows("SELECT kind, content FROM disclosures")
+    found = store_of(home).fetch_rows("SELECT kind, content FROM disclosures")
     return [(kind, content) for kind, content in found]
 
 

@@ -25,9 +25,9 @@ from party_sdk.supervisor.orders import (
 )
 from party_sdk.tables.mapping import (
     TableMapping,
+    dump_mapping,
     parse_mapping,
     read_mapping,
-    write_mapping,
 )
 
 MAPPING = """version = 1
@@ -156,7 +156,7 @@ def test_a_changed_mapping_is_told_and_asked(
 
 
 def mapped_order(invitation: str, table: Path, given: Path) -> Order:
-    mapping = write_mapping(read_mapping(given)).decode()
+    mapping = dump_mapping(read_mapping(given)).decode()
     return Order(
         invitation=invitation, table=OrderedTable(path=str(table), mapping=mapping)
     )

@@ -248,11 +248,11 @@ def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(alone: Alone) -> Non
 def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
     with alone.party() as party:
         party.enrol(ALONE.data[alone.slot])
-        [pages] = party.stored.store.row("PRAGMA page_count")
-        party.stored.store.row(f"PRAGMA max_page_count = {pages}")
+        [pages] = party.stored.store.fetch_row("PRAGMA page_count")
+        party.stored.store.fetch_row(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFull, match="This machine has no room"):
             party.run(ALONE.data[alone.slot])
-        party.stored.store.row("PRAGMA max_page_count = 1000000")
+        party.stored.store.fetch_row("PRAGMA max_page_count = 1000000")
     n_sent = len(alone.wire.sent("/contribution"))
     events = [entry["event"] for entry in alone.entries]
     assert n_sent == events.count("sending") < 6, "what was not stored was not sent"

@@ -45,7 +45,7 @@ from party_sdk.cli.terminal.result_lines import (
     write_assessment,
     write_page,
 )
-from party_sdk.home.policy import describe_quota, match_keys_at, quota_options
+from party_sdk.home.policy import count_match_keys, explain_quota, quota_options
 from party_sdk.results.output_files import refuse_overwriting
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _joined_lines(
     for address in addresses:
         say(f"{address} is notified once you have run with your data.", err=True)
     params, quota = check_terms(member.terms), policy.ids_per_row
-    if needs := describe_quota(len(params.linking_keys), quota):
+    if needs := explain_quota(len(params.linking_keys), quota):
         say(needs)
     elif params.selects_rows:
         word = "values of match keys" if params.linking_keys else "ids"
@@ -234,7 +234,7 @@ def _joined_lines(
     # The file name of an invitation may be printed; the invitation itself is a secret.
     is_file = typed.startswith("@") or typed.endswith(".invitation")
     run = ["coterie", "party", "run", *([typed] if is_file else [terms.session, slot])]
-    more = quota_options(match_keys_at(terms, slot), quota)
+    more = quota_options(count_match_keys(terms, slot), quota)
     say(f"Next: {shlex.join([*run, *words, *more])} --data FILE", err=True)
 
 

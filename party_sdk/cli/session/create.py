@@ -42,7 +42,7 @@ from party_sdk.coordinator.option_parsing import (
     read_expected_keys,
     read_preparation,
 )
-from party_sdk.home.policy import describe_quota
+from party_sdk.home.policy import explain_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -227,7 +227,7 @@ def create(
         **earlier_sections(earlier_terms, fields),
     )
     invitations = created.invite()
-    needs = describe_quota(len(protocol_params.linking_keys))
+    needs = explain_quota(len(protocol_params.linking_keys))
     risks = created.status().risks
     if letters is not None:
         write_letters(letters, created.terms, invitations)

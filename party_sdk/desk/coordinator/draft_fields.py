@@ -36,9 +36,9 @@ from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
 from party_sdk.desk.tables.named_file import files_in
 from party_sdk.home.clock import now
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.home.policy import describe_quota
+from party_sdk.home.policy import explain_quota
 from party_sdk.tables import ReadOptions
-from party_sdk.tables.linkage import preview_of, propose_match_keys
+from party_sdk.tables.linkage import preview_match_keys, propose_match_keys
 from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.variables import Variable
 
@@ -67,7 +67,7 @@ def build_screen(draft: Draft, trusted: TrustedInstitutions, number: int) -> Scr
         "desk/new.html.j2",
         number=number,
         title=SCREENS[number - 1],
-        known=sorted(trusted.read()),
+        known=sorted(trusted.keys_by_name()),
         roles=ROLES,
         types=TYPES,
         hidden=tuple(draft.hidden_fields(number)),
@@ -364,7 +364,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
             }
         ),
         lines=lines,
-        needs=describe_quota(len(keys)),
+        needs=explain_quota(len(keys)),
     )
 
 
@@ -380,4 +380,4 @@ def _preview_keys(
             if preview.is_usable
         ]
         return [preview.key for preview in previews], tuple(previews)
-    return keys, tuple(preview_of(path, ReadOptions(), keys))
+    return keys, tuple(preview_match_keys(path, ReadOptions(), keys))

@@ -271,7 +271,7 @@ class Draft:
         return params, runs
 
     def _read_expected(self, trusted: TrustedInstitutions) -> dict[str, str]:
-        keys = trusted.read()
+        keys = trusted.keys_by_name()
         texts = []
         for number, slot in enumerate(self.slots(), 1):
             if slot.expected and slot.expected not in keys:
@@ -285,7 +285,7 @@ class Draft:
     def _earlier_keys(self, trusted: TrustedInstitutions) -> dict[str, str]:
         if self.repeated is None:
             return {}
-        names, slots = trusted.names(), {slot.name for slot in self.slots()}
+        names, slots = trusted.names_by_key(), {slot.name for slot in self.slots()}
         return {
             slot: key
             for slot, key in self.repeated.identities.slots.items()

@@ -41,7 +41,7 @@ from party_sdk.desk.responses import (
     render_page,
 )
 from party_sdk.home.clock import now
-from party_sdk.home.files import private_folder
+from party_sdk.home.files import create_private_folder
 
 NEW: Final = f"{ABOVE}/new"
 _CHANGED: Final = Banner(
@@ -56,7 +56,7 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
     form = query_of(request)
     terms = _repeated_terms(form, coordinator)
     if terms is not None:
-        form = fill_form(terms, coordinator.trusted_institutions.names())
+        form = fill_form(terms, coordinator.trusted_institutions.names_by_key())
     draft = Draft(form, desk_of(request).tables, terms)
     return _form_page(request, coordinator, draft, 1)
 
@@ -148,7 +148,7 @@ def _build_review(
 ) -> Screen:
     desk = desk_of(request)
     terms = read_terms(drawn_terms.terms)
-    names = coordinator.trusted_institutions.names()
+    names = coordinator.trusted_institutions.names_by_key()
     if terms.identities.coordinator is not None:
         names.setdefault(terms.identities.coordinator, "you")
     sheet = sheet_of(drawn_terms.terms, terms, names, url=desk.connection.url)
@@ -167,7 +167,7 @@ def _build_review(
 
 
 def _make_folder(request: Request, folder: str) -> Path:
-    return private_folder(path_in(desk_of(request).tables, folder))
+    return create_private_folder(path_in(desk_of(request).tables, folder))
 
 
 def render_invitations(

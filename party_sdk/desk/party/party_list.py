@@ -96,7 +96,7 @@ def show_parties(
         fingerprint="" if own is None else fingerprint(own.key),
         known={
             name: fingerprint(key)
-            for name, key in desk.own_home.trusted_institutions.read().items()
+            for name, key in desk.own_home.trusted_institutions.keys_by_name().items()
         },
         rows=tuple(rows),
         invitation="\n".join(typed.get_all("invitation")),
@@ -179,7 +179,7 @@ def post_card(request: Request) -> Response:
     try:
         text = pasted_or_named(form, "card", desk.tables)
         card = Card.read(text.encode())
-        desk.own_home.trusted_institutions.check(card.name, card.key)
+        desk.own_home.trusted_institutions.check_key(card.name, card.key)
         if not form.get("trust"):
             key = fingerprint(card.key)
             return render_page(
@@ -196,7 +196,7 @@ def post_name(request: Request) -> Response:
     """Name this home's institution; the name is final, because others come to trust it."""
     name = form_of(request).get("name").strip()
     try:
-        OwnIdentity(desk_of(request).home).make(name)
+        OwnIdentity(desk_of(request).home).create(name)
     except CoterieError as error:
         return show_parties(request, banner_of(error))
     return redirect_to(request, "/")

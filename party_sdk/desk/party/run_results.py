@@ -36,7 +36,7 @@ from party_sdk.results.exports import installed_formats, write_export
 from party_sdk.results.label_files import formula_advice
 from party_sdk.results.new_rows import NewRows
 from party_sdk.tables import list_columns
-from party_sdk.tables.linkage import write_unlinked
+from party_sdk.tables.linkage import unlinked_to_csv
 
 _FORGOTTEN = "The labels were deleted: no rows can be drawn."
 _NO_TABLE = "The command line ran this party: use coterie party report --data."
@@ -121,7 +121,7 @@ def get_unlinked(request: Request) -> Response:
     table = party.table.to_spec()
     with party.home.resume(party.session, party.slot) as member:
         rows = party.home.find_unlinked(member, table, member.result())
-    return download(write_unlinked(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
+    return download(unlinked_to_csv(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
 
 
 def _report(party: AddressedParty) -> tuple[RunReport, str]:

@@ -48,13 +48,13 @@ from party_sdk.desk.tables.named_file import (
     path_of,
     split_words,
 )
-from party_sdk.home.policy import describe_quota, match_keys_at
+from party_sdk.home.policy import count_match_keys, explain_quota
 from party_sdk.home.policy_files import read_policy
 from party_sdk.lab.rehearsal import rehearse
 from party_sdk.party.notifications import check_address
 from party_sdk.supervisor.orders import Order, OrderedTable, place_order
 from party_sdk.tables import CheckReport, list_columns
-from party_sdk.tables.mapping import write_mapping
+from party_sdk.tables.mapping import dump_mapping
 
 IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
@@ -142,7 +142,7 @@ class TableForm:
             id_column=self.ids,
             columns=self.columns or (),
             csv=tuple(split_words(self.csv)),
-            mapping=None if mapping is None else write_mapping(mapping).decode(),
+            mapping=None if mapping is None else dump_mapping(mapping).decode(),
         )
 
 
@@ -280,7 +280,7 @@ def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     fields.append(_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed))
     if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
         quota = read_policy(party.desk.home).ids_per_row
-        needs = describe_quota(match_keys_at(terms, party.slot), quota)
+        needs = explain_quota(count_match_keys(terms, party.slot), quota)
         fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
     return FieldGroup(
         title="Limits for this session only",

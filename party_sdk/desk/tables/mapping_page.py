@@ -28,11 +28,16 @@ from party_sdk.tables import (
     examine_table,
     first_rows,
 )
-from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal, propose
+from party_sdk.tables.drafts import (
+    ColumnProposal,
+    LevelProposal,
+    Proposal,
+    draft_mapping,
+)
 from party_sdk.tables.mapping import (
     ColumnMapping,
     TableMapping,
-    parse_json,
+    parse_mapping_json,
     read_mapping,
 )
 
@@ -81,7 +86,7 @@ def build_mapping_page(
         dialect=dialect,
         mapping=None if base is None else TableMapping(file=base.file),
     )
-    proposal = propose(path, plain, schema.used)
+    proposal = draft_mapping(path, plain, schema.used)
     candidates = proposal.columns[0].candidates if proposal.columns else ()
     names = dict.fromkeys([*ids, *proposal.unused, *sorted(candidates)])
     titles, rows = first_rows(Path(path), plain)
@@ -134,7 +139,7 @@ def mapping_of(text: str) -> TableMapping | None:
 
     Raises InvalidData if the field does not contain a mapping.
     """
-    return parse_json(text, "mapping") if text.strip() else None
+    return parse_mapping_json(text, "mapping") if text.strip() else None
 
 
 def serialise_mapping(mapping: TableMapping) -> str:

@@ -40,7 +40,7 @@ from party_sdk.desk.tables.named_file import (
 )
 from party_sdk.results.label_files import write_labels
 from party_sdk.tables import CheckReport, Dialect, ReadOptions, first_rows, list_columns
-from party_sdk.tables.mapping import TableMapping, write_mapping
+from party_sdk.tables.mapping import TableMapping, dump_mapping
 from party_sdk.tables.variables import read_draft
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def post_file(request: Request) -> Response:
     form = form_of(request)
     mapping = mapping_of(form.get("mapping")) or TableMapping()
     name = f"{Path(form.get('path')).stem or 'table'}.mapping.toml"
-    return download(write_mapping(mapping), name, "application/toml")
+    return download(dump_mapping(mapping), name, "application/toml")
 
 
 def post_trial(request: Request) -> Response:

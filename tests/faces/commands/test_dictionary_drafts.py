@@ -12,7 +12,7 @@ from support.terminal import coterie
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import ReadOptions
-from party_sdk.tables.drafts import infer
+from party_sdk.tables.drafts import draft_dictionary
 from party_sdk.tables.variables import (
     DictionaryDraft,
     Variable,
@@ -149,7 +149,7 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     ]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["id,hba1c,died,ward,remark,running,empty", *rows]))
-    draft = infer(path, ReadOptions(id_column="id"), lambda *_: False)
+    draft = draft_dictionary(path, ReadOptions(id_column="id"), lambda *_: False)
     roles = {row.name: row.role for row in draft.variables}
     assert roles == {
         "hba1c": "cluster",
@@ -165,7 +165,7 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     assert "no value" in draft.reasons["empty"]
     bounds = draft.to_schema().field("hba1c").constraints
     assert (bounds.minimum, bounds.maximum) == (None, None), "they would tell of rows"
-    levelled = infer(path, ReadOptions(id_column="id"), lambda *_: True)
+    levelled = draft_dictionary(path, ReadOptions(id_column="id"), lambda *_: True)
     assert levelled.to_schema().field("ward").levels == ("w0", "w1", "w2")
 
 

@@ -97,7 +97,7 @@ def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) ->
 
 def test_a_damaged_database_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    OwnIdentity(home).make("North")
+    OwnIdentity(home).create("North")
     assert not wrong(check_home(home))
     store_of(home).close()
     with (home / FILE).open("r+b") as file:

@@ -23,7 +23,7 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.results import output_files
 from party_sdk.results.results import Result
 from party_sdk.tables import CheckReport, Dialect, ReadOptions, open_table, read_table
-from party_sdk.tables.drafts import infer
+from party_sdk.tables.drafts import draft_dictionary
 from party_sdk.tables.variables import read_schema
 
 WARD = Schema.model_validate(
@@ -300,7 +300,7 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
             "pain": {0: "none", 10: "worst"},
         },
     )
-    draft = infer(path, ReadOptions(), lambda *_: False)
+    draft = draft_dictionary(path, ReadOptions(), lambda *_: False)
     schema = draft.to_schema()
     assert (draft.reasons, schema.names) == ({}, ("sex", "pain", "w"))
     sex, pain, _ = schema.fields

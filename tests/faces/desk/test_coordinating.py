@@ -13,7 +13,7 @@ from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Offer
-from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, pin_analyst
 from tests.faces.desk.plans import (
     HOSTILE,
     NEW,
@@ -68,7 +68,7 @@ def test_an_address_that_is_none_stays_in_its_field(
 def test_a_changed_analyst_key_needs_confirmation(
     browser: DeskBrowser, analyst: Analyst
 ) -> None:
-    check_analyst(browser.desk.home, analyst.url, "0" * 64)
+    pin_analyst(browser.desk.home, analyst.url, "0" * 64)
     form = {"url": analyst.url, "key": analyst.key}
     page = browser.post("/sessions/-/analyst", form)
     assert "shows the key" in wrong(page)["url"]
@@ -208,7 +208,7 @@ def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
 def test_the_terms_that_were_shown_are_those_that_are_opened(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
-    other = OwnIdentity(desk.desk.home / "other").make("Institute <b>")
+    other = OwnIdentity(desk.desk.home / "other").create("Institute <b>")
     TrustedInstitutions(desk.desk.home).trust(other.card)
     told = {
         "purpose": HOSTILE,
@@ -228,7 +228,7 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     assert "3 runs, one after the other" in said
     assert "llf.runs-single-out-rows" in said
     again = sent(review)
-    assert coordinator.trusted_institutions.read()
+    assert coordinator.trusted_institutions.keys_by_name()
     page = desk.post(NEW, {**again, "do": "open"})
     made = invitations(page)
     assert [each.slot for each in made] == ["north", "south", "west"]

@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import StorageFull
 from coterie_pages.served_pages import HEADERS
 from party_sdk.desk import server
 from party_sdk.desk.gate import MAX_BYTES
-from party_sdk.home.disk_room import no_room
+from party_sdk.home.disk_room import disk_full_error
 from party_sdk.home.store import HomeStore
 
 INVITATION = {"invitation": "no invitation"}
@@ -241,7 +241,7 @@ def test_a_defect_is_a_page_and_a_line_without_values(
 def test_a_home_on_a_full_disk_opens_no_desk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = Mock(side_effect=no_room(tmp_path, "Links are kept there."))
+    full = Mock(side_effect=disk_full_error(tmp_path, "Links are kept there."))
     monkeypatch.setattr(HomeStore, "transaction", full)
     with pytest.raises(StorageFull, match="This machine has no room") as raised:
         server.serve(

@@ -18,7 +18,7 @@ def test_the_first_page_asks_for_the_name_until_there_is_one(
     home = OwnIdentity(browser.desk.home)
     assert QUESTION in texts(browser.get("/"))
     assert browser.get("/card.json").is_error
-    nameless = home.load_or_make()
+    nameless = home.load_or_create()
     assert QUESTION in texts(browser.get("/"))
     refused = browser.post("/institution", {"name": " "})
     assert "1 to 100 characters" in texts(refused)
@@ -40,20 +40,20 @@ def test_a_second_name_is_refused(browser: DeskBrowser) -> None:
 def test_a_card_is_trusted_after_its_key_was_compared(
     browser: DeskBrowser, tmp_path: Path
 ) -> None:
-    other = OwnIdentity(tmp_path / "there").make("University <b>")
+    other = OwnIdentity(tmp_path / "there").create("University <b>")
     card = other.card.model_dump_json()
     known = TrustedInstitutions(browser.desk.home)
     shown = browser.post("/cards", {"card": card})
     assert "Is this the key of University <b>?" in texts(shown)
     assert fingerprint(other.key) in texts(shown)
-    assert known.read() == {}, "it is shown first"
+    assert known.keys_by_name() == {}, "it is shown first"
     page = browser.follow(browser.post("/cards", {"card": card, "trust": "yes"}))
-    assert known.read() == {"University <b>": other.key}
+    assert known.keys_by_name() == {"University <b>": other.key}
     assert fingerprint(other.key) in texts(page)
-    liar = OwnIdentity(tmp_path / "elsewhere").make("University <b>")
+    liar = OwnIdentity(tmp_path / "elsewhere").create("University <b>")
     refused = browser.post("/cards", {"card": liar.card.model_dump_json()})
     assert "is known here with the key" in texts(refused)
     changed = card.replace("University", "Uniwersity")
     for wrong in (changed, "none", ""):
         browser.post("/cards", {"card": wrong, "trust": "yes"})
-    assert known.read() == {"University <b>": other.key}
+    assert known.keys_by_name() == {"University <b>": other.key}

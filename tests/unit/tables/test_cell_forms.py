@@ -13,7 +13,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import ReadOptions, read_table
-from party_sdk.tables.cells import read_date, read_number, split_limit
+from party_sdk.tables.cells import parse_limit, read_date, read_number
 from party_sdk.tables.mapping import TableMapping
 
 NAN = float("nan")
@@ -110,10 +110,10 @@ def test_what_is_no_date_stays(text: str) -> None:
 
 
 def test_limits_are_taken_apart() -> None:
-    assert split_limit("< 0,1") == (True, "0,1")
-    assert split_limit(">=5") == (False, "5")
-    assert split_limit("0.1") is None
-    assert split_limit("<") is None
+    assert parse_limit("< 0,1") == (True, "0,1")
+    assert parse_limit(">=5") == (False, "5")
+    assert parse_limit("0.1") is None
+    assert parse_limit("<") is None
 
 
 @pytest.mark.parametrize(

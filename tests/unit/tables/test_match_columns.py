@@ -16,7 +16,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.schema import Schema
 from party_sdk.coordinator.option_parsing import add_match_keys
 from party_sdk.tables import Table, open_table
-from party_sdk.tables.linkage import describe_unlinked, unlinked_rows
+from party_sdk.tables.linkage import describe_unlinked, find_unlinked_rows
 from party_sdk.tables.mapping import TableMapping
 
 COLUMNS = ("name", "birth")
@@ -93,7 +93,7 @@ def test_a_table_without_a_column_of_a_key_is_refused(path: Path) -> None:
 def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
     alignment = Alignment(method="ecdh", match_keys=("name + birth | date", "birth"))
     params = ProductQuantisation(n_clusters=2, alignment=alignment)
-    found = unlinked_rows(params, opened(path), np.array([0, -1, -1]))
+    found = find_unlinked_rows(params, opened(path), np.array([0, -1, -1]))
     assert found == [(3, (1,), "line"), (4, (1, 2), "line")], "k.A. is no date"
     told = describe_unlinked(found)
     assert told[0] == "unlinked rows: 2, of which 0 have a value of every key"
@@ -102,7 +102,7 @@ def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
         "  line 3: no value, or a shared one, of key 1",
     ]
     exact = ProductQuantisation(n_clusters=2, alignment=Alignment(method="ecdh"))
-    assert unlinked_rows(exact, opened(path), np.array([0, -1, -1])) == []
+    assert find_unlinked_rows(exact, opened(path), np.array([0, -1, -1])) == []
 
 
 def test_keys_are_given_one_by_one_or_as_a_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from support.terminal import Terminal
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import ReadOptions, read_table
-from party_sdk.tables.drafts import Certainty, Proposal, propose
+from party_sdk.tables.drafts import Certainty, Proposal, draft_mapping
 from party_sdk.tables.mapping import TableMapping
 
 FIELDS = ("sex", "age", "bmi", "hba1c", "cpeptide", "smoking", "insulin", "dx")
@@ -202,7 +202,9 @@ def hospitals(tmp_path_factory: pytest.TempPathFactory) -> dict[Write, Hospital]
         path, truth = write(folder)
         sheet = {"sheet": "Auszug 2025"} if write is write_north else {}
         given = TableMapping.model_validate({"file": sheet})
-        draft = propose(path, ReadOptions(id_column=named, mapping=given), DICTIONARY)
+        draft = draft_mapping(
+            path, ReadOptions(id_column=named, mapping=given), DICTIONARY
+        )
         found[write] = Hospital(path, truth, draft)
     return found
 
@@ -258,7 +260,7 @@ def test_pounds_are_known_by_their_abbreviations(tmp_path: Path) -> None:
     for title in ("Gewicht (lb)", "Gewicht in lbs", "weight_lb"):
         path = tmp_path / "rows.csv"
         path.write_text(f"id,{title}\na,150.5\nb,180.5\nc,210.5\n")
-        [column] = propose(path, ReadOptions(id_column="id"), schema).columns
+        [column] = draft_mapping(path, ReadOptions(id_column="id"), schema).columns
         assert (column.source, column.convert) == (title, "weight, pounds to kg")
 
 

@@ -14,7 +14,7 @@ from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import ReadOptions, Table, examine_table
-from party_sdk.tables.drafts import propose
+from party_sdk.tables.drafts import draft_mapping
 from party_sdk.tables.mapping import TableMapping
 
 COUNTS = [9370, 967, 776, 4709, 9079, 856, 8101, 6966, 463, 18_991] * 3
@@ -185,7 +185,7 @@ def test_numbers_of_a_sheet_beside_texts_are_asked_about(tmp_path: Path) -> None
 
 def test_a_draft_asks_what_the_point_is(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", age=AGES, leuko=grouped(COUNTS, "."))
-    drafted = propose(path, ReadOptions(), SCHEMA)
+    drafted = draft_mapping(path, ReadOptions(), SCHEMA)
     [column] = [each for each in drafted.columns if each.name == "leuko"]
     assert column.is_open
     assert column.two_readings
@@ -247,7 +247,7 @@ def drafted_levels(
         folder / "a.csv", pid=list(range(len(texts))), **{field["name"]: texts}
     )
     schema = Schema.model_validate({"fields": [field, {"name": "age"}]})
-    column = propose(path, ReadOptions(), schema).columns[0]
+    column = draft_mapping(path, ReadOptions(), schema).columns[0]
     return {cell.text: (cell.level, cell.certainty.value) for cell in column.cells}
 
 
@@ -293,7 +293,7 @@ def test_other_minus_signs_are_read_where_the_mapping_says_so(
     assert "missing" not in said
     _, table = read(path, {"columns": {"leuko": {"minus": "any"}}})
     assert values_of(table, "leuko") == values
-    drafted = propose(path, ReadOptions(), SCHEMA)
+    drafted = draft_mapping(path, ReadOptions(), SCHEMA)
     assert drafted.to_mapping().columns["leuko"].minus == "any"
     assert not drafted.n_open
     large = [form.format("9.370"), "967", form.format("12.485")]
