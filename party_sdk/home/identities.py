@@ -61,15 +61,17 @@ class OwnIdentity:
         """Create and store a named identity.
 
         A stored identity without a name keeps its key. One with a name is replaced only
-        with ``replace``, because others may trust its card; otherwise this raises
-        GuardRefused; or if a word of the name has letters of two scripts. Raises InvalidParameters if the name is empty, too long or has
-        control characters.
+        with ``replace``, because others may trust its card.
+
+        Raises GuardRefused without ``replace``, or if a word of the name has letters of
+            two scripts that look alike; InvalidParameters if the name is empty, too
+            long or has control characters.
         """
         try:
             TypeAdapter(InstitutionName).validate_python(name)
         except ValidationError:
             name = ""
-        if not _fold(name):
+        if not _fold_name(name):
             raise InvalidParameters("A name has 1 to 100 characters that can be shown.")
         _check_scripts(name)
         with self._store.transaction():
@@ -168,8 +170,8 @@ class TrustedInstitutions:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name in lower case, without blanks or compatibility characters."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    """Return a name in lower case, without blanks, invisible or variant characters."""
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))
 
 

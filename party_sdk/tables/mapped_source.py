@@ -247,7 +247,7 @@ class MappedSource(Source):
             for header, name in pairs
         ]
         self._rejected_lines: frozenset[int] = frozenset()
-        self._base_locations = source.locations  # of rows that can be parsed
+        self._base_locations = source.row_locations  # of rows that can be parsed
         self._n_yielded, self._n_read = 0, 0
         self._omitted_rows = np.empty(0, np.int64)
         self._absent_lines: list[int] = []

@@ -389,7 +389,9 @@ def test_an_unexpected_error_is_told_without_its_text(
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
     order = OrderRunner(accepting, session, SLOT)
-    assert order.record_failure(order_runner.error_location(raised.value)) is ExitCode.OVER
+    assert (
+        order.record_failure(order_runner.error_location(raised.value)) is ExitCode.OVER
+    )
     status = orders(session, SLOT).status()
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()

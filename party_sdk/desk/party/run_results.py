@@ -121,7 +121,9 @@ def get_unlinked(request: Request) -> Response:
     table = party.table.to_spec()
     with party.home.resume(party.session, party.slot) as member:
         rows = party.home.find_unlinked(member, table, member.result())
-    return download(unlinked_to_csv(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
+    return download(
+        unlinked_to_csv(rows), f"{party.file_stem}-unlinked.csv", "text/csv"
+    )
 
 
 def _report(party: AddressedParty) -> tuple[RunReport, str]:

@@ -323,7 +323,7 @@ def test_a_comma_beside_decimal_points_separates_thousands_only_if_a_cell_shows_
     for more, thousands in (([], None), (["1,234.5"] * 2, ",")):
         texts = [*cells[: 30 - len(more)], *more]
         path = write(tmp_path / "a.csv", age=AGES, leuko=texts)
-        [_, column] = propose(path, ReadOptions(), schema).columns
+        [_, column] = draft_mapping(path, ReadOptions(), schema).columns
         assert column.thousands == thousands
         assert column.is_open == (thousands is None)
         assert (column.two_readings == "") == (thousands is not None)
