@@ -65,8 +65,8 @@ from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import (
     digest_in,
+    parse_wait_preference,
     receipt_headers,
-    wait_seconds,
 )
 
 ReleasePlace = Callable[[], AbstractContextManager[bool]]
@@ -431,7 +431,7 @@ async def put_contribution(
         fields = {name: getattr(stored, name) for name in _RECEIPT_FIELDS}
         receipt = Receipt(session=session_id, **fields)
         receipt = sign_receipt(service.institution, receipt)
-        if (seconds := wait_seconds(prefer)) is None:
+        if (seconds := parse_wait_preference(prefer)) is None:
             return receipt
         task = None
         with suppress(SessionOver):  # the answer is stored, so send its receipt anyway

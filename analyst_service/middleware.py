@@ -205,7 +205,7 @@ class RequestLimits:
         with ExitStack() as stack:
             try:
                 place = stack.enter_context(pool.admit_request(scope))
-                if is_unauthenticated:  # otherwise the route sets the sender
+                if is_unauthenticated:  # with credentials, the route sets the sender
                     place.set_sender(client_address(scope))
             except TooManyRequests as error:
                 refusal = problem_response(error.problem, error.detail)

@@ -110,7 +110,7 @@ class ObjectBlobStore(FileBlobStore):
         return super().map(check)
 
     def local_file(self, digest: str) -> Path:
-        """Return the path of a blob in the cache, which is fetched unless it is cached."""
+        """Return the path of a blob's cached copy, and fetch the blob first if needed."""
         path = self.path(digest)
         with suppress(FileNotFoundError):
             os.utime(path)  # so that it is not evicted soon

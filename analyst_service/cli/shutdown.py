@@ -99,7 +99,7 @@ class WaitingConnections:
         self._n_waiting = 0
 
     def add(self, connection: TimedProtocol) -> None:
-        """Add a connection; beyond the limit, abort the oldest of the busiest address."""
+        """Add a connection; if there are too many, abort the busiest client's oldest."""
         self._waiting[connection.client_address][connection] = None
         self._n_waiting += 1
         if self._n_waiting > self._limit:

@@ -217,7 +217,7 @@ class BlockFailure:
 def installed_versions(packages: tuple[str, ...] = ()) -> Versions:
     """Return the versions of all packages that may influence the bits of a result.
 
-    packages: other distributions, whose protocols are in use.
+    packages: additional distributions that provide protocols in use.
     """
     installed = {"Python": platform.python_version()}
     for name in (*_PACKAGES, *packages):

@@ -25,11 +25,11 @@ _BLOCK: Final = 4096  # rows
 def iter_blocks(
     X: FloatArray, offset: FloatArray, inverse: FloatArray, V: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Yield the slice of each block, its scaled rows (F, size) and squared distances.
+    """Yield each block's slice of X, its scaled rows, and their distances to V.
 
-    A row x is scaled to (x - offset) · inverse. The distances (k, size) are to the
-    centroids V. Features are added four at a time, as in C, because the order
-    determines the last bits.
+    The scaled rows are (F, size): a row x becomes (x - offset) · inverse. The squared
+    distances (k, size) are to the centroids V. Features are added four at a time, as in
+    C, because the order determines the last bits.
     """
     whole = V.shape[1] - V.shape[1] % 4
     for begin in range(0, len(X), _BLOCK):

@@ -179,7 +179,7 @@ class RowHistory(Record):
 
 
 def most_derivable_rows(share: float, n_rows: int) -> int:
-    """Return how many of a party's ``n_rows`` rows may be derivable from its sums."""
+    """Return how many of a party's ``n_rows`` rows its sums are allowed to determine."""
     return int(share * n_rows)
 
 

@@ -96,7 +96,7 @@ class Params(BaseModel):
     def check_retired_values(self) -> None:
         """Raise for values that only simulations and sessions opened earlier may have.
 
-        Raises InvalidParameters, which names an alternative.
+        Raises InvalidParameters, whose message names an alternative.
         """
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:

@@ -170,10 +170,10 @@ def _readable_tables(
 class RehearsedRound(BaseModel):
     """The contributions of one round, or of several rounds of the same kind.
 
-    first, last, n: the numbers of the first and the last of these rounds, counted from
-        1, and how many there are.
-    example: the contribution in the first of these rounds.
-    n_bytes: the total size of all these contributions.
+    first, last: the numbers of the first and the last round, counted from 1.
+    n: the number of rounds.
+    example: the contribution in the first round.
+    n_bytes: the size of all contributions together.
     """
 
     first: int

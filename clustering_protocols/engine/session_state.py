@@ -215,7 +215,7 @@ class OngoingSession:
         return cls(
             session=session,
             stages=stages,
-            lines=[transcript.write_first_line(session)],
+            lines=[transcript.format_first_line(session)],
             reached=dict.fromkeys(session.slots, 0),
         )
 
@@ -298,7 +298,7 @@ class OngoingSession:
         return transcript.lines_after(self.lines, min(self.reached[slot], last - 1))
 
     def list_unseen_signatures(self, slot: str) -> ByteArray:
-        """Return the opening's signatures for a slot that has not received them."""
+        """Return the opening's signatures if the slot lacks them, and otherwise none."""
         return self.signatures if self.reached[slot] == _OPENED else UNSIGNED
 
     def address(self, slot: str) -> Address:

@@ -139,7 +139,7 @@ def build_opening() -> Stage:
 
 
 def names_chosen_run(closing: Stage) -> bool:
-    """Return whether a closing's task, and so the transcript, names the runs."""
+    """Return whether the closing's task, and hence the transcript, states the runs."""
     return closing.exchanges[0].task is Conclude
 
 

@@ -56,7 +56,7 @@ class Entry(RoundRef):
 _LINE: TypeAdapter[OpeningLine | Entry] = TypeAdapter(OpeningLine | Entry)
 
 
-def write_first_line(session: SessionContext) -> str:
+def format_first_line(session: SessionContext) -> str:
     """Return the first line of a session's transcript."""
     return hash_chain.write(None, AGREED, {"agreement": session.agreement_digest})
 

@@ -107,7 +107,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """The gap for one number of clusters, and the standard error s_k of its references."""
+    """The gap statistic for one number of clusters, and its standard error s_k."""
 
     n_clusters: int
     gap: float

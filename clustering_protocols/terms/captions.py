@@ -22,7 +22,7 @@ DECADE: Final = 10 * YEAR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
-    """The presentation of a field, or of a whole section.
+    """How forms, commands and sheets present a field or a section.
 
     label: the label in forms and on sheets.
     group: the group of fields in forms; None if no form shows the field.

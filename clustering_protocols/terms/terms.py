@@ -73,7 +73,7 @@ class Words(Value):
 
 
 class About(Words, Section):
-    """Descriptive texts of a session."""
+    """The texts that describe a session."""
 
 
 class Slot(Section):

@@ -31,7 +31,7 @@ def wait_header(seconds: float) -> dict[str, str]:
     return {"Prefer": f"wait={round(seconds)}"}
 
 
-def wait_seconds(prefer: str) -> int | None:
+def parse_wait_preference(prefer: str) -> int | None:
     """Return how long a client is willing to wait; None if its header does not say."""
     match = _WAIT.search(prefer)
     return None if match is None else int(match[1])

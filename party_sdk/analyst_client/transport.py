@@ -22,7 +22,10 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unavailable,
 )
-from clustering_protocols.wire.http_headers import is_this_machine, wait_seconds
+from clustering_protocols.wire.http_headers import (
+    is_this_machine,
+    parse_wait_preference,
+)
 from party_sdk.analyst_client.certificates import certificate_error
 from party_sdk.analyst_client.connections import (
     PROXY_REFUSES,
@@ -206,7 +209,9 @@ class Transport:
                 on_silence(request.url.netloc.decode())
 
         wait = request.url.params.get("wait")
-        held_seconds = wait or wait_seconds(request.headers.get("Prefer", "")) or 0.0
+        held_seconds = (
+            wait or parse_wait_preference(request.headers.get("Prefer", "")) or 0.0
+        )
         timer = Timer(SILENT_SECONDS + float(held_seconds), report_silence)
         timer.daemon = True
         timer.start()

@@ -389,7 +389,7 @@ def _find_runs(
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
     """Yield length, hashes and positions of unique runs, sorted by their hashes.
 
-    Only the two shortest lengths at which most runs are unique are used.
+    Only two lengths are used: the shortest ones for which most runs are unique.
 
     limit: the largest hash that is considered.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """Asks the operator; this base class refuses everything.
+    """The interface to the operator; this base class refuses every question.
 
     Methods may raise an exception if nobody can answer at the moment.
     """

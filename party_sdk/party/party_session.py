@@ -402,7 +402,7 @@ class PartySession:
         return bool(row[0]), row[1] and datetime.fromisoformat(row[1])
 
     def save_is_held(self, *, is_held: bool) -> None:
-        """Store whether the operator refused the last answer that needed approval."""
+        """Store whether the operator holds back the last answer that needed approval."""
         self._set_column("is_held", int(is_held))
 
     @property

@@ -127,7 +127,7 @@ class Result:
         mapping: TableMapping | None = None,
         agree: Callable[[str], bool] | None = None,
     ) -> NewRows:
-        """Label new rows at home with the released model; nothing is sent.
+        """Label new rows locally with the released model; nothing is sent.
 
         table, id_column: as for :func:`open_table`. The session's columns are found by
             name, in any order. A matrix has no names, so its columns must be in the

@@ -35,7 +35,7 @@ _NO: Final = frozenset({"", "no", "n", "false", "0", "nein", "falsch", "non", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A variable as a row of the table of variables; an empty text means the default.
+    """A row of the table of variables; an empty cell stands for the default.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
     levels: separated by commas, and quoted if they contain one; ``1=female`` is a level

@@ -34,8 +34,8 @@ from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import (
     RECEIPT_HEADER,
+    parse_wait_preference,
     receipt_in,
-    wait_seconds,
 )
 from party_sdk.analyst_client import requests
 from tests.service.samples import PARTS, A, B
@@ -324,6 +324,6 @@ def test_headers_of_waiting_and_of_receipts_are_read_as_they_are_written() -> No
     }
     nothing = ("", "wait", "wait=soon", "wait=-1", "await=3")
     for prefer, seconds in [*asked.items(), *((text, None) for text in nothing)]:
-        assert wait_seconds(prefer) == seconds
+        assert parse_wait_preference(prefer) == seconds
     for text in ("", "plain", ":%%%:", ":abc:", "abc"):
         assert receipt_in({RECEIPT_HEADER: text}) is None

@@ -87,7 +87,7 @@ def split_sums(numbers: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
 
 def n_words_of_sums(params: LosslessFederated, width: int) -> int:
-    """Return the number of words that an update's sums, weights and tag take."""
+    """Return the number of words of an update: its sums, weights and tag."""
     return params.n_clusters * (width + 1) + 1
 
 
@@ -350,7 +350,7 @@ def fewest_rows_per_start(n_rows: int, k: int) -> int:
 
 
 def hard_labels(task: messages.MeasureDistances) -> IntArray:
-    """Return the labels in an update's task, or those of its largest memberships."""
+    """Return the labels in a task or, from memberships, each row's strongest cluster."""
     if not len(task.memberships):
         return task.labels
     labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)

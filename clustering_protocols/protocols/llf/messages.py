@@ -235,9 +235,9 @@ class Centroids(Record):
     """Memory: the centroids after an update, in scaled units, and how far they moved.
 
     asked: the number of the last update to which this party contributed.
-    own: the weights that this party contributed to it; empty before the first one.
-    members, sums, weights: the members and the total from which the centroids were
-        computed; empty for the initial centroids.
+    own: the weights that this party contributed to that update; empty before the first.
+    members, sums, weights: the members whose sums and weights gave the centroids, and
+        the totals of these; empty for the initial centroids.
     """
 
     kind = "centroids"

@@ -48,7 +48,7 @@ def check_enough_rows(session: LlfSession) -> None:
 def check_distinct_values(context: LlfContext, data: DataSource) -> None:
     """Raise GuardRefused if the totals would reveal how many rows are of each kind.
 
-    The message suggests a number of updates that would be allowed.
+    The error message says how many updates would be allowed.
     """
     session, params = context.session, context.session.params
     if not applies_to(params):

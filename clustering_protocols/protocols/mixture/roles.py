@@ -359,8 +359,8 @@ def _compute_figures(
 ) -> Figures:
     """Compute the figures of a run with log likelihood L and p free parameters.
 
-    AIC = 2p - 2L (Akaike, 1974), BIC = p log n - 2L (Schwarz, 1978), and
-    ICL = BIC + 2 Σ -r log r (Biernacki, Celeux and Govaert, 2000).
+    AIC = 2p - 2L (Akaike, 1974), BIC = p log n - 2L (Schwarz, 1978), and, with
+    responsibilities r, ICL = BIC + 2 Σ -r log r (Biernacki, Celeux and Govaert, 2000).
     """
     log, p = closing.log_likelihood, shape.n_parameters
     bic = p * float(np.log(n)) - 2 * log

@@ -112,7 +112,7 @@ _SPREADS: Final = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The bins (*parts*) of equal width that a histogram has for each line and field.
+    """The equal bins (*parts*) of the histogram of each line of a profile and each field.
 
     low, width: float64 (k, m); the lower end of each grid, and the width of its bins,
         which is 0 for a single value.

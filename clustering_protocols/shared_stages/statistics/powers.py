@@ -102,7 +102,7 @@ def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
 def sum_in_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
     """Return the sums (m,) of values (n, m) as integers, each value rounded to units.
 
-    So the sums do not depend on how rows are split among parties and batches.
+    Therefore, the sums do not depend on how parties and batches divide the rows.
 
     Raises ProtocolFailed if a value exceeds the pooled bound.
     """

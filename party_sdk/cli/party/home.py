@@ -139,7 +139,7 @@ def leave(
     ] = StopReason.LEFT.value,
     home: HomeOptions,
 ) -> None:
-    """Decline to take part, or stop for good: nothing more is sent.
+    """Decline to take part, or stop for good. Only the reason is sent.
 
     Before you have run with your data, pass your invitation: the coordinator reads that
     you decline, and why, and you may still join later. Afterwards pass SESSION and

@@ -326,7 +326,7 @@ def align_columns(
 
 
 def show_outage(outage: str) -> None:
-    """Print the analyst's outage, or that it answers again if ``outage`` is empty."""
+    """Print why the analyst is unreachable or, if ``outage`` is "", that it is back."""
     if outage:
         say(f"The analyst {outage}; trying again since {_current_time()}.", err=True)
     else:

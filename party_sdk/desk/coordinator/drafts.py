@@ -150,7 +150,7 @@ class Draft:
         return [line.strip() for line in lines if line.strip()]
 
     def slots(self) -> list[SlotLine]:
-        """Return the slots that are filled in; a slot without a name gets an unused one."""
+        """Return the filled-in slots, and give each unnamed slot an unused name."""
         names = SlotLine.model_fields
         columns = [self.form.get_all(f"slot.{name}") for name in names]
         lines = [
@@ -183,7 +183,7 @@ class Draft:
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:
-        """Catch a CoterieError and record it at the field it names or ``field_name``."""
+        """Record a CoterieError at the field that it names, or else at ``field_name``."""
         try:
             yield
         except CoterieError as error:

@@ -99,7 +99,7 @@ def get_report_file(request: Request) -> Response:
 
 
 def get_labels(request: Request) -> Response:
-    """Return the file of labels that the party's order wrote."""
+    """Return the labels file that the party's order wrote."""
     party = requested_party(request)
     try:
         content = party.labels.read_bytes()

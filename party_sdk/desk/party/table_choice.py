@@ -211,7 +211,7 @@ def render_table_page(
         place="table",
         earlier="" if previous is None else previous.title,
         mapping=table_form.mapping,
-        notify=notify_of(party, table_form),
+        notify=notification_address(party, table_form),
         choices=choices_of(party, table_form),
         **reading,
     )
@@ -257,7 +257,7 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
     }
 
 
-def notify_of(party: AddressedParty, table_form: TableForm) -> str:
+def notification_address(party: AddressedParty, table_form: TableForm) -> str:
     """Return the addresses for notifications as typed, or else as the order has them."""
     if table_form.limits is not None or party.order is None:
         return table_form.notify
@@ -419,7 +419,7 @@ def post_mapping(request: Request) -> Response:
         place=f"{party.address}/mapping",
         dictionary="",
         party=party,
-        notify=notify_of(party, table_form),
+        notify=notification_address(party, table_form),
         choices=choices_of(party, table_form),
         **content,
     )

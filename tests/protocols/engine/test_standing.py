@@ -40,7 +40,7 @@ def test_signatures_are_kept_until_all_have_passed_the_opening(
 ) -> None:
     """Anyone who has answered a later line (the opening is line 2) has seen them."""
     whole = session()
-    lines = [transcript.write_first_line(whole.session)]
+    lines = [transcript.format_first_line(whole.session)]
     for round_ in (1, 2, 3):
         here = RoundRef(stage="count", round=round_, attempt=1)
         lines = transcript.append_attempt(
