@@ -95,7 +95,7 @@ def test_an_order_runs_to_labels_and_its_status_tells_no_secret(
 # Placed anew, or withdrawn, while it begins
 
 MOMENTS = {
-    "before it reads the terms": (Home, "offer"),
+    "before it reads the terms": (Home, "fetch_offer"),
     "before its table": (order_runner, "hash_table_file"),
     "before it joins": (Party, "join"),
 }

@@ -114,14 +114,14 @@ def test_what_was_signed_cannot_be_told_otherwise(
 
 
 def test_a_ledger_signed_by_another_is_refused(finished: Finished) -> None:
-    own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.verified_lines)
+    own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
     assert own.verified_entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed with the key"):
         signed_logs.check_log_key(own, finished.agreement)
 
 
 def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
-    lines = finished.ledger.verified_lines
+    lines = finished.ledger.lines
     other = signed_logs.sign_ledger(STRANGER, "elsewhere", A, lines)
     with pytest.raises(InvalidParameters, match="use files of one"):
         signed_logs.check_log_key(other, finished.agreement)

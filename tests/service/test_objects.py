@@ -196,12 +196,12 @@ def test_a_missing_bucket_is_an_outage_and_not_a_missing_object(
 ) -> None:
     blobs = over(answering, tmp_path / "cache")
     for use in (
-        blobs.check,
-        blobs.mark,
-        lambda: blobs.set_mark("mark"),
+        blobs.check_writable,
+        blobs.read_mark,
+        lambda: blobs.write_mark("mark"),
         lambda: blobs.map(DIGEST),
         lambda: blobs.put(b"x"),
-        lambda: list(blobs.older_than(LATER)),
+        lambda: list(blobs.find_older_than(LATER)),
     ):
         with pytest.raises(
             Unavailable, match="bucket of the object store does not exist"

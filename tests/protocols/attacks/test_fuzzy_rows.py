@@ -29,6 +29,7 @@ from tests.protocols.attacks.honest_sessions import house_in, numbers, play
 from tests.protocols.llf.solving import n_met, solved, weighted
 
 DEGREES = Refused(Problem.GUARD_REFUSED, "sums of memberships over these rows")
+ALLOWED = {"choices": {"allow_given_start": True}}
 VERDICTS: dict[int, Verdict] = {1: RIGHT, 4: DEGREES, 6: DEGREES}
 """By the number of sessions: whether one party reads all rows of the others."""
 ROWS, WIDTH, K, MAX_ITER = 15, 2, 2, 3
@@ -88,6 +89,7 @@ def test_sessions_within_the_bound_add_up(tmp_path: Path) -> None:
                 Layout.lattice(3),
                 tables,
                 ids="id",
+                rules=dict.fromkeys(Layout.lattice(3).names, ALLOWED),
                 dictionary=[numbers("ab", -2, 9, kind="number")],
             )
             if isinstance(outcome, CoterieError):

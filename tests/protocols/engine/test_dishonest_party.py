@@ -20,8 +20,8 @@ from support.repeats import NIGHTLY, some, thorough
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.numerics.data_source import matrix
-from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 from tests.protocols.engine.dishonest_party import Spoiling, draw, huge, lying
 from tests.protocols.engine.raw_rows import contains, numbers, tell_tales
 from tests.protocols.engine.recorded import Recorded, honest, small

@@ -99,7 +99,7 @@ def test_names_and_levels_are_compared_in_normal_form() -> None:
         ),
         ({"constraints": {"minimum": 2, "maximum": 1}}, "above the maximum"),
         ({"constraints": {"minimum": "2026-01-01"}}, "bounds of dates"),
-        ({"constraints": {"maximum": 10**400}}, "too large"),
+        ({"constraints": {"maximum": 10**400}}, "between -1e\\+100"),
         ({"type": "date", "constraints": {"minimum": 7}}, "bounds of dates"),
         ({"type": "date", "constraints": {"minimum": "2026-02-30"}}, "the form"),
         ({"type": "boolean", "constraints": {"minimum": 0}}, "for numbers and dates"),

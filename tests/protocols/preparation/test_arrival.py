@@ -130,7 +130,7 @@ def test_an_intersection_needs_its_library_where_rows_are_shared(
     def missing() -> None:
         raise GuardRefused("libsodium")
 
-    monkeypatch.setattr(ristretto, "sodium", missing)
+    monkeypatch.setattr(ristretto, "load_sodium", missing)
     with pytest.raises(GuardRefused, match="libsodium"):
         arrived(["b", "a"], method="ecdh")
     assert arrived(None, MIXED, "alone", method="ecdh").rows is None

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from clustering_protocols.common.errors import InvalidArray
+from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.shared_stages.statistics import magnitudes
-
-LARGEST = magnitudes.LARGEST
 
 
 @pytest.mark.parametrize("value", [0.0, 1e99, LARGEST, -LARGEST])

@@ -153,6 +153,10 @@ def assert_whole(crowd: Crowd) -> None:
     for slot in crowd.layout.names:
         log = crowd.party(slot).stored.ledger
         own = Institution.derive(crowd.keys[slot])
-        signed = signed_logs.sign_ledger(own, crowd.session.id, slot, log.lines)
-        receipts = [entry for entry in log.read() if entry["event"] == "receipt"]
+        signed = signed_logs.sign_ledger(
+            own, crowd.session.id, slot, log.verified_lines
+        )
+        receipts = [
+            entry for entry in log.verified_entries() if entry["event"] == "receipt"
+        ]
         assert signed_logs.compare_logs(audit, signed) == len(receipts) > 0

@@ -238,12 +238,12 @@ def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None
 def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
     """One answer under each round and attempt, each with its receipt, in both logs."""
     log = crowd.party(A).stored.ledger
-    ledger = log.read()
+    ledger = log.verified_entries()
     sent = Counter(
         (e["round"], e["attempt"]) for e in ledger if e["event"] == "sending"
     )
     got = Counter((e["round"], e["attempt"]) for e in ledger if e["event"] == "receipt")
     assert sent == got == Counter([(1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (5, 1)])
     own = Institution.derive(crowd.keys[A])
-    signed = signed_logs.sign_ledger(own, crowd.session.id, A, log.lines)
+    signed = signed_logs.sign_ledger(own, crowd.session.id, A, log.verified_lines)
     assert signed_logs.compare_logs(crowd.session.audit(), signed) == len(sent)

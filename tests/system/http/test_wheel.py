@@ -30,11 +30,11 @@ PACKAGES = (
     "clustering_protocols",
 )
 PAGE = """
-from coterie_pages.pages import page
+from coterie_pages.pages import render_html
 from support.page_models import sheet
 import coterie_pages
 assert "site-packages" in coterie_pages.__file__, coterie_pages.__file__
-print(page(sheet())[:15])
+print(render_html(sheet())[:15])
 """
 SERVICE = ("serve", "migrate", "key", "backup", "restore")
 

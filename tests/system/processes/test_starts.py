@@ -188,9 +188,9 @@ from pathlib import Path
 from analyst_service import worker
 from clustering_protocols import engine
 agreement = Path(sys.argv[1]).read_bytes()
-engine.begin(agreement)
+engine.begin_session(agreement)
 if sys.argv[2] == "prepared":
-    engine.prepare(agreement)
+    engine.import_analyst_roles(agreement)
 Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
 """
 
@@ -232,9 +232,9 @@ from pathlib import Path
 from clustering_protocols import engine
 from clustering_protocols.terms import agreements
 agreement = Path(sys.argv[1]).read_bytes()
-engine.prepare_party(agreements.read_agreement(agreement)[1])
+engine.import_party_roles(agreements.read_agreement(agreement)[1])
 waiting = set(sys.modules)
-for stage in engine.load(agreement)[1]:
+for stage in engine.load_session(agreement)[1]:
     stage.party()
 later = sorted(set(sys.modules) - waiting)
 Path(sys.argv[2]).write_text(json.dumps([sorted(waiting), later]))
