@@ -675,7 +675,7 @@ def check_second_invitation(
         raise GuardRefused(
             f"This party joined at {first.url}; this invitation names {invitation.url}. Its "
             "token is not sent there. If the coordinator confirms that the analyst has "
-            "moved, run 'coterie party join --moved', or pass accept_moved=True."
+            "moved, run 'coterie party run --moved', or pass accept_moved=True."
         )
     with stored.lock():
         stored.save_identity(
