@@ -482,13 +482,13 @@ def test_a_process_that_cannot_begin_ends_its_order(
 def test_a_process_at_work_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
-    stopped = tmp_path / "stopped"
+    ready, stopped = tmp_path / "ready", tmp_path / "stopped"
     does = (
         f"signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(stopped)!r}).touch()"
-        " or os._exit(130))\ntime.sleep(60)"
+        f" or os._exit(130))\npathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)"
     )
-    with supervising(monkeypatch, tmp_path, does) as (files, n_runs, _):
-        wait_for(n_runs)
+    with supervising(monkeypatch, tmp_path, does) as (files, _, _):
+        wait_for(ready.exists)
         if ends == "withdrawn":
             files.save_order(files.order().model_copy(update={"withdrawn": ""}))
             wait_for(stopped.exists, seconds=20)
