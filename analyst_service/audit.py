@@ -28,12 +28,12 @@ class AuditEntry(NamedTuple):
 
 def state_digests(db: Transaction, session_id: str) -> set[str]:
     """Return the digests of all states that a session has had."""
-    events = (Event.ROUND_OPENED, Event.RUNS_DONE)
-    has_state = sa.or_(*(AuditLine.line.contains(event.value) for event in events))
+    events = (Event.ROUND_OPENED.value, Event.RUNS_DONE.value)
+    has_state = sa.or_(*(AuditLine.line.contains(event) for event in events))
     query = sa.select(AuditLine.line)
     lines = db.scalars(query.where(AuditLine.session_id == session_id, has_state))
-    digests = (json.loads(line).get("digest") for line in lines)
-    return set(filter(None, digests))
+    entries = [entry for entry in map(json.loads, lines) if entry["event"] in events]
+    return {entry["digest"] for entry in entries if entry.get("digest")}
 
 
 def add_line(

@@ -217,6 +217,7 @@ class History:
 
         Raises GuardRefused.
         """
+        self._known.read_same()
         _Check(self, use, rows, policy, is_agreed=is_agreed).run(summed)
 
     def record(

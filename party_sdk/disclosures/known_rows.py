@@ -270,25 +270,24 @@ class KnownRows:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tables: dict[str, KnownTable] = {}
-        self._n_same, self._same = 0, (np.empty(0, np.uint64),) * 2
+        self._n_same, self.same = 0, (np.empty(0, np.uint64),) * 2
 
-    @property
-    def same(self) -> tuple[WordArray, WordArray]:
-        """Return former marks (m,) of rows, and the present mark of each (m,)."""
+    def read_same(self) -> tuple[WordArray, WordArray]:
+        """Read former marks (m,) of rows, and the present ones (m,), into ``same``."""
         names = list(self._store.numbers(_SAME))
         for name in names[self._n_same :]:
             _, arrays = codec.decode(self._store.read(_SAME, name))
             before, now = arrays["before"], arrays["now"]
-            former, present = self._same
+            former, present = self.same
             present = replace_marks(present, before, now)
-            self._same = np.append(former, before), np.append(present, now)
+            self.same = np.append(former, before), np.append(present, now)
         self._n_same = len(names)
-        return self._same
+        return self.same
 
     def identify(self, ids: WordArray, cells: CellWords, names: WordArray) -> WordArray:
         """Return the mark of each row (n,) of a table, and store new marks."""
         n_rows = cells.shape[1]
-        rows = replace_marks(ids, *self.same)
+        rows = replace_marks(ids, *self.read_same())
         if not len(ids):
             rows = np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
         seen = KnownTable(rows.copy(), ids, cells, names)
@@ -333,7 +332,7 @@ class KnownRows:
 
     def _newest_first(self) -> Iterator[KnownTable]:
         """Yield all tables, newest first, with all columns of the same rows together."""
-        merged, same = dict[bytes, KnownTable](), self.same
+        merged, same = dict[bytes, KnownTable](), self.read_same()
         for name in self._store.numbers(_KIND):
             if name not in self._tables:
                 _, arrays = codec.decode(self._store.read(_KIND, name))

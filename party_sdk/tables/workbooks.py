@@ -66,6 +66,13 @@ class SheetMarks:
     texts: dict[int, dict[int, str]] = field(default_factory=dict)
 
 
+_UNREADABLE: Final = (
+    *(CalamineError, ValueError, BadZipFile, KeyError, ParseError, expat.ExpatError),
+    NotImplementedError,  # a compression that Python does not know
+)
+"""Errors of the libraries that read workbooks."""
+
+
 def read_marks(path: Path, sheet: str) -> SheetMarks | None:
     """Read the marks of a sheet in an .xlsx or .xlsm file; None for other files.
 
@@ -76,7 +83,7 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
     try:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
             return _scan_sheet(content, path, _percent_styles(book))
-    except (BadZipFile, KeyError, ParseError, NotImplementedError):
+    except _UNREADABLE:
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
@@ -200,10 +207,6 @@ def unpack_sheet(
     return unpacked.model_copy(update={"warnings": (*unpacked.warnings, warning)})
 
 
-_UNREADABLE: Final = (
-    *(CalamineError, ValueError, BadZipFile, KeyError, expat.ExpatError),
-    NotImplementedError,  # a compression that Python does not know
-)
 _MOST_REPEATS: Final = {
     "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-columns-repeated": 16_384,
     "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-rows-repeated": 1_048_576,

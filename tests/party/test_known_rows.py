@@ -109,7 +109,7 @@ def test_tables_of_the_same_rows_are_connected_by_a_third(
     one, other = home.marks(X[:, :3]), home.marks(X[:, 3:], OTHER_NAMES[3:])
     assert not np.isin(one, other).any()
     assert np.array_equal(home.marks(X[1:]), other[1:])
-    same = KnownRows(home.store).same
+    same = KnownRows(home.store).read_same()
     assert np.array_equal(replace_marks(one, *same)[1:], other[1:])
     assert np.array_equal(home.marks(X[:, :3])[1:], other[1:])
 
@@ -120,7 +120,9 @@ def test_rows_with_equal_cells_stay_different_rows(home: Home) -> None:
     marks = home.marks(X, ids=ids)
     home.marks(X[rng.permutation(N)])
     home.marks(np.hstack([X, X[:, :1] * 2 + 1]), ids=ids)
-    assert len(set(replace_marks(marks, *KnownRows(home.store).same).tolist())) == N
+    assert (
+        len(set(replace_marks(marks, *KnownRows(home.store).read_same()).tolist())) == N
+    )
 
 
 @pytest.mark.parametrize("kind", ["numbers", "levels"])
