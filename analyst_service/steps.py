@@ -387,7 +387,7 @@ def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) 
         lease.token,
         stage=CHOICE,
         state_digest=choosing.state,
-        figures=_add_sizes(choosing),
+        figures=_add_sizes(choosing.conclusion),
         deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
     )
 
@@ -417,7 +417,7 @@ def _fail_session(db: Transaction, lease: Lease, failed: Failed) -> bool:
     )
 
 
-def _add_sizes(runs: Conclusion | Choosing[str | bytes]) -> list[dict[str, Any]]:
+def _add_sizes(runs: Conclusion) -> list[dict[str, Any]]:
     """Return the figures of each run, with the cluster sizes if these are released."""
     if not runs.sizes:
         return runs.figures

@@ -21,12 +21,12 @@ from clustering_protocols.contract.disclosures import (
     Reader,
     disclosures_of_preparation,
     disclosures_of_release,
-    disclosures_of_runs,
+    disclosures_to,
     kinds_read_by,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.schema import Field, Schema
-from clustering_protocols.terms.sections import Evaluation, Release
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -106,7 +106,7 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
             disclosures_of_release(Release(profiles="everybody"), ROWS_SPLIT),
         ),
         ("fillings, site effects", disclosures_of_preparation([plan], ROWS_SPLIT)),
-        ("several runs", disclosures_of_runs(Evaluation(n_clusters=(2, 3)))),
+        ("several runs", disclosures_to(Reader.OUTSIDE, Kind.SIZES)),
     ]
 
 

@@ -58,13 +58,12 @@ class Reopen:
     """A move that declares the round void and opens it again under a new attempt.
 
     reason: the explanation in the error that is raised if the round is void too often.
-    ask: new tasks, for example for fewer slots, with their own state; None repeats the
-        tasks. The envelopes of the void attempt's tasks are delivered again.
+    ask: the tasks of the new attempt, for example for fewer slots, with their state.
+        The envelopes of the void attempt's tasks are delivered again.
     """
 
-    state: Record
     reason: str
-    ask: Ask | None = None
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.sections import Evaluation, Release
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 
 
@@ -115,11 +115,6 @@ def disclosures_of_release(
         | disclosures_to(Reader.OUTSIDE, Kind.MEANS)
         | disclosures_to(Reader.ALL, Kind.MEANS)
     )
-
-
-def disclosures_of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
-    """Return the disclosures of all runs except the selected one."""
-    return disclosures_to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
 def disclosures_of_preparation(

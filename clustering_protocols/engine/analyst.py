@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from typing_extensions import Buffer
@@ -144,11 +144,8 @@ def _apply_move(ongoing: OngoingSession, move: Ask | Finish) -> Move:
     if evaluation is None:
         return _select_run(ongoing, 0)
     if evaluation.choose == "later":
-        return Choosing(
-            state=ongoing.encode(NoState(), 0, ()),
-            figures=results.conclusion.figures,
-            sizes=results.conclusion.sizes,
-        )
+        state = ongoing.encode(NoState(), 0, ())
+        return Choosing(state=state, conclusion=results.conclusion)
     return _select_run(ongoing, evaluation.best_run(results.figures))
 
 
@@ -161,12 +158,10 @@ def _open_labels(ongoing: OngoingSession) -> Opened:
     results, several = ongoing.results.results_by_slot, len(ongoing.session.runs) > 1
     figures = ongoing.results.figures if several else []
     chosen = ongoing.results.chosen_run or 0
-    distinct = {id(results[slot]): results[slot] for slot in ongoing.session.slots}
-    task_by_result = {
-        key: TakeLabels(figures=figures, chosen=chosen, result=result)
-        for key, result in distinct.items()
-    }
-    tasks = {slot: task_by_result[id(results[slot])] for slot in ongoing.session.slots}
+    tasks = packets.map_distinct(
+        lambda result: TakeLabels(figures=figures, chosen=chosen, result=result),
+        {slot: results[slot] for slot in ongoing.session.slots},
+    )
     state = ongoing.stage.analyst().state()
     opened = _open_round(ongoing, Ask(tasks=tasks, state=state))
     return replace(opened, conclusion=ongoing.results.conclusion)
@@ -196,25 +191,13 @@ def _reopen_round(
         raise ProtocolFailed(
             f"Round {ongoing.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
-    void_tasks = {slot: packets.parse(task) for slot, task in tasks.items()}
+    mail = [
+        (slot, envelope)
+        for slot, task in tasks.items()
+        for envelope in packets.parse(task).envelopes
+    ]
     ongoing = replace(ongoing, attempt=ongoing.attempt + 1)
-    if move.ask is not None:
-        mail = [(slot, e) for slot, task in void_tasks.items() for e in task.envelopes]
-        return _open_attempt(ongoing.with_mail(mail), move.ask)
-    kind = next(iter(void_tasks.values())).header.record["kind"]
-    digests = transcript.parse_last_entry(ongoing.lines).told
-    ongoing = _record_attempt(ongoing, kind, void_tasks, digests)
-    repeated = {
-        slot: packets.encode_packet(
-            replace(
-                task.with_attempt(ongoing.attempt),
-                history=ongoing.list_unanswered_lines(slot),
-                signatures=ongoing.list_unseen_signatures(slot),
-            )
-        )
-        for slot, task in void_tasks.items()
-    }
-    return _build_opened(ongoing, repeated, ongoing.quorum, move.state)
+    return _open_attempt(ongoing.with_mail(mail), move.ask)
 
 
 def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
@@ -222,11 +205,23 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
     exchange = stage.exchange_of(next(iter(ask.tasks.values())).kind)
     digests: list[str] = []
     if not ongoing.is_last_stage or signatures.names_chosen_run(stage):
-        task_digests = packets.digest_each(ask.tasks, exchange.own)
+        task_digests = packets.map_distinct(
+            lambda task: packets.digest_content(
+                task.header(), task.arrays, exchange.own
+            ),
+            ask.tasks,
+        )
         digests += transcript.group_digests(layout, exchange.audience, task_digests)
     if ongoing.is_last_stage and (result_digests := ongoing.results.digests):
         digests += transcript.group_digests(layout, stage.results_to, result_digests)
-    ongoing = _record_attempt(ongoing, exchange.task.kind, ask.tasks, digests)
+    lines = transcript.append_attempt(
+        ongoing.lines,
+        RoundRef(stage=stage.name, round=ongoing.round, attempt=ongoing.attempt),
+        asks=exchange.task.kind,
+        left_out=[slot for slot in ongoing.session.slots if slot not in ask.tasks],
+        told=digests,
+    )
+    ongoing = replace(ongoing, lines=lines)
     tasks = {
         slot: packets.write_packet(
             ongoing.address(slot),
@@ -241,36 +236,19 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
         )
         for slot, task in ask.tasks.items()
     }
-    opened = _build_opened(ongoing, tasks, ask.quorum or len(tasks), ask.state)
+    quorum = ask.quorum or len(tasks)
     profiles = [profile.model_dump(mode="json") for profile in ask.profiles]
-    return replace(opened, progress=ask.progress or None, profiles=profiles or None)
-
-
-def _record_attempt(
-    ongoing: OngoingSession, kind: str, slots: Collection[str], digests: Sequence[str]
-) -> OngoingSession:
-    address = RoundRef(
-        stage=ongoing.stage.name, round=ongoing.round, attempt=ongoing.attempt
-    )
-    left_out = [slot for slot in ongoing.session.slots if slot not in slots]
-    lines = transcript.append_attempt(
-        ongoing.lines, address, asks=kind, left_out=left_out, told=digests
-    )
-    return replace(ongoing, lines=lines)
-
-
-def _build_opened(
-    ongoing: OngoingSession, tasks: Mapping[str, bytes], quorum: int, state: Record
-) -> Opened:
     return Opened(
         round=ongoing.round,
         attempt=ongoing.attempt,
-        stage=ongoing.stage.name,
+        stage=stage.name,
         stage_index=ongoing.index,
         n_stages=len(ongoing.stages),
         quorum=quorum,
-        state=ongoing.encode(state, quorum, tasks),
+        state=ongoing.encode(ask.state, quorum, tasks),
         tasks=tasks,
+        progress=ask.progress or None,
+        profiles=profiles or None,
     )
 
 

@@ -7,10 +7,10 @@ the summary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,23 @@ from numpy.typing import NDArray
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Outcome, Placement, Run, SessionContext
 from clustering_protocols.contract.published import order_by_size
+from clustering_protocols.engine.packets import map_distinct
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
 
 _CLUSTER_AXIS: Final = {
     "cluster_sizes": 0,
     "sizes": 0,
     "centroids": 0,
+    "covariances": 0,
+    "item_memberships": 0,
     "memberships": 1,
+    "distances": 1,
 }
-"""The axis of each array in results and summaries that is indexed by cluster."""
+"""The axis that is indexed by cluster, by the name of an array."""
+
+_Item = TypeVar("_Item", Outcome, Placement)
 
 
 def renumber_run(session: SessionContext, run: Run) -> Run:
@@ -45,11 +51,7 @@ def renumber_run(session: SessionContext, run: Run) -> Run:
     summary = _renumber_record(run.summary, order)
     if run.labelled_at_home:
         return replace(run, summary=summary)
-    distinct = {id(record): record for record in run.results.values()}
-    numbered = {
-        key: _renumber_record(record, order) for key, record in distinct.items()
-    }
-    results = {slot: numbered[id(record)] for slot, record in run.results.items()}
+    results = map_distinct(partial(_renumber_record, order=order), run.results)
     return replace(run, results=results, summary=summary)
 
 
@@ -69,20 +71,8 @@ def renumber_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
     order = outcome.order
     if order is None or _is_ascending(order) or not _is_numbered_by_engine(session):
         return replace(outcome, order=None)
-    sizes, centroids = outcome.cluster_sizes, outcome.centroids
-    degrees, items = outcome.memberships, outcome.item_memberships
-    spreads = outcome.covariances
-    return replace(
-        outcome,
-        labels=_renumber_labels(outcome.labels, order),
-        cluster_sizes=None if sizes is None else sizes[order],
-        centroids=None if centroids is None else centroids[order],
-        covariances=None if spreads is None else spreads[order],
-        memberships=None if degrees is None else _order_columns(degrees, order),
-        item_memberships=None if items is None else items[order],
-        predict=outcome.predict and partial(_predict_in_order, outcome.predict, order),
-        order=None,
-    )
+    predict = outcome.predict and partial(_predict_in_order, outcome.predict, order)
+    return replace(_renumber_item(outcome, order), predict=predict, order=None)
 
 
 def _is_numbered_by_engine(session: SessionContext) -> bool:
@@ -102,37 +92,35 @@ def _published_sizes(summary: Record) -> IntArray | None:
 
 
 def _renumber_record(record: Record, order: IntArray) -> Record:
-    changed: dict[str, NDArray[Any]] = {}
-    for name, array in record.arrays.items():
+    return record.model_copy(update=_renumber_arrays(record.arrays, order))
+
+
+def _renumber_item(item: _Item, order: IntArray) -> _Item:
+    arrays = {name: getattr(item, name, None) for name in (*_CLUSTER_AXIS, "labels")}
+    return replace(item, **_renumber_arrays(arrays, order))
+
+
+def _renumber_arrays(
+    arrays: Mapping[str, NDArray[Any] | None], order: IntArray
+) -> dict[str, Any]:
+    """Return those of the named arrays that change with the numbers of the clusters."""
+    changed: dict[str, Any] = {}
+    for name, array in arrays.items():
         axis = _CLUSTER_AXIS.get(name)
+        if array is None:
+            continue
         if axis is not None and array.ndim > axis and array.shape[axis] == len(order):
             changed[name] = np.ascontiguousarray(np.take(array, order, axis=axis))
         elif name == "labels":
-            changed[name] = _renumber_labels(array, order)
+            numbers = np.full(len(order) + 1, -1, dtype=np.int64)
+            numbers[order] = np.arange(len(order))
+            changed[name] = numbers[array]  # the last number maps label -1 to itself
         elif name == "clusters":
             changed[name] = np.arange(len(order), dtype=np.int64)
-    return record.model_copy(update=changed)
-
-
-def _renumber_labels(labels: IntArray, order: IntArray) -> IntArray:
-    numbers = np.full(
-        len(order) + 1, -1, dtype=np.int64
-    )  # the last item maps label -1 to itself
-    numbers[order] = np.arange(len(order))
-    return numbers[labels]
-
-
-def _order_columns(array: FloatArray, order: IntArray) -> FloatArray:
-    return np.ascontiguousarray(array[:, order])
+    return changed
 
 
 def _predict_in_order(
     predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
 ) -> Placement:
-    placement = predict(data)
-    distances, degrees = placement.distances, placement.memberships
-    return Placement(
-        labels=_renumber_labels(placement.labels, order),
-        distances=None if distances is None else _order_columns(distances, order),
-        memberships=None if degrees is None else _order_columns(degrees, order),
-    )
+    return _renumber_item(predict(data), order)

@@ -13,10 +13,10 @@ content's bytes as they were received; these are never serialised again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 CONTENT: Final = "content"
 _OWN = "own"
@@ -121,12 +124,6 @@ class Packet:
         """Return the SHA-256 (hex) of the content bytes as received."""
         return sha256(self.content.data).hexdigest()
 
-    def with_attempt(self, attempt: int) -> Packet:
-        """Return a copy of the packet with another attempt number."""
-        address = self.address.model_copy(update={"attempt": attempt})
-        header = self.header.model_copy(update={"address": address})
-        return replace(self, header=header)
-
     def to_mail(self) -> Mail:
         """Return a contribution's envelopes, each with its sender on the label."""
         sender = {"peer": self.address.slot}
@@ -161,14 +158,11 @@ def digest_content(
     return encode_content(record, arrays, own).digest()
 
 
-def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
-    """Return the digest of each slot's record; a shared record is hashed only once."""
-    distinct = {id(record): record for record in records.values()}
-    digests = {
-        key: digest_content(record.header(), record.arrays, own)
-        for key, record in distinct.items()
-    }
-    return {slot: digests[id(record)] for slot, record in records.items()}
+def map_distinct(function: Callable[[T], R], items: Mapping[str, T]) -> dict[str, R]:
+    """Return the results of a function, called once for all keys that share an object."""
+    distinct = {id(item): item for item in items.values()}
+    results = {key: function(item) for key, item in distinct.items()}
+    return {name: results[id(item)] for name, item in items.items()}
 
 
 def write_packet(

@@ -331,7 +331,6 @@ class OngoingSession:
 
 
 Payload = TypeVar("Payload", default=bytes)
-Stored = TypeVar("Stored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +339,7 @@ class Conclusion:
 
     sizes: the cluster sizes of each of several runs, rounded to multiples of five;
         empty for a single run.
+    chosen: 0 before a run is chosen.
     """
 
     figures: list[dict[str, Any]]
@@ -347,13 +347,34 @@ class Conclusion:
     chosen: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened(Generic[Payload]):
-    """A move that opens a round: store the state, send the tasks, await contributions.
+class _StoredMove(Generic[Payload]):
+    """A move with payloads: bytes, or digests under which the bytes are stored."""
 
-    The class is generic in the payload: state and tasks are bytes, or digests under
-    which the bytes are stored.
-    """
+    __slots__ = ()
+
+    def map_payloads(self, store: Callable[[Payload], Any]) -> Any:
+        """Return this move with a function applied to each payload."""
+        changes: dict[str, Any] = {}
+        for name in ("state", "tasks", "results", "summary"):
+            payload = getattr(self, name, None)
+            if isinstance(payload, Mapping):
+                changes[name] = {slot: store(item) for slot, item in payload.items()}
+            elif payload is not None:
+                changes[name] = store(payload)
+        move: Any = self
+        return replace(move, **changes)
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """Return the state and all tasks, or all results followed by the summary."""
+        payloads: list[Payload] = []
+        self.map_payloads(payloads.append)
+        return payloads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened(_StoredMove[Payload]):
+    """A move that opens a round: store the state, send the tasks, await contributions."""
 
     round: int
     attempt: int
@@ -367,59 +388,21 @@ class Opened(Generic[Payload]):
     conclusion: Conclusion | None = None  # None until a run is chosen
     profiles: list[dict[str, Any]] | None = None  # None until published
 
-    def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
-        """Return this move with a function applied to each payload."""
-        tasks = {slot: store(task) for slot, task in self.tasks.items()}
-        opened: Opened[Any] = self
-        return replace(opened, state=store(self.state), tasks=tasks)
-
-    @property
-    def payloads(self) -> list[Payload]:
-        """Return the state and all tasks."""
-        return [self.state, *self.tasks.values()]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choosing(Generic[Payload]):
-    """A move for which the coordinator must choose one of the completed runs.
-
-    figures: the figures of each run, as JSON values.
-    sizes: the cluster sizes of each run, rounded to multiples of five.
-    """
+class Choosing(_StoredMove[Payload]):
+    """A move for which the coordinator must choose one of the completed runs."""
 
     state: Payload = field(repr=False)
-    figures: list[dict[str, Any]]
-    sizes: list[list[int]] = field(default_factory=list)
-
-    def map_payloads(self, store: Callable[[Payload], Stored]) -> Choosing[Stored]:
-        """Return this move with a function applied to each payload."""
-        return Choosing(state=store(self.state), figures=self.figures, sizes=self.sizes)
-
-    @property
-    def payloads(self) -> list[Payload]:
-        """Return the state."""
-        return [self.state]
+    conclusion: Conclusion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed(Generic[Payload]):
+class Closed(_StoredMove[Payload]):
     """A move that completes the session and publishes its results."""
 
     results: Mapping[str, Payload] = field(repr=False)
     summary: Payload | None = field(repr=False)
-
-    def map_payloads(self, store: Callable[[Payload], Stored]) -> Closed[Stored]:
-        """Return this move with a function applied to each payload."""
-        return Closed(
-            results={slot: store(result) for slot, result in self.results.items()},
-            summary=None if self.summary is None else store(self.summary),
-        )
-
-    @property
-    def payloads(self) -> list[Payload]:
-        """Return all results, followed by the summary if there is one."""
-        summary = [] if self.summary is None else [self.summary]
-        return [*self.results.values(), *summary]
 
 
 Move = Opened[Payload] | Choosing[Payload] | Closed[Payload]

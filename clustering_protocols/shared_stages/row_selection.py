@@ -74,9 +74,9 @@ def shares_rows(terms: Terms, slot: str) -> bool:
     return len(layout.row_group(layout.slot(slot).row)) > 1
 
 
-def shares_any_rows(layout: Layout) -> bool:
-    """Return whether any two parties of the layout hold the same rows."""
-    return any(len(group) > 1 for group in layout.row_groups)
+def shared_row_groups(layout: Layout) -> list[tuple[str, ...]]:
+    """Return the row groups of two or more parties, which hold the same rows."""
+    return [group for group in layout.row_groups if len(group) > 1]
 
 
 def admit_table(

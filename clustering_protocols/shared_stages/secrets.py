@@ -102,11 +102,6 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
     return layout.column_group(slot.column)
 
 
-def leads_group(context: PartyContext, scope: Scope) -> bool:
-    """Return whether the party leads its group of this scope."""
-    return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
-
-
 def group_leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
     """Return the distinct leaders of the party's groups, without the party itself."""
     groups = (group_of(context.session.layout, context.slot, s) for s in scopes)

@@ -42,7 +42,7 @@ share. To delete a record, a program remembers an empty record of the same kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -71,7 +71,8 @@ from clustering_protocols.shared_stages.secrets import group_of
 
 T = TypeVar("T")
 R = TypeVar("R")
-Groups = Sequence[tuple[str, ...]]
+Group = tuple[str, ...]
+Groups = Sequence[Group]
 _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
@@ -237,6 +238,12 @@ class SumProgram(Generic[R]):
             return 0
         return 1 + self.sizes(session, slot)[number - 1]
 
+    def share_sizes(
+        self, session: SessionContext[Any], slots: Iterable[str], number: int
+    ) -> dict[str, dict[str, int]]:
+        """Return the required size of each slot's ``words``, as in ``Ask.dims``."""
+        return {slot: {"words": self.n_words(session, slot, number)} for slot in slots}
+
     def is_alone(self, session: SessionContext[Any], slot: str) -> bool:
         """Return whether a slot's column group is too small for sums."""
         column = session.layout.slot(slot).column
@@ -361,9 +368,8 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the shares of the first sum."""
-        return self._ask_for_sum(
-            session, 1, dict.fromkeys(self.program.groups(session), _NO_WORDS)
-        )
+        totals = dict.fromkeys(self.program.groups(session), _NO_WORDS)
+        return self._ask_for_sum(session, 1, totals)
 
     def step(
         self,
@@ -374,36 +380,42 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
         """Return the totals with the next task, or finish after the last one."""
         if state.phase > self.program.n_sums:
             return Finish()
-        totals = {
-            group: add_shares([contributions[slot].words for slot in group])
-            for group in self.program.groups(session)
-        }
+        totals = add_shares(self.program.groups(session), contributions)
         return self._ask_for_sum(session, state.phase + 1, totals)
 
     def _ask_for_sum(
-        self,
-        session: SessionContext,
-        phase: int,
-        totals: Mapping[tuple[str, ...], WordArray],
+        self, session: SessionContext, phase: int, totals: Mapping[Group, WordArray]
     ) -> Ask:
-        tasks = {
-            slot: AddUp(phase=phase, total=total)
-            for group, total in totals.items()
-            for slot in group
-        }
+        tasks = tell_totals(totals, lambda total: AddUp(phase=phase, total=total))
         return Ask(
             state=AddingUp(phase=phase),
             tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
-            dims={
-                slot: {"words": self.program.n_words(session, slot, phase)}
-                for slot in tasks
-            },
+            dims=self.program.share_sizes(session, tasks, phase),
         )
 
 
-def add_shares(shares: Sequence[WordArray]) -> WordArray:
-    """Return the sum of shares, or an empty array if the shares are empty."""
-    return add_tagged_shares(shares) if shares[0].size else shares[0]
+def add_shares(
+    groups: Groups, contributions: Mapping[str, Any]
+) -> dict[Group, WordArray]:
+    """Return the total of each group's shares; empty if the shares are empty.
+
+    contributions: records with the shares as ``words``, by slot.
+    """
+    shares = {group: [contributions[slot].words for slot in group] for group in groups}
+    return {
+        group: add_tagged_shares(words) if words[0].size else words[0]
+        for group, words in shares.items()
+    }
+
+
+def tell_totals(
+    totals: Mapping[Group, WordArray], build_task: Callable[[WordArray], Record]
+) -> dict[str, Record]:
+    """Return the task of each slot, which all members of a group share."""
+    tasks: dict[str, Record] = {}
+    for group, total in totals.items():
+        tasks |= dict.fromkeys(group, build_task(total))
+    return tasks
 
 
 def column_group_members(context: PartyContext[Any]) -> tuple[str, ...]:

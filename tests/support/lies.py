@@ -62,12 +62,16 @@ def move_packet(agreement: bytes, task: bytes, current: bytes) -> bytes:
     """Return an earlier packet, envelopes and all, in the place of the current task."""
     then, present = packets.parse(task), packets.parse(current)
     at = present.address
-    when = {"round": at.round, "attempt": at.attempt}
-    address = then.address.model_copy(update=when)
-    header = then.header.model_copy(update={"address": address})
-    lie = replace(then, header=header, signatures=present.signatures)
+    lie = _readdressed(then, round=at.round, attempt=at.attempt)
+    lie = replace(lie, signatures=present.signatures)
     lines = _lines(agreement, lie, present.history)
     return packets.encode_packet(replace(lie, history=lines))
+
+
+def _readdressed(packet: Packet, **changes: Any) -> Packet:
+    address = packet.address.model_copy(update=changes)
+    header = packet.header.model_copy(update={"address": address})
+    return replace(packet, header=header)
 
 
 def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
@@ -75,7 +79,7 @@ def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
     packet = packets.parse(task)
     lines = list(packet.history)
     for number in range(packet.address.attempt + 1, attempt + 1):
-        packet = packet.with_attempt(number)
+        packet = _readdressed(packet, attempt=number)
         lines.append(_line(agreement, packet, lines[-1]))
     return packets.encode_packet(replace(packet, history=lines))
 
@@ -97,7 +101,8 @@ def fit_past(agreement: bytes, lie: bytes, current: bytes) -> bytes:
         if packet.address.attempt == first:
             lines = _lines(agreement, packet, lines)
         for attempt in range(first + 1, min(packet.address.attempt, 9) + 1):
-            lines.append(_line(agreement, packet.with_attempt(attempt), lines[-1]))
+            void = _readdressed(packet, attempt=attempt)
+            lines.append(_line(agreement, void, lines[-1]))
         return packets.encode_packet(replace(packet, history=lines))
     except (CoterieError, StopIteration, ValueError, TypeError):
         return lie

@@ -30,9 +30,9 @@ from clustering_protocols.shared_stages.alignment.linkage import (
     LinkageAnalyst,
     LinkageParty,
     LinkageState,
-    find_rings,
     link_all_rings,
 )
+from clustering_protocols.shared_stages.row_selection import shared_row_groups
 
 
 class Counted(Record):
@@ -92,7 +92,7 @@ class CountingParty(LinkageParty):
         Raises ProtocolFailed if the counts are impossible for the parties' rows.
         """
         session, counts = context.session, Counted.narrow(result).rows_in_common
-        groups = {group[0]: group for group in find_rings(session.layout)}
+        groups = {group[0]: group for group in shared_row_groups(session.layout)}
         if set(counts) != set(groups):
             raise ProtocolFailed("The analyst reports counts of other row groups.")
         report = {}

@@ -42,13 +42,7 @@ class Counter(
 
     def start(self, session: DummySession) -> Ask | Finish:
         """Ask every party for the indices of its rows."""
-        return Ask.to_everybody(
-            session,
-            messages.Count(),
-            state=messages.Counting(voided=0, total=0),
-            dims={slot: {"n": session.n_rows(slot)} for slot in session.slots},
-            quorum=session.params.quorum,
-        )
+        return _ask_count(session, voided=0)
 
     def step(
         self,
@@ -62,16 +56,24 @@ class Counter(
             return _finish(session, state.total)
         _fail_on_demand(session, "count")
         if state.voided < session.params.void_attempts:
-            voided = messages.Counting(voided=state.voided + 1, total=0)
-            return Reopen(
-                state=voided, reason="void_attempts asks for another attempt."
-            )
+            ask = _ask_count(session, voided=state.voided + 1)
+            return Reopen(reason="void_attempts asks for another attempt.", ask=ask)
         total = sum(session.row_counts)
         return Ask.to_everybody(
             session,
             messages.Confirm(total=total),
             state=messages.Counting(voided=state.voided, total=total),
         )
+
+
+def _ask_count(session: DummySession, voided: int) -> Ask:
+    return Ask.to_everybody(
+        session,
+        messages.Count(),
+        state=messages.Counting(voided=voided, total=0),
+        dims={slot: {"n": session.n_rows(slot)} for slot in session.slots},
+        quorum=session.params.quorum,
+    )
 
 
 def _finish(session: DummySession, total: int) -> Finish:

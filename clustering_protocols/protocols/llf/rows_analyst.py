@@ -86,7 +86,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         if absent:
             state = _exclude_absent(session, state, absent)
             reason = "Parties missed the deadline."
-            return Reopen(state=state, reason=reason, ask=_ask_cohort(session, state))
+            return Reopen(reason=reason, ask=_ask_cohort(session, state))
         state = mark_answered(state)
         if state.phase == "update":
             return _process_update(session, state, contributions)

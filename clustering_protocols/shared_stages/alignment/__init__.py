@@ -13,14 +13,14 @@ from __future__ import annotations
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Stage
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.shared_stages.row_selection import shares_any_rows
+from clustering_protocols.shared_stages.row_selection import shared_row_groups
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 
 def check_rows_are_shared(params: AlignedParams, layout: Layout) -> None:
     """Raise InvalidParameters if rows are to be selected but no two parties share any."""
-    if params.selects_rows and not shares_any_rows(layout):
+    if params.selects_rows and not shared_row_groups(layout):
         raise InvalidParameters(
             f"alignment.method {params.alignment.method!r} needs a row group of two "
             "parties: here no two parties share rows."
@@ -29,7 +29,7 @@ def check_rows_are_shared(params: AlignedParams, layout: Layout) -> None:
 
 def risk_codes(params: AlignedParams, layout: Layout) -> list[str]:
     """Return the risk codes of the alignment; empty if no two parties share rows."""
-    if not shares_any_rows(layout):
+    if not shared_row_groups(layout):
         return []
     if params.alignment.method == "position":
         return [session_risks.BY_POSITION]

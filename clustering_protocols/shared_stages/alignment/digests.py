@@ -51,14 +51,16 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment import identifiers
 from clustering_protocols.shared_stages.alignment.identifiers import Step
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.shared_stages.row_selection import shares_rows
+from clustering_protocols.shared_stages.row_selection import (
+    shared_row_groups,
+    shares_rows,
+)
 from clustering_protocols.shared_stages.secrets import (
     Scope,
     group_key,
     group_leaders,
     group_of,
     group_stream,
-    leads_group,
 )
 from clustering_protocols.terms.session_risks import SMALL_OVERLAP
 
@@ -172,15 +174,14 @@ def build_digest_reply(
     asks: str = "",
 ) -> Reply:
     """Return a reply that sends digests to the analyst and to the groups a party leads."""
-    members = [
-        slot
-        for scope in _SCOPES
-        for slot in group_of(context.session.layout, context.slot, scope)
-        if leads_group(context, scope) and slot != context.slot.name
-    ]
+    envelopes: list[PeerMessage] = []
+    for scope in _SCOPES:
+        leader, *members = group_of(context.session.layout, context.slot, scope)
+        if leader == context.slot.name:
+            envelopes += [PeerMessage(peer=slot, content=own) for slot in members]
     return Reply(
         contribution=own,
-        envelopes=[PeerMessage(peer=slot, content=own) for slot in members],
+        envelopes=envelopes,
         awaits=group_leaders(context, *_SCOPES),
         remember=[own, *remember],
         notes=notes or {},
@@ -384,9 +385,8 @@ def _overlap_question(
         f"{', '.join(group[:-1])} and {group[-1]} have "
         f"{_overlap_text(session, group, n_rows[group[0]])} in common; "
         f"the terms expect {minimum_share:.0%}."
-        for group in session.layout.row_groups
-        if len(group) > 1
-        and n_rows[group[0]] < minimum_share * _smallest_table_size(session, group)
+        for group in shared_row_groups(session.layout)
+        if n_rows[group[0]] < minimum_share * _smallest_table_size(session, group)
     ]
     if not sentences:
         return ""

@@ -73,6 +73,7 @@ from clustering_protocols.shared_stages.alignment.digests import (
 )
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
 from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.row_selection import shared_row_groups
 
 NAME = "intersection"
 
@@ -91,21 +92,6 @@ def build_stage(alignment: Alignment) -> Stage:
         ),
         envelopes=(BlindedIds, EvaluatedIds, Digests),
     )
-
-
-def members_by_leader(session: SessionContext) -> dict[str, tuple[str, ...]]:
-    """Return the leaders of row groups of two or more, each with the other members."""
-    groups = session.layout.row_groups
-    return {group[0]: group[1:] for group in groups if len(group) > 1}
-
-
-def leader_by_member(session: SessionContext) -> dict[str, str]:
-    """Return the leader of each slot that shares its rows but does not lead."""
-    return {
-        slot: leader
-        for leader, members in members_by_leader(session).items()
-        for slot in members
-    }
 
 
 TOKEN_BYTES = 32
@@ -245,7 +231,8 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
-            members = leader_by_member(session)
+            groups = shared_row_groups(session.layout)
+            members = [slot for _, *others in groups for slot in others]
             return Ask(
                 state=_build_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
                 tasks=dict.fromkeys(members, Unblind()),
@@ -262,7 +249,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         state: IntersectionState,
         contributions: Mapping[str, Record],
     ) -> Ask:
-        leaders = members_by_leader(session)
+        leaders = _leaders(session)
         ends = np.cumsum([state.n_ids[slot] for slot in leaders])
         arrays = dict(zip(leaders, np.split(state.tokens, ends[:-1]), strict=True))
         answers = narrow_all(PartyTokens, contributions)
@@ -270,11 +257,11 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         tokens = {slot: as_sorted_bytes(slot, array) for slot, array in arrays.items()}
         common = {slot: np.empty(0, np.uint8) for slot in session.slots}
         n_rows = dict(state.n_ids)
+        for group in shared_row_groups(session.layout):
+            shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
+            n_rows |= dict.fromkeys(group, len(shared))
+            common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
         for group in session.layout.row_groups:
-            if len(group) > 1:
-                shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
-                n_rows |= dict.fromkeys(group, len(shared))
-                common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
             minimum = self.alignment.minimum_overlap
             check_overlap(session, group, n_rows[group[0]], minimum)
         return Ask(
@@ -284,6 +271,10 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
                 for slot in session.slots
             },
         )
+
+
+def _leaders(session: SessionContext) -> list[str]:
+    return [group[0] for group in shared_row_groups(session.layout)]
 
 
 def _build_state(asked: Any, **fields: Any) -> IntersectionState:
@@ -297,7 +288,7 @@ def _build_state(asked: Any, **fields: Any) -> IntersectionState:
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
     counts = narrow_all(IdCount, contributions)
-    leaders = members_by_leader(session)
+    leaders = _leaders(session)
     for slot, count in counts.items():
         n_tokens = count.n_ids if slot in leaders else 0
         if count.n_ids > session.member(slot).n_rows:
@@ -346,11 +337,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the task is for this party: some are for leaders or members."""
+        leader, *members = _own_group(context)
         if task is Evaluate:
-            return context.slot.name in members_by_leader(context.session)
-        if task is Unblind:
-            return context.slot.name in leader_by_member(context.session)
-        return True
+            return context.slot.name == leader and bool(members)
+        return task is not Unblind or context.slot.name != leader
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the reply to a task of this stage."""
@@ -386,9 +376,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        if context.slot.name in members_by_leader(context.session):
+        leader, *_ = _own_group(context)
+        if context.slot.name == leader:
             return [self._collect_blinded_ids(context, envelopes)]
-        leader = leader_by_member(context.session).get(context.slot.name, "")
         content = leader_content(leader, envelopes, "Answers")
         if isinstance(content, EvaluatedIds):
             return [content]
@@ -401,7 +391,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
         Raises EnvelopeRefused if a member sent none, GuardRefused if it sent too many.
         """
-        members = members_by_leader(context.session)[context.slot.name]
+        _, *members = _own_group(context)
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
@@ -428,7 +418,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
         elements = _evaluation_key(context).evaluate(blinded.elements)
-        members = members_by_leader(context.session)[context.slot.name]
+        _, *members = _own_group(context)
         ends = np.cumsum([blinded.counts[slot] for slot in members])
         parts = np.split(elements, ends[:-1])
         return Reply(
@@ -448,7 +438,8 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def _blind_own_ids(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         ids = [name.encode() for name in own.ids]
-        if context.slot.name in members_by_leader(context.session):
+        leader, *members = _own_group(context)
+        if context.slot.name == leader and members:
             values = _evaluation_key(context).values(ids)
             tokens, order = compute_tokens(_binding(context), ids, values)
             return Reply(
@@ -458,8 +449,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             )
         no_tokens = np.empty((0, TOKEN_BYTES), np.uint8)
         count = IdCount(n_ids=len(ids), tokens=no_tokens)
-        leader = leader_by_member(context.session).get(context.slot.name)
-        if leader is None:
+        if context.slot.name == leader:
             return Reply(contribution=count)
         stream = context.lasting_stream("blinding")
         elements = RistrettoAsker(_binding(context)).blind(ids, stream)
@@ -480,6 +470,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         )
 
 
+def _own_group(context: PartyContext) -> tuple[str, ...]:
+    return context.session.layout.row_group(context.slot.row)
+
+
 def _evaluation_key(context: PartyContext) -> RistrettoKey:
     """Return the leader's key, which it derives from its entropy whenever needed."""
     return RistrettoKey(context.lasting_stream("key"), _binding(context))
@@ -487,13 +481,8 @@ def _evaluation_key(context: PartyContext) -> RistrettoKey:
 
 def _quotas(context: PartyContext) -> dict[str, object]:
     """Return a note for the operator: how many ids of each party can be compared."""
-    session = context.session
-    group = session.layout.row_group(context.slot.row)
-    return {
-        "ids compared in your row group, at most": ", ".join(
-            f"{slot} {session.member(slot).n_rows}" for slot in group
-        )
-    }
+    quotas = (f"{s} {context.session.member(s).n_rows}" for s in _own_group(context))
+    return {"ids compared in your row group, at most": ", ".join(quotas)}
 
 
 def _binding(context: PartyContext) -> bytes:

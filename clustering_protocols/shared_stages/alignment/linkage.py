@@ -67,6 +67,7 @@ from clustering_protocols.shared_stages.alignment.digests import (
     select_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.row_selection import shared_row_groups
 from clustering_protocols.terms.terms import Layout
 
 NAME = "linkage"
@@ -90,14 +91,9 @@ def build_stage(alignment: Alignment, layout: Layout) -> Stage:
     )
 
 
-def find_rings(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the row groups of two or more parties, each of which forms a ring."""
-    return [group for group in layout.row_groups if len(group) > 1]
-
-
 def n_passes(layout: Layout) -> int:
     """Return the number of rounds in which parties pass lists on to the next party."""
-    return max((len(group) - 2 for group in find_rings(layout)), default=0)
+    return max((len(group) - 2 for group in shared_row_groups(layout)), default=0)
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
@@ -285,7 +281,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         n_keys = self.alignment.n_keys
         sizes = {
             slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
-            for group in find_rings(session.layout)
+            for group in shared_row_groups(session.layout)
             for slot in group
         }
         return Ask(
@@ -318,7 +314,7 @@ def link_all_rings(
     """Return, for each ring, the list positions of every party's linked rows."""
     answers = narrow_all(KeyTokens, contributions)
     positions = {}
-    for group in find_rings(session.layout):
+    for group in shared_row_groups(session.layout):
         # The tokens of a slot's rows come from the party before it in the ring.
         tokens = [answers[neighbour(group, slot, -1)].tokens for slot in group]
         positions[group] = find_common_rows(list(map(as_bytes, group, tokens)))
@@ -328,7 +324,7 @@ def link_all_rings(
 def _ask_all_rings(
     session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
 ) -> Ask:
-    slots = [slot for group in find_rings(session.layout) for slot in group]
+    slots = [slot for group in shared_row_groups(session.layout) for slot in group]
     asked: Literal["mask-keys", "pass-keys"] = "pass-keys" if n_passed else "mask-keys"
     state = LinkageState(asked=asked, n_passed=n_passed, n_rows={})
     return Ask(state=state, tasks=dict.fromkeys(slots, task))

@@ -66,7 +66,7 @@ class _FieldProfiles:
                 numbers += 1
 
     def _profile_numbers(self, field: Field, column: int) -> FieldProfile:
-        totals, lines = self.totals, range(self.n_lines)
+        totals = self.totals
         counts = totals.counts[: self.n_lines, column]
         is_shown = totals.has_enough_values[: self.n_lines, column]
         mean = totals.means[: self.n_lines, column]
@@ -80,12 +80,12 @@ class _FieldProfiles:
         return FieldProfile(
             **_describe_field(field),
             is_date=field.type == "date",
-            n_rows=tuple(int(counts[i]) if is_shown[i] else None for i in lines),
-            mean=tuple(float(mean[i]) if is_shown[i] else None for i in lines),
-            spread=tuple(float(spread[i]) if is_shown[i] else None for i in lines),
+            n_rows=_withhold(counts, is_shown),
+            mean=_withhold(mean, is_shown),
+            spread=_withhold(spread, is_shown),
             quartiles=tuple(
                 self._line_quartiles(i, column, mean[i]) if is_shown[i] else None
-                for i in lines
+                for i in range(self.n_lines)
             ),
             difference=_separation(counts[is_shown], mean[is_shown], variance),
         )
@@ -140,16 +140,19 @@ class _FieldProfiles:
             shares = np.rint(SHARES * shares) / SHARES
             n_rows = self._round_counts(n_rows)
         variance = (shares * (1.0 - shares))[is_shown]
-        lines = range(self.n_lines)
         return FieldProfile(
             **_describe_field(field),
-            n_rows=tuple(int(n_rows[i]) if is_shown[i] else None for i in lines),
+            n_rows=_withhold(n_rows, is_shown),
             levels=tuple(names),
-            shares=tuple(
-                tuple(map(float, shares[i])) if is_shown[i] else None for i in lines
-            ),
+            shares=_withhold(shares, is_shown),
             difference=_separation(n_rows[is_shown], shares[is_shown], variance),
         )
+
+
+def _withhold(values: FloatArray | IntArray, is_shown: MaskArray) -> tuple[Any, ...]:
+    """Return the value of each line (l,), or None for lines that are not shown."""
+    pairs = zip(values.tolist(), is_shown, strict=True)
+    return tuple(value if shown else None for value, shown in pairs)
 
 
 def profile_of(

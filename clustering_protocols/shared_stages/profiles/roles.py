@@ -38,12 +38,14 @@ from clustering_protocols.shared_stages.profiles.totals import (
     sum_size,
 )
 from clustering_protocols.shared_stages.sums import (
+    Group,
     Sum,
     SumProgram,
     Sums,
     add_shares,
     column_group_members,
     n_group_rows,
+    tell_totals,
 )
 from clustering_protocols.terms.sections import Release
 
@@ -67,28 +69,21 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         contributions: Mapping[str, Record],
     ) -> Ask | Finish:
         """Return each total with the task for the next sum; at the end, the profiles."""
-        groups = session.layout.audience_groups("column")
         if not state.sum:
             answers = narrow_all(messages.LabelsTaken, contributions).values()
             n_clusters = max(answer.n_clusters for answer in answers)
             start = messages.AddingProfile(sum=1, n_clusters=n_clusters)
-            return self._ask_sum(
-                session, start, dict.fromkeys(groups, np.empty(0, dtype=np.uint64))
+            no_totals = dict.fromkeys(
+                session.layout.column_groups, np.empty(0, dtype=np.uint64)
             )
+            return self._ask_sum(session, start, no_totals)
         if state.sum <= N_SUMS:
             shares = narrow_all(messages.ProfileShare, contributions)
-            sums = {
-                group: add_shares([shares[slot].words for slot in group])
-                for group in groups
-            }
+            sums = add_shares(session.layout.column_groups, shares)
             next_state = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < N_SUMS:
                 return self._ask_sum(session, next_state, sums)
-            tasks = {
-                slot: messages.TellProfile(total=total)
-                for group, total in sums.items()
-                for slot in group
-            }
+            tasks = tell_totals(sums, lambda total: messages.TellProfile(total=total))
             return Ask(state=next_state, tasks=tasks)
         if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
             return _ask_to_read_profiles(session, state, contributions)
@@ -98,16 +93,16 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         self,
         session: SessionContext,
         state: messages.AddingProfile,
-        sums: Mapping[tuple[str, ...], WordArray],
+        sums: Mapping[Group, WordArray],
     ) -> Ask:
-        tasks: dict[str, Record] = {}
-        for group, total in sums.items():
-            task = messages.AddProfile(
+        tasks = tell_totals(
+            sums,
+            lambda total: messages.AddProfile(
                 sum=state.sum, n_clusters=state.n_clusters, total=total
-            )
-            tasks |= dict.fromkeys(group, task)
+            ),
+        )
         program = _build_program(self.release, state.n_clusters)
-        dims = {s: {"words": program.n_words(session, s, state.sum)} for s in tasks}
+        dims = program.share_sizes(session, tasks, state.sum)
         return Ask(state=state, tasks=tasks, dims=dims)
 
 
@@ -157,10 +152,54 @@ class ProfilesParty(PartyRole[Params, Task]):
         if isinstance(task, messages.TakeLabels):
             return _store_labels(task, self.read_outcome(context, task, data))
         if isinstance(task, messages.AddProfile):
-            return _add_share(self.release, context, task, data)
+            return self._add_share(context, task, data)
         if isinstance(task, messages.TellProfile):
-            return _make_profile(self.release, context, task, data)
+            return self._make_profile(context, task, data)
         return _check_profiles(context, task)
+
+    def _add_share(
+        self, context: PartyContext, task: messages.AddProfile, data: DataSource
+    ) -> Reply:
+        if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
+            raise ProtocolFailed(
+                "The analyst reports more clusters than there are rows."
+            )
+        clusters = messages.ProfiledClusters(n_clusters=task.n_clusters)
+        stored = context.memory.get(messages.ProfiledClusters) or clusters
+        if task.n_clusters != stored.n_clusters:
+            raise ProtocolFailed("The analyst reports a changed number of clusters.")
+        labels = context.recall(Assignment).labels
+        if labels.max(initial=-1) >= task.n_clusters:
+            raise ProtocolFailed("The analyst reports fewer clusters than there are.")
+        program = _build_program(self.release, task.n_clusters)
+        turn = program.run_to_sum(context, data, task.sum, task, task.total)
+        return Reply(
+            contribution=messages.ProfileShare(words=turn.words),
+            remember=[*turn.remember, clusters],
+        )
+
+    def _make_profile(
+        self, context: PartyContext, task: messages.TellProfile, data: DataSource
+    ) -> Reply:
+        clusters = context.recall(messages.ProfiledClusters)
+        program = _build_program(self.release, clusters.n_clusters)
+        turn = program.run_to_sum(context, data, N_SUMS + 1, task, task.total)
+        alone, column = _is_alone(context), context.slot.column
+        exact, rounded = (
+            messages.encode_profiles(
+                [profile_of(turn.outcome, column, own=alone, rounded=flag)]
+            )
+            for flag in (False, True)
+        )
+        leads = column_group_members(context)[0] == context.slot.name
+        publishes = self.release.profiles == "everybody" and leads and not alone
+        profiles = messages.ProfileMemory(exact=exact, rounded=rounded)
+        return Reply(
+            contribution=messages.ProfileTold(
+                text=rounded if publishes else rounded[:0]
+            ),
+            remember=[*turn.remember, profiles],
+        )
 
 
 def _store_labels(task: messages.TakeLabels, outcome: Outcome) -> Reply:
@@ -176,55 +215,6 @@ def _store_labels(task: messages.TakeLabels, outcome: Outcome) -> Reply:
     )
     answer = messages.LabelsTaken(n_clusters=n_clusters)
     return Reply(contribution=answer, remember=[assignment])
-
-
-def _add_share(
-    release: Release,
-    context: PartyContext,
-    task: messages.AddProfile,
-    data: DataSource,
-) -> Reply:
-    if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
-        raise ProtocolFailed("The analyst reports more clusters than there are rows.")
-    clusters = messages.ProfiledClusters(n_clusters=task.n_clusters)
-    stored = context.memory.get(messages.ProfiledClusters) or clusters
-    if task.n_clusters != stored.n_clusters:
-        raise ProtocolFailed("The analyst reports a changed number of clusters.")
-    labels = context.recall(Assignment).labels
-    if labels.max(initial=-1) >= task.n_clusters:
-        raise ProtocolFailed("The analyst reports fewer clusters than there are.")
-    program = _build_program(release, task.n_clusters)
-    turn = program.run_to_sum(context, data, task.sum, task, task.total)
-    return Reply(
-        contribution=messages.ProfileShare(words=turn.words),
-        remember=[*turn.remember, clusters],
-    )
-
-
-def _make_profile(
-    release: Release,
-    context: PartyContext,
-    task: messages.TellProfile,
-    data: DataSource,
-) -> Reply:
-    clusters = context.recall(messages.ProfiledClusters)
-    program = _build_program(release, clusters.n_clusters)
-    turn = program.run_to_sum(context, data, N_SUMS + 1, task, task.total)
-    totals = turn.outcome
-    alone, column = _is_alone(context), context.slot.column
-    exact, rounded = (
-        messages.encode_profiles([profile_of(totals, column, own=alone, rounded=flag)])
-        for flag in (False, True)
-    )
-    leads = column_group_members(context)[0] == context.slot.name
-    publishes = release.profiles == "everybody" and leads and not alone
-    return Reply(
-        contribution=messages.ProfileTold(text=rounded if publishes else rounded[:0]),
-        remember=[
-            *turn.remember,
-            messages.ProfileMemory(exact=exact, rounded=rounded),
-        ],
-    )
 
 
 def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply:

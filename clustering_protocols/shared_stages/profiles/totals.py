@@ -34,7 +34,12 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import NO_YES, SHARES
 from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.numerics.survival import BINS, count_events_and_censored
-from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.arrays import (
+    FloatArray,
+    IntArray,
+    MaskArray,
+    WordArray,
+)
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
@@ -54,14 +59,12 @@ class ProfileFields:
     @cached_property
     def numeric(self) -> IntArray:
         """Return the indices (m,) of the numeric fields, dates included."""
-        fields = enumerate(self.schema.fields)
-        return np.array([i for i, field in fields if not level_labels(field)], np.int64)
+        return np.flatnonzero([not level_labels(field) for field in self.schema.fields])
 
     @cached_property
     def categorical(self) -> IntArray:
         """Return the indices of the categorical fields, booleans included."""
-        fields = enumerate(self.schema.fields)
-        return np.array([i for i, field in fields if level_labels(field)], np.int64)
+        return np.flatnonzero([bool(level_labels(f)) for f in self.schema.fields])
 
     @cached_property
     def times(self) -> tuple[tuple[int, int], ...]:
@@ -85,7 +88,7 @@ class ProfileFields:
         return int(self.level_ends[-1])
 
     @cached_property
-    def whole(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def whole(self) -> MaskArray:
         """Return which of the numeric fields (m,) hold integers or dates."""
         kinds = [self.schema.fields[i].type for i in self.numeric]
         return np.array([kind != "number" for kind in kinds], dtype=np.bool_)
@@ -121,7 +124,7 @@ class Grid:
 
     low: FloatArray
     width: FloatArray
-    whole: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    whole: MaskArray
 
     @classmethod
     def from_moments(
@@ -129,7 +132,7 @@ class Grid:
         mean: FloatArray,
         spread: FloatArray,
         bounds: tuple[FloatArray, FloatArray],
-        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        whole: MaskArray,
     ) -> Grid:
         """Return grids that reach four standard deviations to each side of the mean.
 
@@ -143,7 +146,7 @@ class Grid:
     def from_ranges(
         cls,
         bounds: tuple[FloatArray, FloatArray],
-        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        whole: MaskArray,
     ) -> Grid:
         """Return a grid over the dictionary's ranges, which does not depend on any rows.
 
@@ -159,7 +162,7 @@ class Grid:
         cls,
         low: FloatArray,
         high: FloatArray,
-        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        whole: MaskArray,
     ) -> Grid:
         low, high = np.where(whole, [np.floor(low), np.ceil(high)], [low, high])
         width = np.maximum(high - low, 0.0) / PARTS
@@ -361,7 +364,7 @@ class ProfileTotals:
         return self.sums[COUNTS - 1][begin:]
 
     @cached_property
-    def has_enough_values(self) -> NDArray[np.bool_]:
+    def has_enough_values(self) -> MaskArray:
         """Return whether each line has enough values of each numeric field (k, m)."""
         return self.counts >= self.smallest
 
@@ -500,15 +503,12 @@ def own_share(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntA
     Raises InvalidData if a value is too large to be squared and added up.
     Raises ProtocolFailed if the earlier totals contradict the rows of this party.
     """
-    sum_number = len(totals.sums) + 1
-    if sum_number == SIZES:
-        return np.bincount(labels[labels >= 0], minlength=totals.n_clusters)
-    return _SHARES[sum_number](totals, data, labels)
+    return _SHARES[len(totals.sums) + 1](totals, data, labels)
 
 
 def _iter_line_values(
     totals: ProfileTotals, data: DataSource, labels: IntArray
-) -> Iterator[tuple[IntArray, FloatArray, NDArray[np.bool_]]]:
+) -> Iterator[tuple[IntArray, FloatArray, MaskArray]]:
     """Yield the line (n,) of rows, their numeric values (n, m), and which of them count."""
     for line, rows in _iter_line_rows(totals, data, labels):
         values = rows[:, totals.fields.numeric]
@@ -597,6 +597,9 @@ def _count_bins(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
 _SHARES: Final[
     Mapping[int, Callable[[ProfileTotals, DataSource, IntArray], IntArray]]
 ] = {
+    SIZES: lambda totals, _, labels: np.bincount(
+        labels[labels >= 0], minlength=totals.n_clusters
+    ),
     COUNTS: _count_values_and_powers,
     VALUES: _sum_values,
     DEVIATIONS: _deviations,
