@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Annotated, Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from clustering_protocols.contract.party import Outcome, Placement
@@ -55,7 +54,7 @@ def restore_row_order(item: _ByRow, rows: IntArray, n_rows: int) -> _ByRow:
     """
     changes: dict[str, Any] = {}
     for name in ("labels", "memberships", "coordinates", "distances"):
-        values: NDArray[Any] | None = getattr(item, name, None)
+        values: Any = getattr(item, name, None)
         if values is not None:
             outside = OUTSIDE if name == "labels" else np.nan
             whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
