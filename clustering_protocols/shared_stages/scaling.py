@@ -137,11 +137,8 @@ def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     if context.session.terms.plan(context.slot.name) is not None:
         return
     context.session.bounds(context.slot.name).check(data)
-    if context.session.params.scaling != "standard":
-        _check_steps(context, data)
-
-
-def _check_steps(context: PartyContext[Any], data: DataSource) -> None:
+    if context.session.params.scaling == "standard":
+        return
     from clustering_protocols.shared_stages.statistics.by_leader import measure_moments
 
     scale = scaler_of(context)

@@ -376,16 +376,14 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        content = leader_content(
-            _previous_in_ring(context), envelopes, "Masked match keys"
-        )
+        content = leader_content(_in_ring(context, -1), envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
         if content.n_masks != expected or content.n_masks >= len(_own_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
-        origin = neighbour(_own_ring(context), context.slot.name, -content.n_masks)
+        origin = _in_ring(context, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
         content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
@@ -395,7 +393,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _mask_own_keys(self, context: PartyContext, data: DataSource) -> Reply:
         keys = self.alignment.match_key_values(data)
         order = context.lasting_stream("list-order").permutation(data.n_rows)
-        mask, filler = _joint_mask(context), context.lasting_stream("no-value")
+        mask = JointMask(context.lasting_stream("mask"), context.engine)
+        filler = context.lasting_stream("no-value")
         masked = []
         for number, key in enumerate(keys):
             values = (key.values[row] for row in order)
@@ -410,8 +409,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         )
         return Reply(
             contribution=KeysMasked(),
-            envelopes=[PeerMessage(peer=_next_in_ring(context), content=content)],
-            awaits=[_previous_in_ring(context)],
+            envelopes=[PeerMessage(peer=_in_ring(context, 1), content=content)],
+            awaits=[_in_ring(context, -1)],
             remember=[ListOrder(order=order)],
             notes={"values of match keys compared, at most": quotas},
         )
@@ -426,8 +425,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
-            envelopes=[PeerMessage(peer=_next_in_ring(context), content=content)],
-            awaits=[_previous_in_ring(context)],
+            envelopes=[PeerMessage(peer=_in_ring(context, 1), content=content)],
+            awaits=[_in_ring(context, -1)],
             remember=[_drop_points(incoming)],
         )
 
@@ -449,23 +448,17 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             stream = context.lasting_stream(f"shuffle {incoming.n_masks}")
             points = points[:, stream.permutation(points.shape[1])]
         flat = points.reshape(-1, points.shape[-1])
-        return _joint_mask(context).mask_again(flat).reshape(points.shape)
+        mask = JointMask(context.lasting_stream("mask"), context.engine)
+        return mask.mask_again(flat).reshape(points.shape)
 
 
 def _own_ring(context: PartyContext) -> tuple[str, ...]:
     return context.session.layout.row_group(context.slot.row)
 
 
-def _next_in_ring(context: PartyContext) -> str:
-    return neighbour(_own_ring(context), context.slot.name, 1)
-
-
-def _previous_in_ring(context: PartyContext) -> str:
-    return neighbour(_own_ring(context), context.slot.name, -1)
-
-
-def _joint_mask(context: PartyContext) -> JointMask:
-    return JointMask(context.lasting_stream("mask"), context.engine)
+def _in_ring(context: PartyContext, steps: int) -> str:
+    """Return the slot that is ``steps`` places after this party in its ring."""
+    return neighbour(_own_ring(context), context.slot.name, steps)
 
 
 def _binding(context: PartyContext, purpose: str) -> bytes:
