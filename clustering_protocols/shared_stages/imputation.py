@@ -267,11 +267,10 @@ class PooledFilling(ABC):
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         """Add a batch of values (n,) without NaN to a party's numbers for the first sum."""
 
-    @abstractmethod
-    def add_to_second_sum(
+    def add_to_second_sum(  # noqa: B027  a filling may need only one sum
         self, first: IntArray, numbers: IntArray, values: FloatArray
     ) -> None:
-        """Add a batch of values (n,) to the numbers for the second sum.
+        """Add a batch of values (n,) to the numbers for the second sum, if it needs one.
 
         first: the total of the first sum.
         """
@@ -404,11 +403,6 @@ class _MostFrequent(PooledFilling):
 
     def add_to_first_sum(self, numbers: IntArray, values: FloatArray) -> None:
         numbers += np.bincount(values.astype(np.int64), minlength=len(numbers))
-
-    def add_to_second_sum(
-        self, first: IntArray, numbers: IntArray, values: FloatArray
-    ) -> None:
-        """Do nothing, because the second sum is empty."""
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
         return not second.size

@@ -36,7 +36,6 @@ counts only the sum over all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Final
 
@@ -44,7 +43,7 @@ import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, MappedRows
 from clustering_protocols.records.arrays import FloatArray, Spec, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -216,26 +215,24 @@ class _SiteRows:
     """The harmonised columns (f) and the covariates (q) of a site's rows, side by side."""
 
     def __init__(self, plan: ColumnPlan, data: DataSource) -> None:
-        self._plan, self._data = plan, data
+        self._plan = plan
         self.n_columns = int(plan.harmonised.sum())
         covariates = len(plan.columns) + np.arange(len(plan.covariates))
-        self._columns = np.concatenate([np.flatnonzero(plan.harmonised), covariates])
-
-    def _batches(self) -> Iterator[FloatArray]:
-        for batch in self._data.batches():
-            yield batch[:, self._columns]
+        columns = np.concatenate([np.flatnonzero(plan.harmonised), covariates])
+        names = [*np.array(plan.columns)[plan.harmonised].tolist(), *plan.covariates]
+        self._data = MappedRows(data, names, lambda batch: batch[:, columns])
 
     @cached_property
     def mean(self) -> FloatArray:
-        total = np.zeros(len(self._columns))
-        for batch in self._batches():
+        total = np.zeros(len(self._data.columns))
+        for batch in self._data.batches():
             total += batch.sum(axis=0)
         return total / self._data.n_rows
 
     def centred_products(self) -> FloatArray:
         """Return the sums of products (f + q, f + q) of deviations from the mean."""
-        total = np.zeros((len(self._columns), len(self._columns)))
-        for batch in self._batches():
+        total = np.zeros((len(self.mean), len(self.mean)))
+        for batch in self._data.batches():
             centred = batch - self.mean
             total += centred.T @ centred
         return total
@@ -243,7 +240,7 @@ class _SiteRows:
     def squared_residuals(self, slopes: FloatArray) -> FloatArray:
         """Return the sums of squared residuals (f,) of columns regressed on covariates."""
         total, f = np.zeros(self.n_columns), self.n_columns
-        for batch in self._batches():
+        for batch in self._data.batches():
             centred = batch - self.mean
             residuals = centred[:, :f] - centred[:, f:] @ slopes
             total += np.square(residuals).sum(axis=0)
@@ -264,17 +261,15 @@ class _SiteRows:
             products[f:, f:], rcond=_SMALLEST_SHARE, hermitian=True
         )
         leverage = 0.0
-        for batch in self._batches():
+        for batch in self._data.batches():
             outside |= ((batch < low) | (batch > high)).any(axis=0)
             centred = (batch - self.mean)[:, f:]
             leverages = 1 / n + ((centred @ inverse) * centred).sum(axis=1)
             leverage = max(leverage, float(leverages.max()))
         if outside.any():
-            names = np.array(
-                [*np.array(plan.columns)[plan.harmonised], *plan.covariates]
-            )
+            names = np.array(self._data.columns)[outside]
             raise InvalidData(
-                f"Values outside the dictionary's range, in {', '.join(names[outside])}."
+                f"Values outside the dictionary's range, in {', '.join(names)}."
             )
         begin = f
         for field in plan.covariate_fields:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
-from typing import Final, NamedTuple
-
-import numpy as np
+from typing import Final
 
 from clustering_protocols.shared_stages.alignment.identifiers import split_id
 
@@ -108,27 +107,19 @@ _DAY_FIRST: Final = re.compile(r"(\d{1,2})[-./ ]?(\d{1,2})[-./ ]?(\d{4})(?:[t ].
 _EARLIEST, _LATEST = 1800, 2199
 
 
-class Date(NamedTuple):
-    """A calendar date."""
-
-    year: int
-    month: int
-    day: int
-
-
-FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
-    "date": lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
-    "year": lambda day: f"{day.year:04}",
-    "month": lambda day: f"{day.month:02}",
-    "day": lambda day: f"{day.day:02}",
-    "year-month": lambda day: f"{day.year:04}-{day.month:02}",
-    "month-day": lambda day: f"{day.month:02}-{day.day:02}",
+FORMS: Final[Mapping[str, str]] = {
+    "date": "%Y-%m-%d",
+    "year": "%Y",
+    "month": "%m",
+    "day": "%d",
+    "year-month": "%Y-%m",
+    "month-day": "%m-%d",
 }
-"""For each date step of a match key, the function that formats a date."""
+"""For each date step of a match key, the format of a date."""
 
 
 @lru_cache(maxsize=1 << 16)
-def parse_date(text: str) -> Date | None:
+def parse_date(text: str) -> date | None:
     """Parse a date, or return None if the text is not a date between 1800 and 2199.
 
     The year comes first or last. If it comes last, the text is read as day, month,
@@ -144,9 +135,8 @@ def parse_date(text: str) -> Date | None:
     return None
 
 
-def _build_date(year: int, month: int, day: int) -> Date | None:
+def _build_date(year: int, month: int, day: int) -> date | None:
     try:
-        np.datetime64(f"{year:04}-{month:02}-{day:02}", "D")
+        return date(year, month, day) if _EARLIEST <= year <= _LATEST else None
     except ValueError:
         return None
-    return Date(year, month, day) if _EARLIEST <= year <= _LATEST else None

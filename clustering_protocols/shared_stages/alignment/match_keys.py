@@ -111,7 +111,7 @@ def build_step_function(step: str) -> Callable[[str], str]:
     kind, _, argument = step.partition(":")
     if kind in FORMS:
         form = FORMS[kind]
-        return lambda text: "" if (day := parse_date(text)) is None else form(day)
+        return lambda text: day.strftime(form) if (day := parse_date(text)) else ""
     if kind == "first":
         return lambda text, n=int(argument): text[:n]  # type: ignore[misc]  # bound now
     if kind == "sorted-names":

@@ -28,6 +28,7 @@ from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
+    find_smallest,
     grid_quantile,
     level_labels,
     own_share,
@@ -243,8 +244,9 @@ def _merge_rare_levels(
     Returns the counts, int64 (l, levels), the names of the levels, and which lines are
     shown, bool (l,).
     """
-    rare = np.array([_rare_levels(line, smallest) for line in counts], dtype=bool)
-    rare = rare.reshape(counts.shape)
+    rare = np.zeros(counts.shape, dtype=np.bool_)
+    for line, line_counts in zip(rare, counts, strict=True):
+        line[find_smallest(line_counts, smallest)] = True
     is_shown = (~rare).sum(axis=1) + rare.any(axis=1) >= 2
     merged = rare[is_shown].any(axis=0)
     if merged.all():
@@ -258,19 +260,6 @@ def _merge_rare_levels(
         [*names, OTHER_LEVELS],
         is_shown,
     )
-
-
-def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
-    """Return which levels (m,) of a line are to be merged."""
-    ascending = np.argsort(counts, kind="stable")
-    n_rare = int(np.count_nonzero(counts < smallest))
-    while n_rare and n_rare < len(counts):
-        if counts[ascending[:n_rare]].sum() >= smallest:
-            break
-        n_rare += 1
-    rare = np.zeros(len(counts), dtype=np.bool_)
-    rare[ascending[:n_rare]] = True
-    return rare
 
 
 def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:

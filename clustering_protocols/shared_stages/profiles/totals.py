@@ -127,43 +127,8 @@ class Grid:
     whole: MaskArray
 
     @classmethod
-    def from_moments(
-        cls,
-        mean: FloatArray,
-        spread: FloatArray,
-        bounds: tuple[FloatArray, FloatArray],
-        whole: MaskArray,
-    ) -> Grid:
-        """Return grids that reach four standard deviations to each side of the mean.
-
-        mean, spread: float64 (k, m); of each line. Grids stay within ``bounds`` (m,).
-        """
-        low = np.maximum(mean - _SPREADS * spread, bounds[0])
-        high = np.minimum(mean + _SPREADS * spread, bounds[1])
-        return cls._from_ends(low, high, whole)
-
-    @classmethod
-    def from_ranges(
-        cls,
-        bounds: tuple[FloatArray, FloatArray],
-        whole: MaskArray,
-    ) -> Grid:
-        """Return a grid over the dictionary's ranges, which does not depend on any rows.
-
-        The grid of a field without a range contains no values.
-        """
-        low, high = bounds
-        has_range = np.isfinite(low) & np.isfinite(high)
-        ends = np.where(has_range, [low, high], np.nan)
-        return cls._from_ends(ends[:1], ends[1:], whole)
-
-    @classmethod
-    def _from_ends(
-        cls,
-        low: FloatArray,
-        high: FloatArray,
-        whole: MaskArray,
-    ) -> Grid:
+    def from_ends(cls, low: FloatArray, high: FloatArray, whole: MaskArray) -> Grid:
+        """Return grids between these ends (k, m); NaN for a grid without any values."""
         low, high = np.where(whole, [np.floor(low), np.ceil(high)], [low, high])
         width = np.maximum(high - low, 0.0) / PARTS
         steps = np.maximum(np.ceil((high - low + 1.0) / PARTS), 1.0)
@@ -237,6 +202,19 @@ def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
     return float(below + (above - below) * (position - np.floor(position)))
 
 
+def find_smallest(sizes: IntArray, smallest: int, least: int = 1) -> IntArray:
+    """Return the indices of all items with fewer than ``smallest`` rows.
+
+    If there are any, the next smallest items are added until there are ``least`` items
+    with ``smallest`` rows together, or no item is left.
+    """
+    ascending, totals = np.argsort(sizes, kind="stable"), np.cumsum(np.sort(sizes))
+    n = int(np.count_nonzero(sizes < smallest))
+    while 0 < n < len(sizes) and (n < least or totals[n - 1] < smallest):
+        n += 1
+    return ascending[:n]
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileLines:
     """The lines of a profile: one for each cluster, then one for all small clusters.
@@ -257,16 +235,12 @@ class ProfileLines:
         because anyone who knows the total could otherwise compute it from the other
         lines. There are no lines if there are too few rows in all.
         """
-        ascending = [int(c) for c in np.argsort(sizes, kind="stable") if sizes[c] > 0]
-        n_small = int(np.count_nonzero((sizes > 0) & (sizes < smallest)))
-        while n_small and n_small < len(ascending):
-            if n_small > 1 and int(sizes[ascending[:n_small]].sum()) >= smallest:
-                break
-            n_small += 1
-        small, large = ascending[:n_small], ascending[n_small:]
-        if small and int(sizes[small].sum()) < smallest:
+        nonempty = np.flatnonzero(sizes)
+        small = nonempty[find_smallest(sizes[nonempty], smallest, least=2)]
+        if len(small) and sizes[small].sum() < smallest:
             return cls((), ())
-        return cls(tuple(sorted(large)), tuple(sorted(small)))
+        large = np.setdiff1d(nonempty, small)
+        return cls(tuple(large.tolist()), tuple(sorted(small.tolist())))
 
     def __len__(self) -> int:
         return len(self.clusters) + bool(self.others)
@@ -409,13 +383,23 @@ class ProfileTotals:
 
     @cached_property
     def grid(self) -> Grid:
-        """Return the grid of the histograms of the numeric fields."""
+        """Return the grid of the histograms of the numeric fields.
+
+        It reaches four standard deviations to each side of a line's mean, within the
+        dictionary's bounds. If nothing is clustered, it covers the dictionary's ranges,
+        and so does not depend on any rows; a field without a range has no grid.
+        """
+        low, high = self.fields.bounds
         if self.describes:
-            return Grid.from_ranges(self.fields.bounds, self.fields.whole)
+            has_range = np.isfinite(low) & np.isfinite(high)
+            ends = np.where(has_range, [low, high], np.nan)
+            return Grid.from_ends(ends[:1], ends[1:], self.fields.whole)
         step = self.steps
         spread = np.maximum(np.rint(self.spreads / step), self.spreads > 0) * step
         mean = np.where(spread > 0, np.rint(self.means / step) * step, self.means)
-        return Grid.from_moments(mean, spread, self.fields.bounds, self.fields.whole)
+        low = np.maximum(mean - _SPREADS * spread, low)
+        high = np.minimum(mean + _SPREADS * spread, high)
+        return Grid.from_ends(low, high, self.fields.whole)
 
     @cached_property
     def steps(self) -> FloatArray:

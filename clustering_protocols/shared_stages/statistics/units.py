@@ -31,7 +31,7 @@ party, or at all others, does not reveal its unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -90,45 +90,6 @@ class Measurement:
     name: str
     description: str
     is_logarithm: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A column in which the party's values seem to be in another unit.
-
-    conversion: the conversion from the party's unit to that of the others, if known.
-    name_fits: whether the column's name suggests the quantity of the conversion.
-    """
-
-    name: str
-    own_mean: float
-    other_mean: float
-    conversion: Conversion | None
-    name_fits: bool = False
-
-    def describe(self, reference: str) -> str:
-        """Describe how the means differ; ``reference`` is what the others are called."""
-        means = (
-            f"{self.name!r}: your mean is {self.own_mean:.4g}, that of {reference} "
-            f"{self.other_mean:.4g}."
-        )
-        conversion = self.conversion
-        if conversion is None:
-            if self.own_mean * self.other_mean <= 0:
-                return means
-            ratio = self.other_mean / self.own_mean
-            return f"{means} The factor is about {ratio:.3g}."
-        if not conversion.quantity:
-            return f"{means} The factor is likely {conversion.factor:g}."
-        if self.name_fits:
-            return (
-                f"{means} Likely: {conversion.quantity} in {conversion.first} here, in "
-                f"{conversion.second} there ({conversion.formula})."
-            )
-        return (
-            f"{means} A conversion of {conversion.quantity} from {conversion.first} to "
-            f"{conversion.second} would fit ({conversion.formula})."
-        )
 
 
 class Distribution(NamedTuple):
@@ -206,29 +167,6 @@ def measured_columns(
     return columns
 
 
-def find_suspects(
-    columns: Sequence[Measurement], own: Distribution, foreign: Distribution
-) -> Iterator[Suspect]:
-    """Yield the columns in which the party's values seem to be in another unit."""
-    for column in columns:
-        own_column, other_column = (
-            _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
-            for rows in (own, foreign)
-        )
-        if 0.0 in {own_column.deviation, other_column.deviation}:
-            continue
-        if _distances_of_means(own_column, other_column)[1] < _MATCHING_NAME.distance:
-            continue
-        conversion = _find_conversion(column, own_column, other_column)
-        name_fits = conversion is not None and conversion.matches(column.description)
-        is_plain = not (name_fits or column.is_logarithm)
-        if is_plain and not _are_logarithms_apart(own_column, other_column):
-            continue
-        if conversion is not None or _is_apart(column, own_column, other_column):
-            means = own_column.mean, other_column.mean
-            yield Suspect(column.name, *means, conversion, name_fits)
-
-
 def ask_about_units(
     context: PartyContext, names: Sequence[str], own: Moments, pooled: Moments
 ) -> str:
@@ -259,18 +197,59 @@ def build_unit_question(
 
     reference: what the rows with which the party's rows are compared are called.
     """
-    columns_in_doubt = list(find_suspects(columns, own, foreign))
-    if not columns_in_doubt:
+    doubts = [_doubt_about(column, own, foreign, reference) for column in columns]
+    sentences = list(filter(None, doubts))
+    if not sentences:
         return ""
-    sentences = [
-        column.describe(reference) for column in columns_in_doubt[:_MOST_NAMED]
-    ]
-    if len(columns_in_doubt) > _MOST_NAMED:
-        n_more = len(columns_in_doubt) - _MOST_NAMED
-        sentences.append(f"{n_more} more columns raise the same doubt.")
+    if n_more := len(sentences[_MOST_NAMED:]):
+        more = f"{n_more} more columns raise the same doubt."
+        sentences = [*sentences[:_MOST_NAMED], more]
     return (
         f"Some columns may be in other units here. {' '.join(sentences)} Correct the unit in "
         f"your table{ALLOWANCE}."
+    )
+
+
+def _doubt_about(
+    column: Measurement, own: Distribution, foreign: Distribution, reference: str
+) -> str:
+    """Describe how a party's values differ if they seem to be in another unit, or "".
+
+    reference: what the rows with which the party's rows are compared are called.
+    """
+    own_column, other_column = (
+        _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
+        for rows in (own, foreign)
+    )
+    if 0.0 in {own_column.deviation, other_column.deviation}:
+        return ""
+    if _distances_of_means(own_column, other_column)[1] < _MATCHING_NAME.distance:
+        return ""
+    conversion = _find_conversion(column, own_column, other_column)
+    name_fits = conversion is not None and conversion.matches(column.description)
+    is_plain = not (name_fits or column.is_logarithm)
+    if is_plain and not _are_logarithms_apart(own_column, other_column):
+        return ""
+    if conversion is None and not _is_apart(column, own_column, other_column):
+        return ""
+    means = (
+        f"{column.name!r}: your mean is {own_column.mean:.4g}, that of {reference} "
+        f"{other_column.mean:.4g}."
+    )
+    if conversion is None:
+        if own_column.mean * other_column.mean <= 0:
+            return means
+        return f"{means} The factor is about {other_column.mean / own_column.mean:.3g}."
+    if not conversion.quantity:
+        return f"{means} The factor is likely {conversion.factor:g}."
+    if name_fits:
+        return (
+            f"{means} Likely: {conversion.quantity} in {conversion.first} here, in "
+            f"{conversion.second} there ({conversion.formula})."
+        )
+    return (
+        f"{means} A conversion of {conversion.quantity} from {conversion.first} to "
+        f"{conversion.second} would fit ({conversion.formula})."
     )
 
 

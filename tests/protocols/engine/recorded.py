@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
@@ -32,7 +33,10 @@ class Recorded(simulation.Session):
     """A session that keeps where its roles stood before every round.
 
     standings: one for each task that a party was told.
+    twin: returns another session of the same example.
     """
+
+    twin: Callable[[], Recorded]
 
     def __init__(self, example: Example[Any], session: str = "simulation") -> None:
         self.standings: dict[str, list[Standing]] = {
@@ -85,6 +89,7 @@ def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
         catalogue.protocol(name).reference().examples()[number], session
     )
     recorded.run_to_end()
+    recorded.twin = lambda: honest(name, number, "another")
     return recorded
 
 

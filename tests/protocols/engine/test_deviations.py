@@ -71,7 +71,7 @@ def asked(drawn: Drawn, at: Stand, task: bytes) -> tuple[Sent, Stand]:
 def is_its_word(drawn: Drawn) -> bool:
     """Return whether a lie is about nothing but what is the analyst's to say."""
     kind = packets.parse(drawn.at.task).header.record["kind"]
-    if {kind, packets.parse(drawn.lie.task).header.record["kind"]} == STOP:
+    if {kind, packets.parse(drawn.lie.content).header.record["kind"]} == STOP:
         return True
     params = drawn.session.session.params
     its_word = list(ITS_WORD.get(kind, []))
@@ -83,7 +83,7 @@ def is_its_word(drawn: Drawn) -> bool:
 def check(drawn: Drawn) -> str:
     """Return how a party met a deviation; fail where it should have stopped."""
     try:
-        lie = packets.parse(drawn.lie.task).address
+        lie = packets.parse(drawn.lie.content).address
     except CoterieError as error:
         return type(error).__name__
     index, at = drawn.index, drawn.at
@@ -92,7 +92,7 @@ def check(drawn: Drawn) -> str:
     known = drawn.session.standings[drawn.slot]
     try:
         found, after = asked(
-            drawn, Stand(at.journal, known[index].memory), drawn.lie.task
+            drawn, Stand(at.journal, known[index].memory), drawn.lie.content
         )
     except CoterieError as error:
         return type(error).__name__

@@ -1,7 +1,5 @@
 """Rows aligned by private set intersection: who takes part, and what comes back."""
 
-import re
-import unicodedata
 from typing import Any
 
 import numpy as np
@@ -55,43 +53,6 @@ def taking_part(split: simulation.Split, done: simulation.SimulationResult) -> s
     ]
     assert all(each == found[0] for each in found)
     return found[0]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "step"),
-    [
-        ("Smith", "smith", "casefold"),
-        (" smith", "smith", "strip"),
-        ("van  Meer", "van Meer", "spaces"),
-        ("\uff17", "7", "nfkc"),
-    ],
-)
-def test_each_step_counts_only_where_it_is_declared(
-    one: str, other: str, step: Any
-) -> None:
-    without = tuple(each for each in ALL if each != step)
-    assert normalise_id_parts(one, [step]) == normalise_id_parts(other, [step])
-    assert normalise_id_parts(one, without) != normalise_id_parts(other, without)
-
-
-@given(
-    st.text(
-        st.sampled_from("aZ \t\x1c\u2003\u00e9e\u0301\u212b\ufb01\u0130\u1e9e\u0345"),
-        max_size=6,
-    ),
-    st.sets(st.sampled_from(["nfc", "nfkc", "casefold", "spaces", "strip"])),
-)
-def test_parts_go_through_the_steps_in_one_order(text: str, steps: set[Any]) -> None:
-    form: Any = "NFKC" if "nfkc" in steps else "NFC" if "nfc" in steps else ""
-    expected = unicodedata.normalize(form, text) if form else text
-    if "casefold" in steps:
-        expected = expected.casefold()
-        expected = unicodedata.normalize(form, expected) if form else expected
-    if "spaces" in steps:
-        expected = re.sub(r"(?<=\S)\s+(?=\S)", " ", expected)
-    if "strip" in steps:
-        expected = expected.strip()
-    assert normalise_id_parts(text, steps) == [expected]
 
 
 @given(

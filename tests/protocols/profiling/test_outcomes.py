@@ -17,12 +17,12 @@ from clustering_protocols.numerics.outcomes import (
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.shared_stages.profiles.profile import profile_of
 from clustering_protocols.shared_stages.profiles.totals import (
-    N_SUMS,
     ProfileFields,
     ProfileTotals,
     own_share,
 )
 from clustering_protocols.terms.schema import Schema
+from tests.protocols.profiling.test_sums import added_up
 
 RNG = np.random.default_rng(11)
 N = 400
@@ -56,17 +56,8 @@ SCHEMA = Schema.model_validate(
 
 @cache
 def profile(*, rounded: bool) -> Profile:
-    """Return what three parties add up, as the engine adds it: in whole units."""
-    known = ProfileTotals(
-        fields=ProfileFields(SCHEMA), n_clusters=4, n_rows=N, n_members=3, smallest=10
-    )
-    parts = [
-        (MatrixSource(FRAME.iloc[i::3], list(FRAME), gaps=True), LABELS[i::3])
-        for i in range(3)
-    ]
-    for _ in range(N_SUMS):
-        known = known.with_sum(sum(own_share(known, *part) for part in parts))  # type: ignore[arg-type]  # a sum of arrays
-    return profile_of(known, 0, own=False, rounded=rounded)
+    totals = added_up(FRAME.to_numpy(), LABELS, SCHEMA)
+    return profile_of(totals, 0, own=False, rounded=rounded)
 
 
 def table(*, rounded: bool) -> OutcomeTable:
@@ -147,19 +138,8 @@ def test_a_variable_with_one_value_has_nothing_to_compare() -> None:
     schema = Schema.model_validate(
         {"fields": [{"name": "hba1c"}, {"name": "dose", "role": "describe"}]}
     )
-    known = ProfileTotals(
-        fields=ProfileFields(schema), n_clusters=3, n_rows=360, n_members=3, smallest=10
-    )
     labels = np.repeat([0, 1, 2], [220, 90, 50])
-    rows = np.full((360, 2), 0.1)
-    for _ in range(N_SUMS):
-        shares = [
-            own_share(
-                known, MatrixSource(rows[i::3], schema.names, gaps=True), labels[i::3]
-            )
-            for i in range(3)
-        ]
-        known = known.with_sum(np.sum(shares, axis=0))
+    known = added_up(np.full((360, 2), 0.1), labels, schema, n_clusters=3)
     for rounded in (False, True):
         found = profile_of(known, 0, own=False, rounded=rounded)
         assert found.fields[1].spread == (0.0, 0.0, 0.0)

@@ -62,24 +62,27 @@ def _rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     return rows, labels
 
 
-def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> ProfileTotals:
+def added_up(
+    rows: np.ndarray,
+    labels: np.ndarray,
+    schema: Schema = SCHEMA,
+    n_clusters: int = N_CLUSTERS,
+) -> ProfileTotals:
+    """Return the totals of three parties that hold every third row each."""
     known = ProfileTotals(
-        fields=ProfileFields(SCHEMA),
-        n_clusters=N_CLUSTERS,
+        fields=ProfileFields(schema),
+        n_clusters=n_clusters,
         n_rows=len(rows),
-        n_members=n_members,
+        n_members=3,
         smallest=SMALLEST,
     )
+    parts = [
+        (MatrixSource(rows[i::3], columns=schema.names, gaps=True), labels[i::3])
+        for i in range(3)
+    ]
     for which in range(1, sums.N_SUMS + 1):
-        shares = [
-            own_share(
-                known,
-                MatrixSource(rows[i::n_members], columns=SCHEMA.names, gaps=True),
-                labels[i::n_members],
-            )
-            for i in range(n_members)
-        ]
-        assert len(shares[0]) == sums.sum_size(known.fields, N_CLUSTERS, which)
+        shares = [own_share(known, *part) for part in parts]
+        assert len(shares[0]) == sums.sum_size(known.fields, n_clusters, which)
         total = np.sum(shares, axis=0)
         assert known.fits_next_sum(total.view(np.uint64))
         known = known.with_sum(total)
@@ -290,13 +293,11 @@ def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
     rng = np.random.default_rng(1)
     narrow = np.concatenate([rng.uniform(-1.0, 1.0, 300), [0.4, -0.5, np.inf, -np.inf]])
     values = np.column_stack([narrow, np.full(304, 3.0), np.full(304, np.nan)])
-    grid = Grid.from_moments(
-        np.array([[0.0, 3.0, 0.0]]),
-        np.array([[0.1, 0.0, 0.1]]),
-        (np.full(3, -0.5), np.full(3, 9.0)),
+    grid = Grid.from_ends(
+        np.array([[-0.4, 3.0, -0.4]]),
+        np.array([[0.4, 3.0, 0.4]]),
         np.zeros(3, dtype=np.bool_),
     )
-    np.testing.assert_allclose(grid.low, [[-0.4, 3.0, -0.4]])
     parts = grid.parts_of(values, np.zeros(len(values), np.int64))
     counts = [np.bincount(part, minlength=SIZE) for part in parts.T]
     inside, _ = np.histogram(narrow, PARTS, (-0.4, 0.4))
