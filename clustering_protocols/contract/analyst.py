@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self
 
@@ -138,9 +138,13 @@ def narrow_all(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, 
 
 @dataclass(frozen=True)
 class Relay(AnalystRole[Params, Record]):
-    """An analyst role that gives every party the same task, in a single round."""
+    """An analyst role that gives every party the same task, in a single round.
+
+    check: called with the session and the answers; raises if they do not fit together.
+    """
 
     task: Record
+    check: Callable[[SessionContext, Mapping[str, Any]], None] | None = None
 
     def start(self, session: SessionContext) -> Ask:
         """Send the task to every party."""
@@ -152,5 +156,7 @@ class Relay(AnalystRole[Params, Record]):
         state: Record,
         contributions: Mapping[str, Record],
     ) -> Finish:
-        """Finish the stage."""
+        """Check the answers, and finish the stage."""
+        if self.check is not None:
+            self.check(session, contributions)
         return Finish()

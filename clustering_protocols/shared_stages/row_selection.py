@@ -58,6 +58,11 @@ class AdmittedTable:
     data: DataSource = field(repr=False)
     record: AdmittedRows | None = field(default=None, repr=False)
 
+    @property
+    def rows(self) -> IntArray | None:
+        """Return the rows that take part; None stands for all rows, in table order."""
+        return None if self.record is None else self.record.rows
+
     def put_back(self, outcome: Outcome) -> Outcome:
         """Return the outcome in the order of the party's own table."""
         return outcome if self.record is None else self.record.put_back(outcome)

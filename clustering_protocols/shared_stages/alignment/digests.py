@@ -31,14 +31,12 @@ from clustering_protocols.common.errors import (
     RowsNotAligned,
 )
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
     Exchange,
-    Finish,
     Params,
     PartyContext,
     PartyRole,
     PeerMessage,
+    Relay,
     Reply,
     SessionContext,
     Stage,
@@ -106,24 +104,6 @@ class RowOrder(Record):
         own = np.empty_like(travelled)
         own[self.order] = travelled
         return own
-
-
-class AlignmentAnalyst(AnalystRole[Params, Digests]):
-    """Compares the digests within each row group and each column group."""
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask all parties for their digests."""
-        return Ask.to_everybody(session, CompareDigests())
-
-    def step(
-        self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Digests],
-    ) -> Ask | Finish:
-        """Finish the stage, or raise if the digests of a group differ."""
-        compare_digests(session, contributions)
-        return Finish()
 
 
 def compare_digests(session: SessionContext, digests: Mapping[str, Digests]) -> None:
@@ -262,7 +242,7 @@ def build_stage(
     """
     return Stage(
         name=NAME,
-        analyst=AlignmentAnalyst,
+        analyst=lambda: Relay(CompareDigests(), compare_digests),
         party=lambda: AlignmentParty(rows_travel, normalisation),
         exchanges=(Exchange(CompareDigests, Digests),),
         envelopes=(Digests,),

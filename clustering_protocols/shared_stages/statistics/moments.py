@@ -30,7 +30,7 @@ import numpy as np
 
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics import units
@@ -71,22 +71,13 @@ class PooledReach(Record):
 
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Pool the mean and deviation of each feature over all rows of the column group."""
-    n, width = (
-        n_group_rows(context),
-        context.session.member(context.slot.name).n_columns,
-    )
-
-    def are_powers(words: WordArray) -> bool:
-        return POWERS.fits(words.view(np.int64), len(column_group_members(context)))
-
-    def largest(words: WordArray) -> IntArray:
-        return POWERS.largest_powers(words.view(np.int64))
-
+    n, n_members = n_group_rows(context), len(column_group_members(context))
+    zeros = np.zeros(context.session.member(context.slot.name).n_columns)
     powers = yield from Sum(
         "phase-1",
-        local=lambda: _count_powers(data, np.zeros(width), MOST_POWER),
-        fits=are_powers,
-        decode=largest,
+        local=lambda: _count_powers(data, zeros, MOST_POWER),
+        fits=lambda words: POWERS.fits(words, n_members),
+        decode=POWERS.largest_powers,
         remember=lambda: [RowsSummed()],
     )
     values = FixedPoint.of(n * powers_of_two(powers))
@@ -99,8 +90,8 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     reach = yield from Sum(
         "phase-3",
         local=lambda: _count_powers(data, mean, POWERS.highest),
-        fits=are_powers,
-        decode=largest,
+        fits=lambda words: POWERS.fits(words, n_members),
+        decode=POWERS.largest_powers,
     )
     squares = FixedPoint.of(n * powers_of_two(2 * reach))
     deviations = yield from Sum(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import InvalidData, ProtocolFailed
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 LOWEST_POWER: Final = -128
 MOST_POWER: Final = 62
@@ -63,17 +63,18 @@ class PowerCounts:
         words[np.arange(len(largest)), word] = np.int64(1) << _BITS * place
         return words.ravel()
 
-    def fits(self, words: IntArray, n_members: int) -> bool:
+    def fits(self, words: IntArray | WordArray, n_members: int) -> bool:
         """Return whether each of n_members can have counted one power per column."""
+        words = words.view(np.int64)
         counts = self._counts(words)
         beyond = counts[:, self.highest - LOWEST_POWER + 1 :]
         has_only_counts = bool((words >> (_BITS * _COUNTS) == 0).all())
         one_each = bool((counts.sum(axis=1) == n_members).all())
         return has_only_counts and one_each and not beyond.any()
 
-    def largest_powers(self, words: IntArray) -> IntArray:
+    def largest_powers(self, words: IntArray | WordArray) -> IntArray:
         """Return the exponent (m,) of the largest power counted for each column."""
-        is_counted = self._counts(words)[:, ::-1] > 0
+        is_counted = self._counts(words.view(np.int64))[:, ::-1] > 0
         highest = LOWEST_POWER + is_counted.shape[1] - 1
         powers: IntArray = highest - np.argmax(is_counted, axis=1)
         return powers

@@ -63,8 +63,8 @@ def test_rows_of_a_shared_row_group_are_sorted_by_id() -> None:
     found = arrived(["c", "a", "d", "b"])
     assert rows_of(found) == [1, 3, 0, 2]
     assert list(found.data.ids or ()) == ["a", "b", "c", "d"]
-    assert found.record is not None
-    assert found.record.rows.tolist() == [1, 3, 0, 2]
+    assert found.rows is not None
+    assert found.rows.tolist() == [1, 3, 0, 2]
 
 
 def test_ids_that_differ_in_spelling_alone_arrive_at_one_place() -> None:
@@ -76,7 +76,7 @@ def test_ids_that_differ_in_spelling_alone_arrive_at_one_place() -> None:
 
 def test_rows_that_are_in_order_arrive_as_they_are() -> None:
     found = arrived(["a", "b"])
-    assert found.record is None
+    assert (found.rows, found.record) == (None, None)
     assert isinstance(found.data, MatrixSource)
 
 
@@ -93,9 +93,9 @@ def test_rows_that_are_in_order_arrive_as_they_are() -> None:
 def test_a_party_with_unshared_rows_needs_no_ids(
     layout: Layout, slot: str, method: str
 ) -> None:
-    assert arrived(None, layout, slot, method=method).record is None
-    assert arrived(["b", "a"], layout, slot, method=method).record is None
-    assert arrived(["b", "B"], layout, slot, method=method).record is None
+    assert arrived(None, layout, slot, method=method).rows is None
+    assert arrived(["b", "a"], layout, slot, method=method).rows is None
+    assert arrived(["b", "B"], layout, slot, method=method).rows is None
     with pytest.raises(InvalidData, match="Rows 1 and 3 have the same id"):
         arrived(["b", "a", "b"], layout, slot, method=method)
     first = {"method": method, "duplicates": "first"}
@@ -133,7 +133,7 @@ def test_an_intersection_needs_its_library_where_rows_are_shared(
     monkeypatch.setattr(ristretto, "load_sodium", missing)
     with pytest.raises(GuardRefused, match="libsodium"):
         arrived(["b", "a"], method="ecdh")
-    assert arrived(None, MIXED, "alone", method="ecdh").record is None
+    assert arrived(None, MIXED, "alone", method="ecdh").rows is None
 
 
 def test_the_first_row_of_an_id_arrives() -> None:
@@ -145,8 +145,8 @@ def test_the_first_row_of_an_id_arrives() -> None:
 
 
 def test_by_position_rows_stay_where_they_are() -> None:
-    assert arrived(None, method="position").record is None
-    assert arrived(["b", "a"], method="position").record is None
+    assert arrived(None, method="position").rows is None
+    assert arrived(["b", "a"], method="position").rows is None
     first = arrived(["b", "a", "B"], method="position", duplicates="first")
     assert rows_of(first) == [0, 1]
 
