@@ -118,7 +118,8 @@ def _notes_for_readers(profile: Profile) -> Iterator[str]:
         yield (
             "All figures follow from rounded values. Shares are off by up to "
             f"{50 / SHARES:g} percentage points, means by up to "
-            f"1/{2 * SHARES} of a standard deviation; p changes with them."
+            f"1/{2 * SHARES} of a standard deviation. In clusters of thousands of rows, "
+            "rounding alone can make p small."
         )
 
 
