@@ -16,13 +16,19 @@ from clustering_protocols.terms.terms import Layout
 
 
 def cut(
-    X: FloatArray, layout: Layout, sizes: Sequence[int] | None = None
+    X: FloatArray,
+    layout: Layout,
+    sizes: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> dict[str, MatrixSource]:
-    """Return the rows of X, in order, as parties of these sizes, or of equal ones."""
+    """Return the rows of X, in order, as parties of these sizes, or of equal ones.
+
+    Values may be missing if the columns have names.
+    """
     ends = len(layout.names) if sizes is None else np.cumsum(sizes)[:-1]
     pieces = np.array_split(X, ends)
     return {
-        slot: MatrixSource(piece)
+        slot: MatrixSource(piece, columns, gaps=columns is not None)
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
 

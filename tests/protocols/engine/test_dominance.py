@@ -16,7 +16,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.dominance import ComparedColumns
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.schema import Field, Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
@@ -40,15 +40,7 @@ def described(X: FloatArray, wide: float | None) -> Schema:
     low, high = X.min(axis=0), X.max(axis=0)
     if wide is not None:
         low[1:], high[1:] = -wide, wide
-    return Schema(
-        fields=tuple(
-            Field(
-                name=f"f{place}",
-                constraints=Constraints(minimum=float(a), maximum=float(b)),
-            )
-            for place, (a, b) in enumerate(zip(low, high, strict=True))
-        )
-    )
+    return numeric_schema([f"f{place}" for place in range(len(low))], low, high)
 
 
 def session(
@@ -141,9 +133,7 @@ def test_fields_of_others_in_0_to_1_are_taken_as_uniform() -> None:
     """A coin beside a constant varies by 1/4, fields of two others by 1/12 each."""
     names, even = ["coin", "constant", "b", "c"], np.linspace(0, 1, 300)
     X = np.stack([np.arange(300) % 2, np.full(300, 0.5), even, even[::-1]], axis=1)
-    to_one = Constraints(minimum=0.0, maximum=1.0)
-    fields = [Field(name=name, constraints=to_one) for name in names]
-    dictionary = [Schema(fields=tuple(fields[s])) for s in np.s_[:2, 2:3, 3:]]
+    dictionary = [numeric_schema(names[s], 0.0, 1.0) for s in np.s_[:2, 2:3, 3:]]
     parts = simulation.split(X, COLUMNS, 0, names, dictionary=dictionary).data
     params = LosslessFederated(n_clusters=2, scaling="minmax")
     coin = Session(params, COLUMNS, parts, 0, dictionary=dictionary)

@@ -11,11 +11,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from support.tables import cut
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
@@ -31,7 +32,7 @@ from clustering_protocols.shared_stages.imputation import (
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp, RowsSummed
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
-from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
 LEVELS = ("delta", "alpha", "charlie", "bravo")
@@ -111,32 +112,16 @@ def reference(X: FloatArray) -> FloatArray:
     return Z
 
 
-def split_rows(X: FloatArray, n_parties: int) -> dict[str, MatrixSource]:
-    names = Layout.lattice(n_parties, 1).names
-    pieces = np.array_split(X, n_parties)
-    return {
-        name: MatrixSource(piece, SCHEMA.names, gaps=True)
-        for name, piece in zip(names, pieces, strict=True)
-    }
-
-
-def session(X: FloatArray, n_parties: int, **params: object) -> simulation.Session:
-    return simulation.Session(
-        LosslessFederated(
-            n_clusters=3, **{"allow_two_parties": n_parties < 3, **params}
-        ),
-        Layout.lattice(n_parties, 1),
-        split_rows(X, n_parties),
+@pytest.mark.parametrize("n_parties", [2, 3, 5])
+def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> None:
+    X, layout = rows(), Layout.lattice(n_parties)
+    ran = simulation.Session(
+        LosslessFederated(n_clusters=3, allow_two_parties=n_parties < 3),
+        *(layout, cut(X, layout, columns=SCHEMA.names)),
         seed=1,
         dictionary=[SCHEMA],
         preparation=[PREPARATION],
     )
-
-
-@pytest.mark.parametrize("n_parties", [2, 3, 5])
-def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> None:
-    X = rows()
-    ran = session(X, n_parties)
     ran.run_to_end()
     found = []
     for slot in ran.session.slots:
@@ -151,14 +136,12 @@ def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> No
 
 
 def of_columns(how: Any, n_groups: int) -> tuple[list[Schema], list[Preparation]]:
-    schemas, preparations = [], []
-    for names in np.split(np.array(["a", "b", "c", "d"]), n_groups):
-        bounds = Constraints(minimum=-10, maximum=10)
-        schemas.append(
-            Schema(fields=tuple(Field(name=str(n), constraints=bounds) for n in names))
-        )
-        treatments = tuple(Treatment(name=str(n), missing=how) for n in names)
-        preparations.append(Preparation(fields=treatments))
+    groups = np.array_split(["a", "b", "c", "d"], n_groups)
+    schemas = [numeric_schema(names.tolist(), -10, 10) for names in groups]
+    preparations = [
+        Preparation(fields=[Treatment(name=name, missing=how) for name in schema.names])
+        for schema in schemas
+    ]
     return schemas, preparations
 
 
@@ -330,22 +313,18 @@ def test_where_no_party_has_values_enough_nothing_is_pooled() -> None:
 
 
 def session_with_load(X: FloatArray, how: Any, *, log1p: bool) -> simulation.Session:
-    ends = Constraints(minimum=-9, maximum=9)
-    schema = Schema(
-        fields=(
-            Field(name="a", constraints=ends),
-            Field(name="b", constraints=ends),
-            Field(name="load", constraints=Constraints(minimum=0, maximum=200)),
-        )
+    schema = numeric_schema(["a", "b", "load"], [-9, -9, 0], [9, 9, 200])
+    treatment, layout = (
+        Treatment(name="load", missing=how, log1p=log1p),
+        Layout.lattice(3),
     )
-    treatment = Treatment(name="load", missing=how, log1p=log1p)
-    names, layout = ["a", "b", "load"], Layout.lattice(3)
-    data = {
-        slot: MatrixSource(part, columns=names, gaps=True)
-        for slot, part in zip(layout.names, np.split(X, 3), strict=True)
-    }
     return simulation.Session(
-        *(LosslessFederated(n_clusters=2), layout, data, 0),
+        *(
+            LosslessFederated(n_clusters=2),
+            layout,
+            cut(X, layout, columns=schema.names),
+            0,
+        ),
         dictionary=[schema],
         preparation=[Preparation(fields=(treatment,))],
     )

@@ -132,10 +132,7 @@ def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> N
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[25, 1] = value
     layout = Layout.lattice(3)
-    data = {
-        slot: MatrixSource(piece, ["age", "weight", "size"])
-        for slot, piece in zip(layout.names, np.split(X, 3), strict=True)
-    }
+    data = cut(X, layout, columns=["age", "weight", "size"])
     session = Session(ONE, layout, data, seed=5)
     session.play_until(AddUp)
     before = len(session.received_messages)

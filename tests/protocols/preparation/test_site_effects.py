@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.attacks import looks_like_noise
 from support.drawn_terms import drawn
+from support.tables import cut
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -82,9 +83,7 @@ def study(seed: int = 0) -> tuple[FloatArray, IntArray, IntArray]:
 def session(
     X: FloatArray, preparation: Preparation = COMBAT, schema: Schema = SCHEMA
 ) -> simulation.Session:
-    pieces = np.split(X, np.cumsum(SIZES)[:-1])
-    sources = [MatrixSource(piece, schema.names, gaps=True) for piece in pieces]
-    data = dict(zip(LAYOUT.names, sources, strict=True))
+    data = cut(X, LAYOUT, SIZES, schema.names)
     agreed = {"dictionary": [schema], "preparation": [preparation]}
     return simulation.Session(LLF, LAYOUT, data, seed=1, **agreed)
 
