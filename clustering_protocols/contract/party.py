@@ -303,10 +303,6 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     def reply(self, context: PartyContext[P], task: Task, data: DataSource) -> Reply:
         """Return the answer to a task."""
 
-    def may_receive(self, context: PartyContext[P], task: type[Record]) -> bool:
-        """Return whether this party may receive tasks of a kind under the terms."""
-        return True
-
     def receive(
         self, context: PartyContext[P], envelopes: Sequence[PeerMessage[Content]]
     ) -> Sequence[Record]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -41,6 +42,7 @@ class Exchange(NamedTuple):
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
     shows: whether outsiders may read the session's disclosures after the answer.
+    slots: returns the slots that get the task under the terms; None stands for all.
     """
 
     task: type[Record]
@@ -51,6 +53,7 @@ class Exchange(NamedTuple):
     own: tuple[str, ...] = ()
     fields: bool = False
     shows: bool = False
+    slots: Callable[[SessionContext[Any]], Collection[str]] | None = None
 
 
 def role_factories(package: str) -> Callable[[str], Callable[[], Any]]:
@@ -59,16 +62,12 @@ def role_factories(package: str) -> Callable[[str], Callable[[], Any]]:
     The module is imported when the role is created, so a process that only reads
     messages never imports the mathematics.
     """
+    return lambda path: partial(_create_role, package, path)
 
-    def make_factory(path: str) -> Callable[[], Any]:
-        module, _, name = path.partition(":")
 
-        def factory() -> Any:
-            return attrgetter(name)(import_module(f"{package}.{module}"))()
-
-        return factory
-
-    return make_factory
+def _create_role(package: str, path: str) -> Any:
+    module, _, name = path.partition(":")
+    return attrgetter(name)(import_module(f"{package}.{module}"))()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

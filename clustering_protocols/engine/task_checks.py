@@ -152,6 +152,7 @@ class Admission:
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
         """Raise if a required exchange before this position was not answered."""
+        session, slot = self.context.session, self.context.slot.name
         for number in range(max(journal.stage, 0), position[0] + 1):
             stage = self.stages[number]
             counts = journal.answered if number == journal.stage else {}
@@ -160,7 +161,7 @@ class Admission:
                 if (
                     current <= (number, index) < position
                     and counts.get(exchange.task.kind, 0) < exchange.least
-                    and stage.party().may_receive(self.context, exchange.task)
+                    and (exchange.slots is None or slot in exchange.slots(session))
                 ):
                     raise TaskRefused(
                         f"The analyst left out {exchange.task.kind!r} of stage "

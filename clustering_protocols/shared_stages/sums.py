@@ -42,7 +42,7 @@ share. To delete a record, a program remembers an empty record of the same kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -221,7 +221,7 @@ class SumProgram(Generic[R]):
             name=self.name,
             analyst=self.build_analyst,
             party=self.build_party,
-            exchanges=(build_exchange(self.n_sums),),
+            exchanges=(build_exchange(self.n_sums, self.slots),),
         )
 
     def build_analyst(self) -> SumAnalyst:
@@ -231,6 +231,10 @@ class SumProgram(Generic[R]):
     def build_party(self: SumProgram[Findings]) -> SumParty:
         """Return the role of a party in the stage."""
         return SumParty(self)
+
+    def slots(self, session: SessionContext[Any]) -> list[str]:
+        """Return the slots of the column groups that take part."""
+        return [slot for group in self.groups(session) for slot in group]
 
     def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
         """Return the size of a share, with its tag; 0 if the slot sends nothing."""
@@ -342,11 +346,6 @@ class SumParty(PartyRole[Params, AddUp]):
 
     program: SumProgram[Findings]
 
-    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the program involves the party's column group."""
-        groups = self.program.groups(context.session)
-        return any(context.slot.name in group for group in groups)
-
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Reply with the share of the current sum or, at the end, with the findings."""
         turn = self.program.run_to_sum(context, data, task.phase, task, task.total)
@@ -428,6 +427,9 @@ def n_group_rows(context: PartyContext[Any]) -> int:
     return sum(context.session.n_rows(slot) for slot in column_group_members(context))
 
 
-def build_exchange(n_sums: int) -> Exchange:
-    """Return the exchange of a stage with this number of sums."""
-    return Exchange(AddUp, Share, n_sums + 1, n_sums + 1, audience="column")
+def build_exchange(
+    n_sums: int, slots: Callable[[SessionContext], Collection[str]] | None = None
+) -> Exchange:
+    """Return the exchange of a stage with this number of sums; ``slots`` as there."""
+    n_tasks = n_sums + 1
+    return Exchange(AddUp, Share, n_tasks, n_tasks, audience="column", slots=slots)

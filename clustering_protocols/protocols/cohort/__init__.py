@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from clustering_protocols.contract import (
-    ClusteringProtocol,
-    Disclosure,
-    Exchange,
-    Stage,
-)
+from clustering_protocols.contract import ClusteringProtocol, Disclosure, Stage
 from clustering_protocols.shared_stages import alignment
 from clustering_protocols.terms.session_risks import GUESSED_PEOPLE
 from clustering_protocols.terms.terms import Layout
@@ -73,19 +68,13 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
 
         from . import roles
 
-        passes = linkage.n_passes(layout)
-        passing = Exchange(linkage.PassKeys, linkage.KeysPassed, passes, passes)
         counting = Stage(
             name="counting",
             analyst=lambda: roles.CountingAnalyst(params.alignment, params.step),
             party=lambda: roles.CountingParty(
                 alignment=params.alignment, unit=params.step
             ),
-            exchanges=(
-                Exchange(linkage.MaskKeys, linkage.KeysMasked),
-                *([passing] if passes else []),
-                Exchange(linkage.ShowTokens, linkage.KeyTokens),
-            ),
+            exchanges=linkage.build_ring_exchanges(layout),
             envelopes=(linkage.MaskedKeys,),
             results=(roles.Counted,),
             results_to="all",

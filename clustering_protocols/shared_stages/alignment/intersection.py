@@ -86,8 +86,8 @@ def build_stage(alignment: Alignment) -> Stage:
         party=lambda: IntersectionParty(alignment),
         exchanges=(
             Exchange(Blind, IdCount),
-            Exchange(Evaluate, EvaluatedTokens),
-            Exchange(Unblind, PartyTokens),
+            Exchange(Evaluate, EvaluatedTokens, slots=_leaders),
+            Exchange(Unblind, PartyTokens, slots=_members),
             Exchange(Select, Digests, own=("common",)),
         ),
         envelopes=(BlindedIds, EvaluatedIds, Digests),
@@ -231,8 +231,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
-            groups = shared_row_groups(session.layout)
-            members = [slot for _, *others in groups for slot in others]
+            members = _members(session)
             return Ask(
                 state=_build_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
                 tasks=dict.fromkeys(members, Unblind()),
@@ -275,6 +274,11 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
 
 def _leaders(session: SessionContext) -> list[str]:
     return [group[0] for group in shared_row_groups(session.layout)]
+
+
+def _members(session: SessionContext) -> list[str]:
+    groups = shared_row_groups(session.layout)
+    return [slot for _, *members in groups for slot in members]
 
 
 def _build_state(asked: Any, **fields: Any) -> IntersectionState:
@@ -334,13 +338,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     """Evaluates the ids of others if it leads a row group, else has its own evaluated."""
 
     alignment: Alignment
-
-    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the task is for this party: some are for leaders or members."""
-        leader, *members = _own_group(context)
-        if task is Evaluate:
-            return context.slot.name == leader and bool(members)
-        return task is not Unblind or context.slot.name != leader
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the reply to a task of this stage."""

@@ -75,20 +75,31 @@ NAME = "linkage"
 
 def build_stage(alignment: Alignment, layout: Layout) -> Stage:
     """Return the stage, which needs the secrets of row and column groups."""
-    passes = n_passes(layout)
-    passing = Exchange(PassKeys, KeysPassed, passes, passes)
     return Stage(
         name=NAME,
         analyst=lambda: LinkageAnalyst(alignment),
         party=lambda: LinkageParty(alignment),
         exchanges=(
-            Exchange(MaskKeys, KeysMasked),
-            *([passing] if passes else []),
-            Exchange(ShowTokens, KeyTokens),
+            *build_ring_exchanges(layout),
             Exchange(SelectLinked, Digests, own=("rows",)),
         ),
         envelopes=(MaskedKeys, Digests),
     )
+
+
+def build_ring_exchanges(layout: Layout) -> tuple[Exchange, ...]:
+    """Return the exchanges in which lists go round all rings and are hashed."""
+    passes = n_passes(layout)
+    passing = Exchange(PassKeys, KeysPassed, passes, passes, slots=_ring_slots)
+    return (
+        Exchange(MaskKeys, KeysMasked, slots=_ring_slots),
+        *([passing] if passes else []),
+        Exchange(ShowTokens, KeyTokens, slots=_ring_slots),
+    )
+
+
+def _ring_slots(session: SessionContext) -> list[str]:
+    return [slot for group in shared_row_groups(session.layout) for slot in group]
 
 
 def n_passes(layout: Layout) -> int:
@@ -324,10 +335,9 @@ def link_all_rings(
 def _ask_all_rings(
     session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
 ) -> Ask:
-    slots = [slot for group in shared_row_groups(session.layout) for slot in group]
     asked: Literal["mask-keys", "pass-keys"] = "pass-keys" if n_passed else "mask-keys"
     state = LinkageState(asked=asked, n_passed=n_passed, n_rows={})
-    return Ask(state=state, tasks=dict.fromkeys(slots, task))
+    return Ask(state=state, tasks=dict.fromkeys(_ring_slots(session), task))
 
 
 _Task = MaskKeys | PassKeys | ShowTokens | SelectLinked
@@ -344,10 +354,6 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     alignment: Alignment
     shuffles: bool = False
-
-    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the task is for this party: only shared rows need linking."""
-        return task is SelectLinked or not is_alone_in_row_group(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the reply to a task of this stage."""

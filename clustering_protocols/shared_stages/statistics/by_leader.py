@@ -14,7 +14,7 @@ groups of three or more parties pool moments by :mod:`.moments`, which hides the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -175,7 +175,7 @@ class StatisticsAnalyst(
 ):
     """Leads the parties through the stage; learns only that they have replied."""
 
-    largest_group: int
+    slots: Callable[[SessionContext], Sequence[str]]
 
     state = MomentsState
 
@@ -195,15 +195,8 @@ class StatisticsAnalyst(
         return self._ask(session, Pool(), measured=True)
 
     def _ask(self, session: SessionContext, task: Record, *, measured: bool) -> Ask:
-        layout = session.layout
-        slots = [
-            slot.name
-            for slot in layout.slots
-            if len(layout.column_group(slot.column)) <= self.largest_group
-        ]
-        return Ask(
-            state=MomentsState(measured=measured), tasks=dict.fromkeys(slots, task)
-        )
+        tasks = dict.fromkeys(self.slots(session), task)
+        return Ask(state=MomentsState(measured=measured), tasks=tasks)
 
 
 @dataclass(frozen=True)
@@ -212,12 +205,6 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
     moments: bool
     ranges: bool
-    largest_group: int
-
-    def may_receive(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether this party's column group pools through its leader."""
-        group = context.session.layout.column_group(context.slot.column)
-        return len(group) <= self.largest_group
 
     def reply(
         self, context: PartyContext, task: Measure | Pool, data: DataSource
@@ -280,12 +267,21 @@ def build_stage(
 
     largest_group: column groups with more parties do not take part.
     """
+
+    def slots(session: SessionContext) -> list[str]:
+        layout = session.layout
+        sizes = {
+            slot.name: len(layout.column_group(slot.column)) for slot in layout.slots
+        }
+        return [name for name, size in sizes.items() if size <= largest_group]
+
     return Stage(
         name=NAME,
-        analyst=lambda: StatisticsAnalyst(largest_group),
-        party=lambda: StatisticsParty(
-            moments=moments, ranges=ranges, largest_group=largest_group
+        analyst=lambda: StatisticsAnalyst(slots),
+        party=lambda: StatisticsParty(moments=moments, ranges=ranges),
+        exchanges=(
+            Exchange(Measure, MeasuredColumns, slots=slots),
+            Exchange(Pool, PooledColumns, slots=slots),
         ),
-        exchanges=(Exchange(Measure, MeasuredColumns), Exchange(Pool, PooledColumns)),
         envelopes=(Moments, PooledMoments),
     )

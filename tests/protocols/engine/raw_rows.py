@@ -1,4 +1,4 @@
-"""Rows of a party, and sums of two of them, looked for in messages."""
+"""Search messages for raw rows of a party, and for sums of two rows."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Honest sessions of every protocol, with where all roles stood before every round."""
+"""Honest sessions of every protocol, with the state of each role before every round."""
 
 from __future__ import annotations
 

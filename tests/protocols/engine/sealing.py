@@ -1,4 +1,4 @@
-"""What parties seal for each other, read before it is sealed."""
+"""Record what parties seal in envelopes, before it is encrypted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Kernels and rows in blocks: the same bits however they are cut, and whoever works."""
+"""Blocks of rows give the same bits however rows are cut, and on any engine."""
 
 import pickle
 import threading

@@ -1,4 +1,4 @@
-"""The codec: what it writes, what it reads without copying, what it refuses."""
+"""The codec writes canonical files, reads arrays without copying, and refuses the rest."""
 
 import json
 from typing import Any

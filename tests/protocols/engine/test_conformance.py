@@ -1,4 +1,4 @@
-"""What every protocol of the catalogue must hold, whatever it computes."""
+"""Properties that every protocol of the catalogue must have."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""An analyst that deviates: a party stops before it sends, or sends what it would have.
+"""If the analyst deviates, a party stops, or sends what an honest session would send.
 
 Every protocol of the catalogue gets deviations drawn from seeds: an honest session, and
 one message in it that is another one. A failure says how to repeat it.

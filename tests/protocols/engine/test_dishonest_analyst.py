@@ -1,4 +1,4 @@
-"""An analyst that sends well-formed tasks at another time: no party answers them.
+"""No party answers well-formed tasks that the analyst sends at the wrong time.
 
 Every protocol of the catalogue gets the same deviations from an honest session: tasks
 asked again, or results handed out before their time. Others are drawn in

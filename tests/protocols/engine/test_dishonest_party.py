@@ -1,4 +1,4 @@
-"""A party that does not send what it should: the others lose the session, nothing else.
+"""A dishonest party can end a session, but cannot learn rows or crash another role.
 
 Every protocol and example of the catalogue gets lies drawn from seeds: sizes, kinds and
 numbers that are none, envelopes to nobody, sealed with other keys or around something

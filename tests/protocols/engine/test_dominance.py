@@ -1,4 +1,4 @@
-"""One field that makes up nearly the whole distance: its party asks before rows leave."""
+"""A party asks its operator if one field makes up most of the distances."""
 
 from typing import Any
 

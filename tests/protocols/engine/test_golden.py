@@ -1,4 +1,4 @@
-"""What every session of the examples sends is what was kept of it; see tests/README.md."""
+"""All messages of the example sessions equal the golden records; see tests/README.md."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Arrays as JSON: the same content, the same digest, and nothing else accepted."""
+"""The JSON form of arrays has the content and digest of the binary form."""
 
 import json
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Kernels in C: the bits of the same functions in numpy, and what they refuse."""
+"""Kernels in C give the same bits as their counterparts in numpy."""
 
 import subprocess
 import sys

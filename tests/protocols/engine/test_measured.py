@@ -1,4 +1,4 @@
-"""What each reader gets of others' rows is measured, and declared by ``shows``.
+"""Measure what each reader learns about rows, and compare it with the declared `shows`.
 
 Of every example of every protocol, each role counts the independent numbers that it
 reads of the rows of others, alone and over all rounds: of each row where columns are

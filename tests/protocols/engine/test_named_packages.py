@@ -1,4 +1,4 @@
-"""Packages with protocols that cannot be used, and what is said of them."""
+"""Packages without a usable protocol are refused with a reason."""
 
 from collections.abc import Iterator
 from pathlib import Path

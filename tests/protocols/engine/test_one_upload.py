@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.protocol_wheels import write_metadata
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -35,14 +36,8 @@ def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
     files = sorted(EXAMPLES.glob("coterie_oneshot/*.py"))
     assert len(files) <= 8
     assert sum(path.read_text().count("\n") for path in files) <= 350
-    (tmp_path / "coterie_oneshot-1.0.dist-info").mkdir()
-    about = tmp_path / "coterie_oneshot-1.0.dist-info"
-    about.joinpath("METADATA").write_text(
-        "Metadata-Version: 2.1\nName: coterie-oneshot\nVersion: 1.0\n"
-    )
-    about.joinpath("entry_points.txt").write_text(
-        "[coterie.protocols]\noneshot = coterie_oneshot\n"
-    )
+    entry_points = "[coterie.protocols]\noneshot = coterie_oneshot\n"
+    write_metadata(tmp_path, "coterie-oneshot", entry_points)
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=os.environ

@@ -1,4 +1,4 @@
-"""Terms that give one reader two kinds that open each other are opened by nobody."""
+"""No session is opened or joined if one reader would get two clashing disclosures."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

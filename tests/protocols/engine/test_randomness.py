@@ -1,4 +1,4 @@
-"""Chance: known answers by independent ways, and the distributions that are promised."""
+"""Random streams are reproducible and have the promised distributions."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Records: declared, checked when built and when read, silent about their numbers."""
+"""Records check their fields when built and read, and never show numbers in errors."""
 
 from hashlib import sha256
 from typing import Annotated, Any, Literal

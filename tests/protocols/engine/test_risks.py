@@ -1,4 +1,4 @@
-"""Risks: one sentence each, three levels, and defaults that avoid what they can."""
+"""Risk sentences are short, and no other parameter value avoids a risk of the defaults."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Steps of what is told are round numbers: 1, 2 and 5 times powers of ten."""
+"""Rounding steps are 1, 2 or 5 times a power of ten."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Which rows follow from sums over clusters, anyone who chose the clusters."""
+"""How many rows follow from the sums that a party has answered."""
 
 import numpy as np
 import pytest

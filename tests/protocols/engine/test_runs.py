@@ -1,4 +1,4 @@
-"""Sessions of several runs: what each is like, which counts, and who says so."""
+"""Sessions of several runs: their figures, the chosen run, and who chooses it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A data dictionary is Table Schema, with what rows to cluster need of it."""
+"""A data dictionary is a Table Schema with the details that clustering needs."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows that a stage selects: what later stages see of them, and what comes back."""
+"""After a stage selects rows, later stages see only these, in the agreed order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A simulated session, a round at a time: what its roles know, forget and are told."""
+"""A simulated session, round by round: memory, repeated tasks and costs."""
 
 import numpy as np
 import pytest

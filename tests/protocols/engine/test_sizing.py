@@ -1,4 +1,4 @@
-"""What protocols say about the size of a session, against the messages of one."""
+"""Protocols' estimates of upload sizes agree with the messages of real sessions."""
 
 from typing import Any, NamedTuple
 

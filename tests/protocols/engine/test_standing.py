@@ -1,4 +1,4 @@
-"""What analyst and party keep between rounds, show each other, and refuse on arrival."""
+"""What analyst and parties store between rounds."""
 
 from typing import Any
 

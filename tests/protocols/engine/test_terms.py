@@ -1,4 +1,4 @@
-"""Layouts, terms, agreements, the catalogue's word on them, and the list of problems."""
+"""Layouts, terms, agreements, risks in terms, and the list of problems."""
 
 import json
 import os

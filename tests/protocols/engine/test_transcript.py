@@ -1,4 +1,4 @@
-"""What everybody is told is one chain: nobody answers, or gets labels, on another."""
+"""All parties must have the same transcript to answer tasks and get labels."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Known answers: bytes beside each record's module that are written and read, for good.
+"""Known answers: each record still has the bytes that stand beside its module.
 
 ``vectors/KIND.arrays`` is a sample of a record, made by its declarations alone. What
 several protocols send lies once, beside the stage that they share. A vector that fails

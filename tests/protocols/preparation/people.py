@@ -1,4 +1,4 @@
-"""Made people at several parties: who is who, and cells that are spelt otherwise."""
+"""Synthetic people with match keys, held by several parties."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Tables of a row group arrive: sorted by id at home, put back when there are labels."""
+"""Tables are sorted by id before a session, and outcomes return to table order."""
 
 from collections.abc import Sequence
 from typing import Any

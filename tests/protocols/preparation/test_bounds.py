@@ -1,4 +1,4 @@
-"""Between which values columns lie: the dictionary says it, and sessions read it there."""
+"""Sessions take the ranges of columns from the terms' dictionary."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Fields with gaps, levels and dates become the columns of scikit-learn's pipeline."""
+"""Prepared fields equal the columns of scikit-learn's pipeline on pooled rows."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Rows aligned by private set intersection: who takes part, and what comes back."""
+"""Rows aligned by private set intersection: ids, common rows, and refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows linked by match keys: who is linked to whom, and what is refused."""
+"""Rows linked by match keys: which rows are linked, and what is refused."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Match keys: how they are written, what their steps make of cells, which are refused."""
+"""Match keys: their text, what their steps do to cells, and refused keys."""
 
 import pytest
 from pydantic import ValidationError

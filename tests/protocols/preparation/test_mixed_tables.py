@@ -1,4 +1,4 @@
-"""Numbers, yes or no and levels cluster together, as well as by k-prototypes."""
+"""Mixed tables are clustered about as well as by k-prototypes."""
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score

@@ -1,4 +1,4 @@
-"""Pooled means and spreads by blind masked sums: what numpy finds, and nothing shown."""
+"""Moments pooled by blind masked sums equal those of numpy, and stay hidden."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
-from clustering_protocols import session_terms
-from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -18,7 +17,7 @@ from clustering_protocols.shared_stages.statistics import moments
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
+from clustering_protocols.terms.terms import Layout, Slot
 
 
 def check(found: PooledMoments, X: FloatArray, rtol: float = 1e-9) -> None:
@@ -159,13 +158,6 @@ def test_totals_are_noise_to_the_analyst() -> None:
 
 def test_groups_of_less_than_three_are_not_summed() -> None:
     assert moments.large_groups(ragged()) == [("p00", "p10", "p20")]
-    known = SessionRequest(
-        protocol={"name": "llf", "params": {"n_clusters": 2}},
-        layout=Layout.lattice(2),
-        seed=1,
-    )
-    with pytest.raises(CoterieError, match="3 parties"):
-        session_terms.draw_up_terms("s", known)
 
 
 def test_counts_of_powers_are_packed_without_loss() -> None:

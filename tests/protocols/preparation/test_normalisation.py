@@ -1,4 +1,4 @@
-"""Steps of normalisation and patterns of ids, beside a plain statement of each."""
+"""Normalisation steps and id patterns agree with plain implementations."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""A party whose numbers are in other units than those of the others is told so."""
+"""A party is warned if its values seem to be in other units than those of others."""
 
 import numpy as np
 import pytest

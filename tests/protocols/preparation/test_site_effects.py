@@ -1,4 +1,4 @@
-"""Site effects: taken out as ComBat takes them out of pooled rows, and who reads what."""
+"""Site effects are removed as by ComBat on pooled rows, and stay at their site."""
 
 from typing import Any
 

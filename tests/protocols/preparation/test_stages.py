@@ -1,4 +1,4 @@
-"""Data sources, pooled statistics, group secrets, alignment: driven through sessions."""
+"""Data sources, pooled statistics, group secrets and alignment, run in sessions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -175,7 +175,7 @@ def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
     kept = by_leader.OwnMoments.model_validate(dict(own))
     view = session.context("r1c1")
     view = replace(view, memory=view.memory.remember([kept]))
-    role = by_leader.StatisticsParty(moments=True, ranges=False, largest_group=2)
+    role = by_leader.StatisticsParty(moments=True, ranges=False)
     came = {slot: PeerMessage(peer=slot, content=own) for slot in ("r2c1", "r2c2")}
     (found,) = role.receive(view, [came["r2c1"]])
     assert PooledMoments.narrow(found).n_rows == 2 * own.n_rows

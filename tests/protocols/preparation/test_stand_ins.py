@@ -1,4 +1,4 @@
-"""Cells that stand for no value name nobody; frequent names, towns and days still do."""
+"""Cells that stand for missing values link nobody; frequent genuine values do."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Programs of sums: what a party computes when, what it keeps, and what it refuses."""
+"""Programs of sums: when a party computes, what it stores, and what it refuses."""
 
 from dataclasses import replace
 

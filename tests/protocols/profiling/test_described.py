@@ -1,4 +1,4 @@
-"""Variables that are described: in profiles alone, in no distance of any protocol."""
+"""Described variables appear in profiles, and do not affect the clustering."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Intervals and tests of described variables beside SciPy's, of the pooled rows."""
+"""Intervals and tests of described variables equal SciPy's on the pooled rows."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Profiles of a session: what parties read, what leaves them, what nobody can read off."""
+"""The stage of profiles: what parties and outsiders read, and what is refused."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""What a profile says is what pandas says of the pooled rows."""
+"""Profiles equal the statistics that pandas computes from the pooled rows."""
 
 from itertools import product
 

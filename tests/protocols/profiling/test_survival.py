@@ -1,4 +1,4 @@
-"""Survival by cluster, against statsmodels on the pooled rows of a public study."""
+"""Survival by cluster agrees with statsmodels on the pooled rows of a public study."""
 
 from collections.abc import Sequence
 from typing import Any
