@@ -15,7 +15,7 @@ action (``measured``) or content (``sums``), and states after what continues
 
 from clustering_protocols.contract.published import PrivacySpending
 
-from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, narrow_all
+from .analyst import AnalystRole, Ask, Finish, Reopen, Run, narrow_all
 from .disclosures import Disclosure, Kind, Reader, disclosures_to
 from .party import (
     Outcome,
@@ -59,7 +59,6 @@ __all__ = [
     "PooledReference",
     "PrivacySpending",
     "Reader",
-    "Relay",
     "Reopen",
     "Reply",
     "RowHistory",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self
 
@@ -134,29 +134,3 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
 def narrow_all(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
     """Return contributions as records of one kind; raise Malformed for any other."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
-
-
-@dataclass(frozen=True)
-class Relay(AnalystRole[Params, Record]):
-    """An analyst role that gives every party the same task, in a single round.
-
-    check: called with the session and the answers; raises if they do not fit together.
-    """
-
-    task: Record
-    check: Callable[[SessionContext, Mapping[str, Any]], None] | None = None
-
-    def start(self, session: SessionContext) -> Ask:
-        """Send the task to every party."""
-        return Ask.to_everybody(session, self.task)
-
-    def step(
-        self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
-    ) -> Finish:
-        """Check the answers, and finish the stage."""
-        if self.check is not None:
-            self.check(session, contributions)
-        return Finish()

@@ -18,7 +18,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.terms.session_risks import Risk
 from clustering_protocols.terms.terms import Audience, Layout
 
-from .analyst import AnalystRole
+from .analyst import AnalystRole, Ask, Finish
 from .disclosures import Disclosure
 from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
@@ -70,6 +70,45 @@ def _create_role(package: str, path: str) -> Any:
     return attrgetter(name)(import_module(f"{package}.{module}"))()
 
 
+Check = Callable[[SessionContext[Any], Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Relay(AnalystRole[Params, Record]):
+    """An analyst role that sends one task after another, all without fields.
+
+    exchanges: the exchanges of the stage, each of which takes one round.
+    check: called with the session and the answers of a round; raises if these do not
+        fit together.
+    """
+
+    exchanges: Sequence[Exchange]
+    check: Check | None = None
+
+    def start(self, session: SessionContext) -> Ask:
+        """Send the first task."""
+        return self._ask(session, self.exchanges[0])
+
+    def step(
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Finish:
+        """Send the task that follows the one just answered, or finish the stage."""
+        if self.check is not None:
+            self.check(session, contributions)
+        answer = type(next(iter(contributions.values())))
+        answered = [exchange.answer for exchange in self.exchanges].index(answer)
+        if answered + 1 == len(self.exchanges):
+            return Finish()
+        return self._ask(session, self.exchanges[answered + 1])
+
+    def _ask(self, session: SessionContext, exchange: Exchange) -> Ask:
+        slots = session.slots if exchange.slots is None else exchange.slots(session)
+        return Ask(tasks=dict.fromkeys(slots, exchange.task()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Two roles that exchange messages, and the closed list of these messages.
@@ -93,6 +132,13 @@ class Stage:
     results_to: Audience = "slot"
     each_run: bool = False
     run: int | None = None
+
+    @classmethod
+    def relaying(
+        cls, *exchanges: Exchange, check: Check | None = None, **more: Any
+    ) -> Stage:
+        """Return a stage whose analyst is a :class:`Relay`; ``more``: other fields."""
+        return cls(analyst=lambda: Relay(exchanges, check), exchanges=exchanges, **more)
 
     @property
     def tasks(self) -> tuple[type[Record], ...]:

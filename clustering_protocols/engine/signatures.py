@@ -35,7 +35,6 @@ from clustering_protocols.contract import (
     Params,
     PartyContext,
     PartyRole,
-    Relay,
     Reply,
     SessionContext,
     Stage,
@@ -130,12 +129,8 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
 
 def build_opening() -> Stage:
     """Return the stage that consists of the first round."""
-    return Stage(
-        name=OPENING,
-        analyst=lambda: Relay(Sign()),
-        party=Signer,
-        exchanges=(Exchange(Sign, TranscriptSignature),),
-    )
+    exchange = Exchange(Sign, TranscriptSignature)
+    return Stage.relaying(exchange, name=OPENING, party=Signer)
 
 
 def names_chosen_run(closing: Stage) -> bool:
@@ -150,11 +145,10 @@ def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -
     least: how often each party has to sign: 0 if a quorum suffices, otherwise 1.
     """
     task = Sign if n_runs == 1 else Conclude
-    return Stage(
+    return Stage.relaying(  # but the engine opens the round itself
+        Exchange(task, TranscriptSignature, least),
         name=CLOSING,
-        analyst=lambda: Relay(Sign()),  # unused: the engine opens the round itself
         party=lambda: Signer(final_stages),
-        exchanges=(Exchange(task, TranscriptSignature, least),),
         results=final_stages[0].results,
         results_to=final_stages[0].results_to,
     )

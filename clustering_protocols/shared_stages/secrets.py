@@ -25,7 +25,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Relay,
     Reply,
     SessionContext,
     Stage,
@@ -179,10 +178,9 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
 
 def build_stage(*scopes: Scope) -> Stage:
     """Return the stage that establishes the secrets of these scopes."""
-    return Stage(
+    return Stage.relaying(
+        Exchange(ShareSecrets, SecretsShared),
         name=NAME,
-        analyst=lambda: Relay(ShareSecrets()),
         party=lambda: SecretsParty(scopes),
-        exchanges=(Exchange(ShareSecrets, SecretsShared),),
         envelopes=(GroupSecret,),
     )

@@ -12,7 +12,6 @@ from clustering_protocols.contract import (
     Exchange,
     PartyRole,
     PeerMessage,
-    Relay,
     Reply,
     Stage,
     leader_content,
@@ -206,10 +205,9 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
 
 def anchor_stage() -> Stage:
     """Return the stage in which the leaders of column groups make the anchors."""
-    return Stage(
+    return Stage.relaying(
+        Exchange(MakeAnchors, AnchorsMade),
         name="anchors",
-        analyst=lambda: Relay(MakeAnchors()),
         party=AnchorsParty,
-        exchanges=(Exchange(MakeAnchors, AnchorsMade),),
         envelopes=(AnchorRows,),
     )

@@ -14,7 +14,6 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     Reader,
-    Relay,
     Stage,
     disclosures_to,
     role_factories,
@@ -228,11 +227,10 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         from . import messages
 
-        shares = Stage(
+        shares = Stage.relaying(
+            Exchange(messages.EncodeRows, messages.SharesSent),
             name="shares",
-            analyst=lambda: Relay(messages.EncodeRows()),
             party=_role("party:SharingParty"),
-            exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
         minimum = (

@@ -36,7 +36,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Relay,
     Reply,
     SessionContext,
     Stage,
@@ -240,11 +239,11 @@ def build_stage(
     rows_travel: whether the parties of a row group agree on a secret order of rows.
     normalisation: the steps that are applied to ids before they are compared.
     """
-    return Stage(
+    return Stage.relaying(
+        Exchange(CompareDigests, Digests),
+        check=compare_digests,
         name=NAME,
-        analyst=lambda: Relay(CompareDigests(), compare_digests),
         party=lambda: AlignmentParty(rows_travel, normalisation),
-        exchanges=(Exchange(CompareDigests, Digests),),
         envelopes=(Digests,),
     )
 
@@ -278,7 +277,7 @@ def select_common_rows(
         raise ProtocolFailed("The analyst selects rows a second time.")
     _check_row_counts(context, n_rows, len(rows), alignment.minimum_overlap)
     session = context.session
-    group = session.layout.row_group(context.slot.row)
+    group = own_row_group(context)
     ascending = np.sort(rows)
     positions = np.searchsorted(ascending, rows).astype(np.int64)
     travel_order = positions[draw_row_order(context, len(rows)).order]
@@ -299,9 +298,14 @@ def select_common_rows(
     )
 
 
+def own_row_group(context: PartyContext) -> tuple[str, ...]:
+    """Return the slots that hold the same rows as this party, including its own."""
+    return context.session.layout.row_group(context.slot.row)
+
+
 def is_alone_in_row_group(context: PartyContext) -> bool:
     """Return whether this party is the only one in its row group."""
-    return len(context.session.layout.row_group(context.slot.row)) == 1
+    return len(own_row_group(context)) == 1
 
 
 def _check_row_counts(
@@ -321,7 +325,7 @@ def _check_row_counts(
         not 1 <= n <= session.member(slot).n_rows for slot, n in n_rows.items()
     ):
         raise ProtocolFailed("The analyst reports numbers of rows that are impossible.")
-    group = session.layout.row_group(context.slot.row)
+    group = own_row_group(context)
     if {n_rows[slot] for slot in group} != {n_selected}:
         raise ProtocolFailed(
             "The analyst reports numbers of rows that differ from its selection."

@@ -69,6 +69,7 @@ from clustering_protocols.shared_stages.alignment.digests import (
     check_overlap,
     compare_digests,
     is_alone_in_row_group,
+    own_row_group,
     select_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
@@ -373,7 +374,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        leader, *_ = _own_group(context)
+        leader, *_ = own_row_group(context)
         if context.slot.name == leader:
             return [self._collect_blinded_ids(context, envelopes)]
         content = leader_content(leader, envelopes, "Answers")
@@ -388,7 +389,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
         Raises EnvelopeRefused if a member sent none, GuardRefused if it sent too many.
         """
-        _, *members = _own_group(context)
+        _, *members = own_row_group(context)
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
@@ -415,7 +416,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
         elements = _evaluation_key(context).evaluate(blinded.elements)
-        _, *members = _own_group(context)
+        _, *members = own_row_group(context)
         ends = np.cumsum([blinded.counts[slot] for slot in members])
         parts = np.split(elements, ends[:-1])
         return Reply(
@@ -435,7 +436,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def _blind_own_ids(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         ids = [name.encode() for name in own.ids]
-        leader, *members = _own_group(context)
+        leader, *members = own_row_group(context)
         if context.slot.name == leader and members:
             values = _evaluation_key(context).values(ids)
             tokens, order = compute_tokens(_binding(context), ids, values)
@@ -467,10 +468,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         )
 
 
-def _own_group(context: PartyContext) -> tuple[str, ...]:
-    return context.session.layout.row_group(context.slot.row)
-
-
 def _evaluation_key(context: PartyContext) -> RistrettoKey:
     """Return the leader's key, which it derives from its entropy whenever needed."""
     return RistrettoKey(context.lasting_stream("key"), _binding(context))
@@ -478,7 +475,7 @@ def _evaluation_key(context: PartyContext) -> RistrettoKey:
 
 def _quotas(context: PartyContext) -> dict[str, object]:
     """Return a note for the operator: how many ids of each party can be compared."""
-    quotas = (f"{s} {context.session.member(s).n_rows}" for s in _own_group(context))
+    quotas = (f"{s} {context.session.member(s).n_rows}" for s in own_row_group(context))
     return {"ids compared in your row group, at most": ", ".join(quotas)}
 
 

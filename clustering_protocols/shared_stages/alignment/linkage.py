@@ -64,6 +64,7 @@ from clustering_protocols.shared_stages.alignment.digests import (
     check_overlap,
     compare_digests,
     is_alone_in_row_group,
+    own_row_group,
     select_common_rows,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -387,7 +388,9 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
-        if content.n_masks != expected or content.n_masks >= len(_own_ring(context)):
+        if content.n_masks != expected or content.n_masks >= len(
+            own_row_group(context)
+        ):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = _in_ring(context, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
@@ -411,7 +414,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         content = MaskedKeys(points=np.stack(masked), n_masks=1)
         quotas = ", ".join(
             f"{slot} {len(keys) * context.session.member(slot).n_rows}"
-            for slot in _own_ring(context)
+            for slot in own_row_group(context)
         )
         return Reply(
             contribution=KeysMasked(),
@@ -425,7 +428,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def _pass_list_on(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
-        if incoming.n_masks == len(_own_ring(context)) - 1:
+        if incoming.n_masks == len(own_row_group(context)) - 1:
             return Reply(contribution=KeysPassed())  # this ring is smaller than others
         points = self._mask_incoming(context, incoming)
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
@@ -438,7 +441,10 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def _send_tokens(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
-        if incoming.n_masks != len(_own_ring(context)) - 1 or not incoming.points.size:
+        if (
+            incoming.n_masks != len(own_row_group(context)) - 1
+            or not incoming.points.size
+        ):
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
         points = self._mask_incoming(context, incoming)
         return Reply(
@@ -458,13 +464,9 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         return mask.mask_again(flat).reshape(points.shape)
 
 
-def _own_ring(context: PartyContext) -> tuple[str, ...]:
-    return context.session.layout.row_group(context.slot.row)
-
-
 def _in_ring(context: PartyContext, steps: int) -> str:
     """Return the slot that is ``steps`` places after this party in its ring."""
-    return neighbour(_own_ring(context), context.slot.name, steps)
+    return neighbour(own_row_group(context), context.slot.name, steps)
 
 
 def _binding(context: PartyContext, purpose: str) -> bytes:

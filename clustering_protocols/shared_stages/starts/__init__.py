@@ -75,15 +75,12 @@ def build_stage(params: Any) -> Stage:
     """Return the stage in which parties derive a start from their own rows."""
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)
-    return Stage(
+    return Stage.relaying(
+        *([propose] if params.start == "careful" else []),
+        Exchange(messages.Settle, messages.StartSettled),
+        Exchange(messages.KeepStart, messages.StartKept),
         name="start",
-        analyst=_role("roles:StartAnalyst"),
         party=_role("roles:StartParty"),
-        exchanges=(
-            *([propose] if params.start == "careful" else []),
-            Exchange(messages.Settle, messages.StartSettled),
-            Exchange(messages.KeepStart, messages.StartKept),
-        ),
         envelopes=(messages.Candidates, settled),
         each_run=True,
     )

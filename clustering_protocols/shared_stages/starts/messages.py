@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
@@ -65,14 +65,6 @@ class StartKept(Record):
     """Contribution: confirms that the party has stored the start."""
 
     kind = "confirmed"
-
-
-class StartState(Record):
-    """The analyst's state while the parties agree on a start: the open task."""
-
-    kind = "starting"
-
-    asked: Literal["propose", "settle", "confirm"]
 
 
 class LaneStarts(Record):

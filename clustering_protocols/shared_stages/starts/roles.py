@@ -1,24 +1,20 @@
-"""The roles of analyst and party in the stage in which parties agree on a start."""
+"""The role of a party in the stage in which parties agree on a start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from clustering_protocols.common.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.common.limits import FEW_ROWS
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
     Params,
     PartyContext,
     PartyRole,
     PeerMessage,
     Reply,
-    SessionContext,
     leader_content,
 )
 from clustering_protocols.numerics.data_source import DataSource
@@ -81,42 +77,6 @@ def question_for(context: PartyContext[Any], label: Callable[[], IntArray]) -> s
         "knows one value of a person can obtain all others in this way. Ask the "
         "coordinator where the points come from. Nothing was sent yet. To send the sums, "
         f"run again with --choice {GIVEN_START}=true."
-    )
-
-
-_Step = Literal["propose", "settle", "confirm"]
-_TASKS: Mapping[_Step, Record] = {
-    "propose": messages.Propose(),
-    "settle": messages.Settle(),
-    "confirm": messages.KeepStart(),
-}
-
-
-class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
-    """Leads the parties through the stage; learns only that they have replied."""
-
-    state = messages.StartState
-
-    def start(self, session: SessionContext[Any]) -> Ask | Finish:
-        """Ask all parties for candidates or, if none are needed, the leader for a start."""
-        careful = session.params.start == "careful"
-        return _ask_all(session, "propose" if careful else "settle")
-
-    def step(
-        self,
-        session: SessionContext[Any],
-        state: messages.StartState,
-        contributions: Mapping[str, Record],
-    ) -> Ask | Finish:
-        """Ask the leader to determine the start, and then all parties to confirm it."""
-        if state.asked == "confirm":
-            return Finish()
-        return _ask_all(session, "settle" if state.asked == "propose" else "confirm")
-
-
-def _ask_all(session: SessionContext[Any], step: _Step) -> Ask:
-    return Ask.to_everybody(
-        session, _TASKS[step], state=messages.StartState(asked=step)
     )
 
 

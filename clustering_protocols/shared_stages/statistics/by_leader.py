@@ -14,7 +14,7 @@ groups of three or more parties pool moments by :mod:`.moments`, which hides the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,10 +24,7 @@ from pydantic import Field
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
     Exchange,
-    Finish,
     Params,
     PartyContext,
     PartyRole,
@@ -69,14 +66,6 @@ class PooledColumns(Record):
     """Contribution of round 2: confirms the task."""
 
     kind = "pooled"
-
-
-class MomentsState(Record):
-    """The analyst's state: whether the parties have measured their columns."""
-
-    kind = "progress"
-
-    measured: bool
 
 
 class Moments(Record):
@@ -170,36 +159,6 @@ def merge_moments(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class StatisticsAnalyst(
-    AnalystRole[Params, MeasuredColumns | PooledColumns, MomentsState]
-):
-    """Leads the parties through the stage; learns only that they have replied."""
-
-    slots: Callable[[SessionContext], Sequence[str]]
-
-    state = MomentsState
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask the parties to measure their columns."""
-        return self._ask(session, Measure(), measured=False)
-
-    def step(
-        self,
-        session: SessionContext,
-        state: MomentsState,
-        contributions: Mapping[str, MeasuredColumns | PooledColumns],
-    ) -> Ask | Finish:
-        """Ask for the pooled values, then finish."""
-        if state.measured:
-            return Finish()
-        return self._ask(session, Pool(), measured=True)
-
-    def _ask(self, session: SessionContext, task: Record, *, measured: bool) -> Ask:
-        tasks = dict.fromkeys(self.slots(session), task)
-        return Ask(state=MomentsState(measured=measured), tasks=tasks)
-
-
-@dataclass(frozen=True)
 class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     """Measures its columns and, as leader of its column group, pools the measurements."""
 
@@ -275,13 +234,10 @@ def build_stage(
         }
         return [name for name, size in sizes.items() if size <= largest_group]
 
-    return Stage(
+    return Stage.relaying(
+        Exchange(Measure, MeasuredColumns, slots=slots),
+        Exchange(Pool, PooledColumns, slots=slots),
         name=NAME,
-        analyst=lambda: StatisticsAnalyst(slots),
         party=lambda: StatisticsParty(moments=moments, ranges=ranges),
-        exchanges=(
-            Exchange(Measure, MeasuredColumns, slots=slots),
-            Exchange(Pool, PooledColumns, slots=slots),
-        ),
         envelopes=(Moments, PooledMoments),
     )

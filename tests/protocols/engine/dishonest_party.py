@@ -86,7 +86,7 @@ def draw(rng: random.Random, session: Recorded, answer: bytes) -> Spoiling | Non
     drawn = spoil(own)
     if drawn is None or drawn.content == answer:
         return None
-    return Spoiling(drawn.told, lambda packet: spoil(packet).content)  # type: ignore[union-attr]  # as of the same answer above
+    return Spoiling(drawn.told, lambda packet: spoil(packet).content)
 
 
 def _change_sealed(rng: random.Random) -> Spoiling:
