@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -24,10 +24,9 @@ from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.wire.states import StopReason
 
-_RECENT = 3  # the total of a sum arrives at most two answers later
+RECENT_ROUNDS: Final = 3  # the total of a sum arrives at most two answers later
 
 
 class Journal(Record):
@@ -121,15 +120,6 @@ class Journal(Record):
             "told": counts,
             "when": np.array(list(transcripts), np.int64).reshape(-1, 2),
             "transcripts": np.frombuffer(digests, np.uint8).reshape(-1, 32),
-        }
-        return self.model_copy(update=changes)
-
-    def record_answer(self, address: RoundRef, **changes: Any) -> Journal:
-        """Return the journal after a round was answered, with these fields changed."""
-        changes |= {
-            "round": address.round,
-            "attempt": address.attempt,
-            "recent": [*self.recent, address.round][-_RECENT:],
         }
         return self.model_copy(update=changes)
 

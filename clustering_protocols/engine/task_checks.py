@@ -10,7 +10,7 @@ from clustering_protocols.common.errors import TaskRefused
 from clustering_protocols.contract import PartyContext, Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
-from clustering_protocols.engine.journal import Journal
+from clustering_protocols.engine.journal import RECENT_ROUNDS, Journal
 from clustering_protocols.engine.packets import Packet, digest_content
 from clustering_protocols.engine.stages import find_stage, session_quorum
 from clustering_protocols.engine.transcript import Entry
@@ -141,14 +141,17 @@ class Admission:
         limit = stage.exchanges[position[1]].most
         if counts[task.kind] > limit:
             raise TaskRefused(f"{task.kind!r} came more than {limit} times.")
-        return journal.record_answer(
-            packet.address,
-            stage=index,
-            exchange=position[1],
-            answered=counts,
-            asked=_digest_repeated_content(packet),
-            members=_task_members(task),
-        )
+        changes = {
+            "round": packet.address.round,
+            "attempt": packet.address.attempt,
+            "stage": index,
+            "exchange": position[1],
+            "answered": counts,
+            "asked": _digest_repeated_content(packet),
+            "members": _task_members(task),
+            "recent": [*journal.recent, packet.address.round][-RECENT_ROUNDS:],
+        }
+        return journal.model_copy(update=changes)
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
         """Raise if a required exchange before this position was not answered."""

@@ -81,19 +81,13 @@ class SiteEffects(Record):
     shifts: Annotated[FloatArray, Spec("columns")]
     scales: Annotated[FloatArray, Spec("columns", low=0)]
 
-    def remove_from(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
-        """Remove the site's effects from values (n, f) of rows with covariates (n, q)."""
-        expected = self.intercepts + covariates @ self.coefficients
-        residuals: FloatArray = (values - expected - self.shifts) / self.scales
-        return residuals + expected
-
 
 def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:
     """Remove site effects, in place, from a batch (n, m + q); return its columns (n, m)."""
     columns, covariates = np.split(batch, [len(plan.columns)], axis=1)
-    columns[:, plan.harmonised] = effects.remove_from(
-        columns[:, plan.harmonised], covariates
-    )
+    expected = effects.intercepts + covariates @ effects.coefficients
+    residuals = columns[:, plan.harmonised] - expected - effects.shifts
+    columns[:, plan.harmonised] = residuals / effects.scales + expected
     return columns
 
 

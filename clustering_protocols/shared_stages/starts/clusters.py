@@ -22,12 +22,12 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.numerics.round_numbers import rounding_steps
 from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.scaling import Scaler
 
 from .messages import Candidates
 
 N_NEIGHBOURS: Final = 5
-_SAMPLE_ROWS: Final = 20_000
+SAMPLE_ROWS: Final = 20_000
+"""The most rows of a party from which a start is computed."""
 DESCRIBED: Final = 2
 """The number of local clusters that a party describes for each cluster of the session.
 
@@ -41,12 +41,6 @@ _N_INIT_LOCAL: Final = (5, 20)
 """Smallest and largest number of starts; in between it is 10^6 / (rows · clusters)."""
 _MAX_ITER: Final = 300
 _MAX_FILL_ROUNDS: Final = 10
-
-
-def sample_rows(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
-    """Draw at most 20,000 rows (s, m) and scale them, without loading the others."""
-    rows = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
-    return scale(take_rows(data, rows))
 
 
 def take_rows(data: DataSource, rows: IntArray) -> FloatArray:

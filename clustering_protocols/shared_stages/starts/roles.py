@@ -178,10 +178,11 @@ def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
 
 
 def _sample_rows(context: PartyContext[Any], data: DataSource) -> FloatArray:
+    """Draw rows (s, m) and scale them, without loading the others."""
     check_ranges(context, data)
-    return clusters.sample_rows(
-        data, scaler_of(context), context.lasting_stream("sample")
-    )
+    drawn = context.lasting_stream("sample").permutation(data.n_rows)
+    rows = np.sort(drawn[: clusters.SAMPLE_ROWS])
+    return scaler_of(context)(clusters.take_rows(data, rows))
 
 
 def _streams_per_lane(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
