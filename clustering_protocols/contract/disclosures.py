@@ -89,13 +89,6 @@ REFUSED: Final = tuple(_REFUSALS)
 """Kinds that no reader may combine: means turn rows without axes back into rows."""
 
 
-class Clash(NamedTuple):
-    """Two kinds that one reader would receive, and that must not be combined."""
-
-    reader: Reader
-    kinds: frozenset[Kind]
-
-
 def disclosures_to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
     """Return disclosures of these kinds to one reader."""
     return frozenset(Disclosure(reader, kind) for kind in kinds)
@@ -132,15 +125,17 @@ def disclosures_of_preparation(
 
 def check_disclosures(disclosures: Collection[Disclosure]) -> None:
     """Raise :class:`InvalidParameters`, with a remedy, if two kinds clash."""
-    for clash in find_clashes(disclosures):
-        raise InvalidParameters(_REFUSALS[clash.kinds])
+    for _, kinds in find_clashes(disclosures):
+        raise InvalidParameters(_REFUSALS[kinds])
 
 
-def find_clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
-    """Yield the pairs of kinds that a reader would receive but may not combine."""
+def find_clashes(
+    disclosures: Collection[Disclosure],
+) -> Iterator[tuple[Reader, frozenset[Kind]]]:
+    """Yield each reader with a pair of kinds that it would get but may not combine."""
     for reader in Reader:
         kinds = kinds_read_by(disclosures, reader)
-        yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)
+        yield from ((reader, pair) for pair in REFUSED if pair <= kinds)
 
 
 def kinds_read_by(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:

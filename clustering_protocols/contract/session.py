@@ -197,10 +197,6 @@ class SessionContext(Generic[P_co]):
         """Return the context within a run; None means outside all runs."""
         return self if run is None else replace(self, params=self.runs[run])
 
-    def with_engine(self, engine: Engine) -> SessionContext[P_co]:
-        """Return a copy of the context with another engine."""
-        return replace(self, engine=engine)
-
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
         """Return a copy of the context with new numbers of participating rows."""
         return replace(self, selected={**self.selected, **selected})

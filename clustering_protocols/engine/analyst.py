@@ -70,7 +70,7 @@ def advance_session(
         session ends.
     """
     session, stages = load_session(agreement)
-    ongoing = OngoingSession.decode(session.with_engine(runs_on), stages, state)
+    ongoing = OngoingSession.decode(replace(session, engine=runs_on), stages, state)
     answers = {
         s: packets.parse(contributions[s]) for s in session.slots if s in contributions
     }

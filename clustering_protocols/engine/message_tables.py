@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from clustering_protocols import catalogue
+from clustering_protocols.common.values import Value
 from clustering_protocols.contract import Stage
 from clustering_protocols.engine.signatures import (
     build_closing,
@@ -33,11 +34,7 @@ _SENDERS = {"contribution": "party", "envelope": "party"}
 _READERS = {"contribution": "analyst", "result": "party or coordinator"}
 
 
-class _TableModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ArrayField(_TableModel):
+class ArrayField(Value):
     """An array in a message."""
 
     name: str
@@ -50,7 +47,7 @@ class ArrayField(_TableModel):
     )
 
 
-class WireMessage(_TableModel):
+class WireMessage(Value):
     """One kind of message within a stage."""
 
     stage: str
@@ -69,7 +66,7 @@ class WireMessage(_TableModel):
     )
 
 
-class RoundOrder(_TableModel):
+class RoundOrder(Value):
     """A task and the contribution that answers it.
 
     least, most: how often a party receives the task in a session.
@@ -85,7 +82,7 @@ class RoundOrder(_TableModel):
     own: list[str]
 
 
-class StageOrder(_TableModel):
+class StageOrder(Value):
     """A stage, with its rounds in order, its envelopes and its results."""
 
     name: str
@@ -94,7 +91,7 @@ class StageOrder(_TableModel):
     results: list[str]
 
 
-class SessionOrder(_TableModel):
+class SessionOrder(Value):
     """The stages of one session, with the parameters and layout of an example."""
 
     slots: list[str]
@@ -102,7 +99,7 @@ class SessionOrder(_TableModel):
     stages: list[StageOrder]
 
 
-class MessageTable(_TableModel):
+class MessageTable(Value):
     """All messages of a protocol, and the stages of its example sessions."""
 
     protocol: str

@@ -266,7 +266,7 @@ class PartyEngine:
     ) -> PartyContext:
         """Return the context that this party's roles receive in a round."""
         session, stages = load_session(self.agreement)
-        session = session.with_engine(self.engine)
+        session = replace(session, engine=self.engine)
         selection = memory.get(Selection)
         if selection is not None:
             session = session.with_rows(selection.n_rows)

@@ -1,4 +1,4 @@
-"""A simulated session, round by round: memory, repeated tasks and costs."""
+"""A simulated session, round by round: what roles store, repeated tasks and costs."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,11 @@ import pytest
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import RoundClosed
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.engine import packets
+from clustering_protocols.engine import Journal, packets, signatures, transcript
+from clustering_protocols.engine.session_state import AnalystState, OngoingSession
+from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.protocols.dummy import Dummy, messages
+from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.simulation import ANALYST, Session
 from clustering_protocols.terms.terms import Layout
 
@@ -89,3 +92,70 @@ def test_costs_are_bytes_sent_and_seconds_measured() -> None:
     assert run.costs[A].seconds == 5.0, "one tick for each answer"
     assert run.costs[ANALYST].seconds == 6.0, "and for each step, and the beginning"
     assert packets.parse(run.sent[0].payload).address.slot == A
+
+
+def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
+    whole = session(void_attempts=1)
+    while not whole.is_over:
+        held = AnalystState.decode(whole.open.state).held
+        assert bool(held.size) == (whole.open.stage == signatures.CLOSING)
+        whole.play_round()
+
+
+@pytest.mark.parametrize(
+    ("behind", "kept"),
+    [(0, 2), (1, 2), (2, 2), (3, 0)],
+    ids=["asked nothing", "agreed", "opened", "shown"],
+)
+def test_signatures_are_kept_until_all_have_passed_the_opening(
+    behind: int, kept: int
+) -> None:
+    """Anyone who has answered a later line (the opening is line 2) has seen them."""
+    whole = session()
+    lines = [transcript.format_first_line(whole.session)]
+    for round_ in (1, 2, 3):
+        here = RoundRef(stage="count", round=round_, attempt=1)
+        lines = transcript.append_attempt(
+            lines, here, asks="sign", left_out=(), told=()
+        )
+    ongoing = OngoingSession(
+        session=whole.session,
+        stages=(),
+        lines=lines,
+        reached={A: 3, B: behind},
+        signatures=np.ones((2, 64), np.uint8),
+    )
+    after = ongoing.record_answers([A])
+    assert after.reached == {A: 4, B: behind}
+    assert len(after.signatures) == kept
+
+
+def entry(round_: int, attempt: int, stage: str = "count") -> Entry:
+    return Entry(
+        number=2,
+        previous="",
+        stage=stage,
+        round=round_,
+        attempt=attempt,
+        asks=f"task of {stage}",
+        left_out=(),
+        told=(),
+    )
+
+
+def test_rounds_that_were_told_are_counted_in_the_stage_in_hand() -> None:
+    lines = [entry(1, 1, "a"), entry(2, 1, "a"), entry(2, 2, "a"), entry(3, 1, "b")]
+    told = [
+        Journal().append_entries([(line, "0" * 64) for line in lines[:count]]).told
+        for count in range(5)
+    ]
+    two = {"task of a": 2}
+    assert told == [{}, {"task of a": 1}, two, two, {"task of b": 1}]
+
+
+def test_a_party_shows_neither_its_entropy_nor_the_agreement() -> None:
+    whole = session()
+    shown = repr(whole.party(A))
+    assert repr(A) in shown
+    assert repr(whole.entropies[A])[2:-1] not in shown
+    assert whole.session.terms.session not in shown

@@ -8,12 +8,13 @@ from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import InvalidArray, InvalidData
+from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.statistics import moments
+from clustering_protocols.shared_stages.statistics import magnitudes, moments
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
@@ -175,3 +176,21 @@ def test_counts_of_powers_are_packed_without_loss() -> None:
         changed[-1] += wrong
         assert not moments.POWERS.fits(changed, n_members)
     assert not moments.POWERS.fits(total, n_members - 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e99, LARGEST, -LARGEST])
+def test_numbers_whose_squares_add_up_are_taken(value: float) -> None:
+    magnitudes.check_magnitudes("It", np.empty(0), np.array([[0.0, value]]))
+
+
+@pytest.mark.parametrize(
+    "value", [np.nextafter(LARGEST, np.inf), -1e300, np.inf, np.nan]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_larger_numbers_are_refused_wherever_they_stand(
+    value: float, place: int
+) -> None:
+    arrays = [np.zeros(3), np.zeros((2, 2))]
+    arrays[place].flat[-1] = value
+    with pytest.raises(InvalidArray, match=r"It holds numbers larger than 1e\+100"):
+        magnitudes.check_magnitudes("It", *arrays)
