@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from hashlib import sha256
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,7 @@ def build_stage(alignment: Alignment) -> Stage:
 TOKEN_BYTES = 32
 
 Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
+_NO_TOKENS: Final[ByteArray] = np.empty((0, TOKEN_BYTES), np.uint8)
 
 
 class Blind(Record):
@@ -205,9 +206,9 @@ class IntersectionState(Record):
     kind = "intersecting"
 
     asked: Literal["blind", "evaluate", "unblind", "select"]
-    n_ids: dict[str, int]
-    n_rows: dict[str, int]
-    tokens: Tokens
+    n_ids: dict[str, int] = Field(default_factory=dict)
+    n_rows: dict[str, int] = Field(default_factory=dict)
+    tokens: Tokens = Field(default_factory=lambda: _NO_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,9 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask all parties for the number of their ids, and for blinded ids."""
-        return Ask.to_everybody(session, Blind(), state=_build_state("blind"))
+        return Ask.to_everybody(
+            session, Blind(), state=IntersectionState(asked="blind")
+        )
 
     def step(
         self,
@@ -234,7 +237,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "evaluate":
             members = _members(session)
             return Ask(
-                state=_build_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
+                state=state.model_copy(update={"asked": "unblind"}),
                 tasks=dict.fromkeys(members, Unblind()),
                 dims={slot: {"t": state.n_ids[slot]} for slot in members},
             )
@@ -265,7 +268,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
             minimum = self.alignment.minimum_overlap
             check_overlap(session, group, n_rows[group[0]], minimum)
         return Ask(
-            state=_build_state("select", n_ids=state.n_ids, n_rows=n_rows),
+            state=IntersectionState(asked="select", n_ids=state.n_ids, n_rows=n_rows),
             tasks={
                 slot: Select(common=common[slot], n_rows=n_rows)
                 for slot in session.slots
@@ -282,15 +285,6 @@ def _members(session: SessionContext) -> list[str]:
     return [slot for _, *members in groups for slot in members]
 
 
-def _build_state(asked: Any, **fields: Any) -> IntersectionState:
-    empty: dict[str, Any] = {
-        "n_ids": {},
-        "n_rows": {},
-        "tokens": np.empty((0, TOKEN_BYTES), np.uint8),
-    }
-    return IntersectionState(asked=asked, **(empty | fields))
-
-
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
     counts = narrow_all(IdCount, contributions)
     leaders = _leaders(session)
@@ -303,8 +297,8 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
                 f"{slot!r} sent {len(count.tokens)} tokens, not {n_tokens}."
             )
     return Ask(
-        state=_build_state(
-            "evaluate",
+        state=IntersectionState(
+            asked="evaluate",
             n_ids={slot: count.n_ids for slot, count in counts.items()},
             tokens=np.concatenate([counts[slot].tokens for slot in leaders]),
         ),
@@ -445,8 +439,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
                 remember=[TokenOrder(order=order)],
                 notes=_quotas(context),
             )
-        no_tokens = np.empty((0, TOKEN_BYTES), np.uint8)
-        count = IdCount(n_ids=len(ids), tokens=no_tokens)
+        count = IdCount(n_ids=len(ids), tokens=_NO_TOKENS)
         if context.slot.name == leader:
             return Reply(contribution=count)
         stream = context.lasting_stream("blinding")

@@ -261,7 +261,7 @@ class LinkageState(Record):
 
     asked: Literal["mask-keys", "pass-keys", "show-tokens", "select-linked"]
     n_passed: int = 0
-    n_rows: dict[str, int]
+    n_rows: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
             for slot in group
         }
         return Ask(
-            state=LinkageState(asked="show-tokens", n_rows={}),
+            state=LinkageState(asked="show-tokens"),
             tasks=dict.fromkeys(sizes, ShowTokens()),
             dims=sizes,
         )
@@ -337,7 +337,7 @@ def _ask_all_rings(
     session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
 ) -> Ask:
     asked: Literal["mask-keys", "pass-keys"] = "pass-keys" if n_passed else "mask-keys"
-    state = LinkageState(asked=asked, n_passed=n_passed, n_rows={})
+    state = LinkageState(asked=asked, n_passed=n_passed)
     return Ask(state=state, tasks=dict.fromkeys(_ring_slots(session), task))
 
 
@@ -388,9 +388,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
-        if content.n_masks != expected or content.n_masks >= len(
-            own_row_group(context)
-        ):
+        ring = own_row_group(context)
+        if content.n_masks != expected or content.n_masks >= len(ring):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = _in_ring(context, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
