@@ -55,7 +55,7 @@ def install(project: Path, place: Path) -> None:
 
 def write_metadata(folder: Path, name: str, entries: str) -> None:
     """Let a folder say that a distribution with entry points is installed there."""
-    place = folder / f"{name}-1.0.dist-info"
+    place = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     place.mkdir()
     (place / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0"
