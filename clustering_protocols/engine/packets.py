@@ -141,7 +141,7 @@ class Packet:
 
 
 def encode_content(
-    record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
+    record: codec.Header, arrays: codec.Arrays, own: Collection[str]
 ) -> JoinedBytes:
     """Return the content of a packet: a record's bytes without its own fields."""
     if own:

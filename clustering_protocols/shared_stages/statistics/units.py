@@ -145,9 +145,7 @@ def foreign_rows(own: Moments, pooled: Moments) -> Distribution:
 
 
 def measured_columns(
-    names: Sequence[str],
-    plan: ColumnPlan | None = None,
-    dictionary: Schema | None = None,
+    names: Sequence[str], plan: ColumnPlan | None, dictionary: Schema | None
 ) -> list[Measurement]:
     """Return the columns that have a unit, which dates, levels and indicators do not.
 

@@ -150,29 +150,23 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 
-def row_groups(
-    rng: np.random.Generator, sizes: Iterable[int], widths: tuple[int, ...] = (3, 2)
-) -> list[Cells]:
+def common_space(sizes: Iterable[int]) -> CommonSpace:
     """Return row groups of two column groups; every third one lacks the first."""
-    return [
+    rng = np.random.default_rng(0)
+    groups: list[Cells] = [
         {
             column: messages.Projections(
                 rows=rng.normal(size=(size, width))
                 + 5.0 * rng.integers(4, size=(size, 1)),
                 anchors=rng.normal(size=(30, width)),
             )
-            for column, width in enumerate(widths)
+            for column, width in enumerate((3, 2))
             if column or number % 3 != 2
         }
         for number, size in enumerate(sizes)
     ]
-
-
-def common_space(sizes: Iterable[int], seed: int = 0, target: Any = "isometric") -> Any:
-    groups = row_groups(np.random.default_rng(seed), sizes)
-    params = DataCollaboration(n_clusters=3, target=target)
-    maps = analyst.fit_maps(params, groups, [4, 3])
-    return CommonSpace.of(groups, maps), groups, maps
+    maps = analyst.fit_maps(DataCollaboration(n_clusters=3), groups, [4, 3])
+    return CommonSpace.of(groups, maps)
 
 
 sizes_of_groups = st.lists(st.integers(1, 40), min_size=1, max_size=6)
@@ -182,7 +176,7 @@ sizes_of_groups = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 def test_a_row_has_the_same_bits_in_any_block_and_alone(
     sizes: list[int], items: int, data: Any
 ) -> None:
-    X_hat, _, _ = common_space(sizes)
+    X_hat = common_space(sizes)
     expected, n = load_all_rows(X_hat), sum(sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_ITEMS", items)
@@ -251,7 +245,7 @@ def test_k_means_of_blocks_equals_k_means_of_the_array(
 ) -> None:
     if items == 1:
         sizes = tuple(size // 5 + 1 for size in sizes)
-    X_hat, _, _ = common_space(sizes)
+    X_hat = common_space(sizes)
     expected = found_in(load_all_rows(X_hat), LocalEngine(1))
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
     assert found_in(X_hat, ENGINES[engine]) == expected
@@ -262,7 +256,7 @@ def test_k_means_of_blocks_equals_k_means_of_the_array(
 def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
     monkeypatch: pytest.MonkeyPatch, items: int
 ) -> None:
-    X_hat, _, _ = common_space((130, 1, 300))
+    X_hat = common_space((130, 1, 300))
     found = kmeans(X_hat, np.array([[0, 50, 200]]), 50)
     expected = figures_of_clustering(load_all_rows(X_hat), found)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
@@ -284,7 +278,7 @@ def test_kernels_bind_little_that_grows_with_rows(
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1000)
     engine, bound = Elsewhere(), []
     for n in (500, 2000):
-        X_hat, _, _ = common_space((n, n // 2))
+        X_hat = common_space((n, n // 2))
         found_in(X_hat, engine, k=2)
         found = kmeans(X_hat, np.array([[0, 1]]), 5, engine)
         figures_of_clustering(X_hat, found, engine)

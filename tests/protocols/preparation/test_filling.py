@@ -145,8 +145,8 @@ def of_columns(how: Any, n_groups: int) -> tuple[list[Schema], list[Preparation]
     return schemas, preparations
 
 
-def gappy(n: int = 120, seed: int = 5) -> FloatArray:
-    rng = np.random.default_rng(seed)
+def gappy() -> FloatArray:
+    rng, n = np.random.default_rng(5), 120
     X = rng.normal(size=(n, 4)) + 3.0 * rng.integers(-1, 2, size=(n, 1))
     X = X.clip(-10, 10)
     X[rng.random(X.shape) < 0.1] = np.nan

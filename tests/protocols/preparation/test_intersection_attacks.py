@@ -168,7 +168,7 @@ def elsewhere(view: PartyContext) -> list[PartyContext]:
 
 def test_key_values_depend_on_agreement_and_row_group() -> None:
     """One party's key follows from its entropy: only the context keeps values apart."""
-    here = stage_view(session())
+    here = stage_view()
     ids = [b"ada", b"bob"]
     found = [
         intersection._evaluation_key(view).values(ids)
@@ -179,7 +179,7 @@ def test_key_values_depend_on_agreement_and_row_group() -> None:
 
 
 def test_tokens_depend_on_ids_values_agreement_and_row_group() -> None:
-    here = stage_view(session())
+    here = stage_view()
     made = {
         intersection.compute_tokens(bound(view), [name], [value]).tokens.tobytes()
         for view in (here, here, *elsewhere(here))
@@ -245,5 +245,5 @@ def test_a_dictionary_attack_finds_no_id_at_the_analyst() -> None:
     assert guesses.found(held, everybody, known) == []
 
 
-def stage_view(running: Session, slot: str = FIRST) -> PartyContext:
-    return replace(running.context(slot), stage="intersection")
+def stage_view() -> PartyContext:
+    return replace(session().context(FIRST), stage="intersection")

@@ -236,15 +236,6 @@ def test_sites_read_the_totals_and_the_analyst_nothing(
             assert value.tobytes() not in elsewhere
 
 
-def opened(rows: FloatArray, phase: int = 1) -> simulation.Session:
-    ran = session(rows)
-    ran.play_until(AddUp)
-    assert ran.open.stage == NAME
-    for _ in range(phase - 1):
-        ran.play_round()
-    return ran
-
-
 # What is refused
 
 
@@ -262,7 +253,9 @@ def test_rows_that_would_tell_of_few_are_refused_before_anything_is_sent(
 ) -> None:
     rows = X.copy()
     rows[place] = value
-    ran = opened(rows)
+    ran = session(rows)
+    ran.play_until(AddUp)
+    assert ran.open.stage == NAME
     with pytest.raises(InvalidData, match=said):
         ran.answer("r1c1")
     ran.answer("r2c1")

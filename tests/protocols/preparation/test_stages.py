@@ -46,10 +46,8 @@ X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(60, 5))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 
 
-def ended_session(
-    params: Params, data: Mapping[str, DataSource], session: str = "s"
-) -> Session:
-    whole = Session(params, LAYOUT, data, seed=7, session=session)
+def ended_session(params: Params, data: Mapping[str, DataSource]) -> Session:
+    whole = Session(params, LAYOUT, data, seed=7, session="s")
     whole.run_to_end()
     return whole
 

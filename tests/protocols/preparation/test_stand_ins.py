@@ -24,8 +24,8 @@ from party_sdk.tables.read_options import ReadOptions
 USUAL = Alignment().normalisation
 
 
-def birth_dates(n: int, seed: int = 0) -> list[str]:
-    days = np.random.default_rng(seed).integers(0, 20_000, n)
+def birth_dates(n: int) -> list[str]:
+    days = np.random.default_rng(0).integers(0, 20_000, n)
     return list(map(str, np.datetime64("1945-01-01") + days.astype("timedelta64[D]")))
 
 
