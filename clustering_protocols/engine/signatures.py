@@ -10,8 +10,10 @@ anyone who reads a result knows that all parties have the same transcript. In a 
 with several runs, the task contains the figures of all runs and the number of the
 chosen one.
 
-| round | task → contribution | |---|---| | first | `sign` → `signed` | | last | `sign`
-(of several runs: `conclude`) → `signed` |
+| round | task → contribution |
+|---|---|
+| first | `sign` → `signed` |
+| last | `sign` (of several runs: `conclude`) → `signed` |
 """
 
 from __future__ import annotations
