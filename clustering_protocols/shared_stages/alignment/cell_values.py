@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
 from functools import lru_cache
 from typing import Final
+
+import numpy as np
 
 from clustering_protocols.shared_stages.alignment.identifiers import split_id
 
@@ -107,20 +108,20 @@ _DAY_FIRST: Final = re.compile(r"(\d{1,2})[-./ ]?(\d{1,2})[-./ ]?(\d{4})(?:[t ].
 _EARLIEST, _LATEST = 1800, 2199
 
 
-FORMS: Final[Mapping[str, str]] = {
-    "date": "%Y-%m-%d",
-    "year": "%Y",
-    "month": "%m",
-    "day": "%d",
-    "year-month": "%Y-%m",
-    "month-day": "%m-%d",
+DATE_PARTS: Final[Mapping[str, slice]] = {
+    "date": slice(0, 10),
+    "year": slice(0, 4),
+    "month": slice(5, 7),
+    "day": slice(8, 10),
+    "year-month": slice(0, 7),
+    "month-day": slice(5, 10),
 }
-"""For each date step of a match key, the format of a date."""
+"""For each date step of a match key, the characters that it takes of 2026-01-31."""
 
 
 @lru_cache(maxsize=1 << 16)
-def parse_date(text: str) -> date | None:
-    """Parse a date, or return None if the text is not a date between 1800 and 2199.
+def parse_date(text: str) -> str | None:
+    """Return a date in the form 2026-01-31; None unless it is between 1800 and 2199.
 
     The year comes first or last. If it comes last, the text is read as day, month,
     year, or as month, day, year if only that order gives a valid date.
@@ -135,8 +136,10 @@ def parse_date(text: str) -> date | None:
     return None
 
 
-def _build_date(year: int, month: int, day: int) -> date | None:
+def _build_date(year: int, month: int, day: int) -> str | None:
+    text = f"{year:04}-{month:02}-{day:02}"
     try:
-        return date(year, month, day) if _EARLIEST <= year <= _LATEST else None
+        np.datetime64(text, "D")
     except ValueError:
         return None
+    return text if _EARLIEST <= year <= _LATEST else None

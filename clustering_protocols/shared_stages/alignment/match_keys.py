@@ -30,7 +30,7 @@ from pydantic import AfterValidator, StringConstraints
 from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.shared_stages.alignment.cell_values import (
-    FORMS,
+    DATE_PARTS,
     blank_out_stand_ins,
     parse_date,
 )
@@ -109,9 +109,9 @@ def build_step_function(step: str) -> Callable[[str], str]:
     Raises GuardRefused if the library that the step needs is not installed.
     """
     kind, _, argument = step.partition(":")
-    if kind in FORMS:
-        form = FORMS[kind]
-        return lambda text: day.strftime(form) if (day := parse_date(text)) else ""
+    if kind in DATE_PARTS:
+        part = DATE_PARTS[kind]
+        return lambda text: (parse_date(text) or "")[part]
     if kind == "first":
         return lambda text, n=int(argument): text[:n]  # type: ignore[misc]  # bound now
     if kind == "sorted-names":
