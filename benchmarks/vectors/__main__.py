@@ -16,16 +16,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.vectors.checker import CheckedCase, Checker, ProgramProcess
-from benchmarks.vectors.files import BUILDERS, VECTORS
 from benchmarks.vectors.form import (
     LEVELS,
     SCHEMA,
     SESSIONS,
+    VECTORS,
     read_layers,
     read_sessions,
     write_file,
     write_schema,
 )
+from benchmarks.vectors.layers import BUILDERS, build_layer
 from benchmarks.vectors.sessions import PROTOCOLS, build_sessions
 
 _DIFFERS: Final = 5
@@ -37,7 +38,7 @@ def write(names: Sequence[str]) -> None:
     (VECTORS / SCHEMA).write_text(write_schema())
     for name in names or (*BUILDERS, *PROTOCOLS):
         if name in BUILDERS:
-            (VECTORS / f"{name}.json").write_text(write_file(BUILDERS[name]()))
+            (VECTORS / f"{name}.json").write_text(write_file(build_layer(name)))
         else:
             path = VECTORS / SESSIONS / f"{name}.json"
             path.write_text(write_file(build_sessions(name)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 
 from pydantic import BaseModel
 
-from benchmarks.vectors.contributions import ContributionReader, Leeway, find_difference
+from benchmarks.vectors.contributions import ContributionReader, decode, find_difference
 from benchmarks.vectors.form import (
     LEVELS,
     Layer,
@@ -219,17 +218,5 @@ def find_wrong(
     contribution = (case.output or {}).get("contribution")
     if reader is None or contribution is None or "output" not in answer:
         return find_difference(due, answer, case.tolerance)
-    return reader.find_difference(
-        _bytes(case.input["task"]),
-        _bytes(contribution),
-        _bytes(answer["output"].get("contribution", "")),
-        tolerance=case.tolerance,
-        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen)),
-    )
-
-
-def _bytes(text: object) -> bytes:
-    try:
-        return base64.b64decode(str(text), validate=True)
-    except ValueError:
-        raise Malformed("The program answered what is not base64.") from None
+    came = answer["output"].get("contribution", "")
+    return reader.find_difference(case, decode(contribution), decode(came))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import CoterieError
+from benchmarks.vectors.form import VectorCase
+from clustering_protocols.common.errors import CoterieError, Malformed
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
 from clustering_protocols.records import codec, hash_chain
@@ -46,28 +48,17 @@ UNITS: Final = 2**20
 _NO_ENTROPY: Final = bytes(32)
 
 
-class Leeway(NamedTuple):
-    """How two right contributions may differ.
-
-    turned: arrays that turn together.
-    units: how far words may be off.
-    chosen: kinds of sealed records whose arrays are a choice within bounds.
-    """
-
-    turned: tuple[str, ...] = ()
-    units: int = 0
-    chosen: tuple[str, ...] = ()
-
-
-_NO_LEEWAY: Final = Leeway()
-
-
-def leeway_of(given: Packet) -> Leeway:
-    """Return how an answer to a task may differ from another that is right."""
+def leeway_of(given: Packet) -> dict[str, Any]:
+    """Return how an answer to a task may differ from another: fields of a case."""
     kind = given.header.record["kind"]
     rounded = (_stage(given), kind) in ROUNDED
     chosen = {each.label.kind for each in given.envelopes} & {CHOSEN}
-    return Leeway(TURNED.get(kind, ()), UNITS if rounded else 0, tuple(chosen))
+    return {
+        "tolerance": TOLERANCE,
+        "turned": list(TURNED.get(kind, ())),
+        "units": UNITS if rounded else 0,
+        "chosen": list(chosen),
+    }
 
 
 def _stage(given: Packet) -> str:
@@ -85,43 +76,40 @@ class ContributionReader:
     agreement: Agreement
     receivers: Mapping[str, str]
 
-    def find_difference(
-        self,
-        task: bytes,
-        expected: bytes,
-        found: bytes,
-        *,
-        tolerance: float = 0.0,
-        leeway: Leeway = _NO_LEEWAY,
-    ) -> str:
-        """Return where two answers to a task differ, and how; empty where they do not.
+    def find_difference(self, case: VectorCase, expected: bytes, found: bytes) -> str:
+        """Return where an answer to a task differs, and how; empty where it does not.
 
-        tolerance: of floats, relative to the largest of their array.
-        leeway: how they may differ; tags behind words that may be off go uncompared.
+        case: the step, which says how answers may differ. Tags behind words that may be
+            off go uncompared.
         """
-        asked, right = packets.parse(task), packets.parse(expected)
+        asked, right = (
+            packets.parse(decode(case.input["task"])),
+            packets.parse(expected),
+        )
         try:
-            came = self._describe(asked, packets.parse(found), leeway)
+            came = self._describe(asked, packets.parse(found), case)
         except CoterieError as error:
             return f".contribution: {error.problem.slug}: {error.detail}"
-        due = self._describe(asked, right, leeway)
-        if leeway.units:
+        due = self._describe(asked, right, case)
+        if case.units:
             n_tags = ROUNDED[_stage(right), due["record"]["kind"]]
-            _replace_near_words(due["arrays"], came["arrays"], leeway.units, n_tags)
-        return find_difference(due, came, tolerance, ".contribution")
+            _replace_near_words(due["arrays"], came["arrays"], case.units, n_tags)
+        return find_difference(due, came, case.tolerance, ".contribution")
 
-    def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
+    def _describe(
+        self, asked: Packet, given: Packet, case: VectorCase
+    ) -> dict[str, Any]:
         """Return what a contribution says, as JSON values."""
         n_rows = self.agreement.member(given.address.slot).n_rows
         return {
             **given.header.model_dump(mode="json"),
             "record": given.header.record,
-            "arrays": _describe_arrays(given.arrays, leeway.turned),
+            "arrays": _describe_arrays(given.arrays, case.turned),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
             "sealed": [
-                _describe_sealed(self._open(asked, given, each), leeway, n_rows)
+                _describe_sealed(self._open(asked, given, each), case, n_rows)
                 for each in given.envelopes
             ],
         }
@@ -145,11 +133,11 @@ class ContributionReader:
         return open_envelope(sent.sealed, bound, own, sender)
 
 
-def _describe_sealed(content: bytes, leeway: Leeway, n_rows: int) -> dict[str, Any]:
+def _describe_sealed(content: bytes, case: VectorCase, n_rows: int) -> dict[str, Any]:
     """Return what a sealed record says; of chosen arrays whether they are in bounds."""
     record, arrays = codec.decode(content)
     said = _describe_arrays(arrays, ())
-    if record["kind"] in leeway.chosen:
+    if record["kind"] in case.chosen:
         centroids, sizes = arrays["centroids"], arrays["sizes"]
         counts = (sizes >= 0) & (sizes <= n_rows) & (sizes % _SIZE_STEP == 0)
         said["centroids"]["items"] = bool((np.abs(centroids) <= _REACH).all())
@@ -199,6 +187,14 @@ def _replace_near_words(
 def _describe_items(array: NDArray[Any]) -> list[Any]:
     items: list[Any] = array.ravel().tolist()
     return items if array.dtype.kind == "f" else [str(item) for item in items]
+
+
+def decode(text: object) -> bytes:
+    """Return the bytes of base64; raise :class:`Malformed` for other text."""
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except ValueError:
+        raise Malformed("The program answered what is not base64.") from None
 
 
 def find_difference(

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from benchmarks.vectors.form import Refusal, VectorCase
-from benchmarks.vectors.recordings import Recording, as_text
+from benchmarks.vectors.product import as_base64
+from benchmarks.vectors.recordings import Recording
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -26,7 +27,9 @@ from clustering_protocols.simulation import Session
 
 RESULT: Final = "the result"
 Change = Callable[[Packet], Packet | bytes]
-Refused = Mapping[tuple[str, str] | tuple[str, str, int], Mapping[str, Change]]
+Changes = tuple[str, int, str, Mapping[str, Change]]
+"""Changes by their names of one message: the kind of a task, or ``RESULT``; the place of
+the task among those of its kind; and the problem at which a party must stop."""
 
 
 class FalsifiedSum(NamedTuple):
@@ -52,19 +55,14 @@ class Forger:
             packets.parse(m.payload) for m in self.session.sent if m.receiver == own
         ]
 
-    def refuse(self, changes: Refused) -> list[Refusal]:
-        """Return refusals of changed messages.
-
-        changes: the changes by their names, under the kind of a task or ``RESULT``, the
-            problem, and the task's place among those of its kind, unless it is 0.
-        """
+    def refuse(self, *changes: Changes) -> list[Refusal]:
+        """Return refusals of changed messages, in their order."""
         sent, refusals = self._sent, []
-        for (kind, problem, *rest), by_name in changes.items():
+        for kind, nth, problem, by_name in changes:
             if kind == RESULT:
                 place, packet, call, what = len(sent), self.result, "conclude", "result"
             else:
-                places = [n for n, p in enumerate(sent) if _kind_of(p) == kind]
-                place = places[rest[0] if rest else 0]
+                place = [n for n, p in enumerate(sent) if _kind_of(p) == kind][nth]
                 packet, call, what = sent[place], "step", "task"
             refusals += [
                 _refuse(name, 1 + place, call, what, change(packet), problem)
@@ -156,7 +154,7 @@ def _refuse(
         name=name,
         section="7",
         call=call,
-        input={what: as_text(content)},
+        input={what: as_base64(content)},
         problem=problem,
     )
     return Refusal(name=name, after=after, step=step)

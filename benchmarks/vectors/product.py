@@ -15,14 +15,14 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from types import SimpleNamespace
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import RootModel
 
-from benchmarks.vectors.form import VECTORS, Layer, VectorCase, read_layer
+from benchmarks.vectors.form import VectorCase
 from clustering_protocols import engine, session_terms
 from clustering_protocols.common.errors import (
     AgreementMismatch,
@@ -95,58 +95,47 @@ _ROUND: Final = 3
 
 
 @cache
-def _open_session(n: int) -> Session:
+def open_session(n: int) -> Session:
+    """Return the session of the n members of a sum."""
     layout = Layout.lattice(n)
     data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
     return Session(Dummy(), layout, data, seed=5)
 
 
-class KnownParties:
-    """The members of a sum, in a session that their number determines."""
+def describe_sum(n: int, slot: str, transcript: str, name: str) -> dict[str, Any]:
+    """Return what a sum of n members is bound to, and the keys of one of them."""
+    context = open_session(n).context(slot)
+    agreed = context.session
+    own = party_keys(context.entropy, agreed.terms.session, slot)
+    return {
+        "agreement": agreed.agreement_digest,
+        "secret": SECRET,
+        "transcript": transcript,
+        "name": name,
+        "members": [
+            {"slot": each, "x25519": agreed.member(each).keys.x25519}
+            for each in agreed.slots
+        ],
+        "slot": slot,
+        "private": own.opening.private_bytes_raw().hex(),
+    }
 
-    def __init__(self, n: int) -> None:
-        self.session = _open_session(n)
 
-    def context(self, slot: str, transcript: str) -> PartyContext:
-        """Return where a party stands, given the transcript of its round."""
-        return replace(
-            self.session.context(slot),
-            memory=Memory().remember([ColumnSecret(secret=SECRET)]),
-            round=_ROUND,
-            attempt=1,
-            transcripts={(_ROUND, 1): transcript},
-        )
-
-    def describe(self, slot: str, transcript: str, name: str) -> dict[str, Any]:
-        """Return what a sum is bound to, and the keys of one of its members."""
-        context = self.context(slot, transcript)
-        agreed = context.session
-        own = party_keys(context.entropy, agreed.terms.session, slot)
-        return {
-            "agreement": agreed.agreement_digest,
-            "secret": SECRET,
-            "transcript": transcript,
-            "name": name,
-            "members": [
-                {"slot": each, "x25519": agreed.member(each).keys.x25519}
-                for each in agreed.slots
-            ],
-            "slot": slot,
-            "private": own.opening.private_bytes_raw().hex(),
-        }
-
-    def check(self, given: dict[str, Any]) -> Self:
-        """Refuse, with :class:`ValueError`, another session than this one."""
-        known = self.describe(given["slot"], given["transcript"], given["name"])
-        if any(given[name] != value for name, value in known.items()):
-            raise ValueError("the case is of another session")
-        return self
-
-    @staticmethod
-    def masked_sum(context: PartyContext, given: dict[str, Any]) -> MaskedSum:
-        """Return the sum that a case is about."""
-        members = [member["slot"] for member in given["members"]]
-        return MaskedSum.from_context(context, members, given["name"])
+def _find_sum(given: Input) -> tuple[PartyContext, MaskedSum]:
+    """Return where a party stands and the sum of a case, or raise ValueError."""
+    members = [member["slot"] for member in given["members"]]
+    place = (given["slot"], given["transcript"], given["name"])
+    known = describe_sum(len(members), *place)
+    if any(given[name] != value for name, value in known.items()):
+        raise ValueError("the case is of another session")
+    context = replace(
+        open_session(len(members)).context(given["slot"]),
+        memory=Memory().remember([ColumnSecret(secret=SECRET)]),
+        round=_ROUND,
+        attempt=1,
+        transcripts={(_ROUND, 1): given["transcript"]},
+    )
+    return context, MaskedSum.from_context(context, members, given["name"])
 
 
 def _parts(given: Input, name: str) -> list[bytes | str | int]:
@@ -305,9 +294,7 @@ def encode_numbers(given: Input) -> Output:
 
 def make_share(given: Input) -> Output:
     """Return a share of a sum."""
-    parties = KnownParties(len(given["members"]))
-    context = parties.context(given["slot"], given["transcript"])
-    masked = parties.check(given).masked_sum(context, given)
+    context, masked = _find_sum(given)
     words = as_words(given["words"])
     made = CheckedSum(scope="column").mask(context, words, masked)
     return {"label": masked.label, "share": as_text(made)}
@@ -315,9 +302,7 @@ def make_share(given: Input) -> Output:
 
 def read_total(given: Input) -> Output:
     """Read the total of a sum."""
-    parties = KnownParties(len(given["members"]))
-    context = parties.context(given["slot"], given["transcript"])
-    masked = parties.check(given).masked_sum(context, given)
+    context, masked = _find_sum(given)
     largest = int(given["largest"])
 
     def fits(words: WordArray) -> bool:
@@ -630,30 +615,6 @@ def build_case(
         problem=problem,
         tolerance=tolerance,
     )
-
-
-def restate(name: str, *calls: str) -> list[VectorCase]:
-    """Return cases that are edited by hand in a layer's file, with new outputs.
-
-    A new case starts with an empty output, or with the problem with which it must fail.
-
-    calls: those whose cases are all edited by hand; all calls by default.
-    """
-    return [
-        build_case(
-            *(case.name, case.section, case.call, case.input),
-            fails=case.problem,
-            tolerance=case.tolerance,
-        )
-        for case in read_layer(VECTORS / f"{name}.json").cases
-        if not calls or case.call in calls
-    ]
-
-
-def restate_layer(name: str) -> Layer:
-    """Return a layer whose cases are all edited by hand."""
-    layer = read_layer(VECTORS / f"{name}.json")
-    return layer.model_copy(update={"cases": restate(name)})
 
 
 def main() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from benchmarks.vectors.contributions import TOLERANCE, leeway_of
+from benchmarks.vectors.contributions import leeway_of
 from benchmarks.vectors.form import Level, RecordedSession, Refusal, VectorCase
+from benchmarks.vectors.product import as_base64
 from clustering_protocols.contract import Params
 from clustering_protocols.engine.packets import parse
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -22,6 +23,8 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import COORDINATOR
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.schema import numeric_schema
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.lab.synthetic_people import Cells, make_register
@@ -29,26 +32,22 @@ from party_sdk.lab.synthetic_people import Cells, make_register
 if TYPE_CHECKING:
     from benchmarks.vectors.forgery import Forger
 
-ListRefusals: TypeAlias = "Callable[[Forger], list[Refusal]]"
 _SESSION: Final = "wards"
 _ABOUT: Final = About(title="Größe und Gewicht")
+_SEED: Final = 7
+N_COLUMNS: Final = 3
 
 
-def list_none(_: Forger) -> list[Refusal]:
-    """Return no refusals."""
-    return []
-
-
-def draw_tables(
-    layout: Layout, n_rows: int, n_columns: int, seed: int, params: Params
+def _draw_tables(
+    layout: Layout, n_rows: int, params: Params
 ) -> dict[str, MatrixSource]:
     """Return a table for each slot: three groups of rows, ids if parties compare ids.
 
     If rows are selected, one row of each slot is of somebody whom no other slot has.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_SEED)
     tables = {}
-    register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
+    register = make_register(n_rows * len(layout.slots), np.random.default_rng(_SEED))
     for place, slot in enumerate(layout.slots):
         people = rng.permutation(n_rows)
         if params.selects_rows:
@@ -56,8 +55,8 @@ def draw_tables(
         numbered = [(number, register[number]) for number in people.tolist()]
         ids = _name_people(numbered, params.match_columns, is_first=place == 0)
         centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
-        rows = np.round(rng.normal(centre, 1.0, (n_rows, n_columns)), 3)
-        names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
+        rows = np.round(rng.normal(centre, 1.0, (n_rows, N_COLUMNS)), 3)
+        names = [f"größe {slot.column}.{number}" for number in range(N_COLUMNS)]
         shared = len(layout.row_group(slot.row)) > 1
         tables[slot.name] = MatrixSource(rows, names, ids if shared else None)
     return tables
@@ -95,36 +94,47 @@ class SessionWithAbsences(Session):
         super().play_round([*absent, *self.absences.get(self.open.round, ())], forged)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Recording:
-    """A session to record, and the slot whose side is recorded.
+    """A session over made-up tables to record, and the slot whose side is recorded.
 
-    tables: of all slots.
-    seed: of entropies and terms.
-    sections: other sections of the terms, by name; see
-        :class:`~clustering_protocols.terms.terms.SessionRequest`.
+    n_rows: of each table.
+    ranges: least and greatest value of every column, if the terms state them.
     absences: by round, the slots that do not come for their task.
     list_refusals: returns which messages of the session a party must refuse.
     """
 
     name: str
     level: Level
-    params: Params
-    layout: Layout
-    tables: Mapping[str, MatrixSource] = field(repr=False)
     slot: str
-    seed: int
-    sections: Mapping[str, Any] = field(default_factory=dict)
+    layout: Layout
+    params: Params
+    n_rows: int = 11
+    ranges: tuple[float, float] | None = None
+    evaluation: Evaluation | None = None
     absences: Mapping[int, Collection[str]] = field(default_factory=dict)
-    list_refusals: ListRefusals = list_none
+    list_refusals: Callable[[Forger], list[Refusal]] = lambda _: []
+
+    @cached_property
+    def tables(self) -> dict[str, MatrixSource]:
+        """Return the tables of all slots."""
+        return _draw_tables(self.layout, self.n_rows, self.params)
 
     def play(self) -> Session:
         """Play the session to its end, and return it."""
+        dictionary = None
+        if self.ranges:
+            low, high = self.ranges
+            dictionary = [
+                numeric_schema(self.tables[group[0]].columns, low, high)
+                for group in self.layout.column_groups
+            ]
         session = SessionWithAbsences(
-            *(self.params, self.layout, self.tables, self.seed),
+            *(self.params, self.layout, self.tables, _SEED),
             session=_SESSION,
             about=_ABOUT,
-            **self.sections,
+            dictionary=dictionary,
+            evaluation=self.evaluation,
         )
         session.absences = self.absences
         session.run_to_end()
@@ -197,17 +207,14 @@ class Recording:
     @staticmethod
     def _build_step(task: bytes, contribution: bytes) -> VectorCase:
         asked = parse(task)
-        at, leeway = asked.address, leeway_of(parse(contribution))
+        at = asked.address
         return VectorCase(
             name=f"{asked.header.record['kind']}, round {at.round}.{at.attempt}",
             section="7" if at.stage in {"opening", "closing"} else "12",
             call="step",
-            input={"task": as_text(task)},
-            output={"contribution": as_text(contribution)},
-            tolerance=TOLERANCE,
-            turned=list(leeway.turned),
-            units=leeway.units,
-            chosen=list(leeway.chosen),
+            input={"task": as_base64(task)},
+            output={"contribution": as_base64(contribution)},
+            **leeway_of(parse(contribution)),
         )
 
     def _end(self, session: Session) -> VectorCase:
@@ -217,11 +224,6 @@ class Recording:
             name="the result",
             section="12",
             call="conclude",
-            input={"result": as_text(result)},
+            input={"result": as_base64(result)},
             output={"labels": labels},
         )
-
-
-def as_text(content: bytes) -> str:
-    """Return bytes as text."""
-    return base64.b64encode(content).decode()

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
-from benchmarks.vectors import (
-    dc_refusals,
-    dummy_refusals,
-    linkage_refusals,
-    llf_refusals,
-    llf_total_refusals,
-)
+from benchmarks.vectors import refusals
 from benchmarks.vectors.forgery import Forger
-from benchmarks.vectors.form import Level, SessionFile
-from benchmarks.vectors.recordings import (
-    ListRefusals,
-    Recording,
-    draw_tables,
-    list_none,
-)
-from clustering_protocols.contract import Params
+from benchmarks.vectors.form import SessionFile
+from benchmarks.vectors.recordings import N_COLUMNS, Recording
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 
 _NAMES: Final = ("north", "south", "west", "east")
-_ROWS: Final = 11
-_SEED: Final = 7
-_COLUMNS: Final = 3
 _RANGES: Final = (-8.0, 16.0)
 
 
@@ -55,54 +37,7 @@ _PAIR: Final = _layout((0, 0), (0, 1))
 _MIXED: Final = _layout((0, 0), (0, 1), (1, 0))
 
 
-def _record(
-    name: str,
-    level: Level,
-    slot: str,
-    layout: Layout,
-    params: Params,
-    *,
-    n_rows: int = _ROWS,
-    ranges: tuple[float, float] | None = None,
-    absences: Mapping[int, Collection[str]] = MappingProxyType({}),
-    list_refusals: ListRefusals = list_none,
-    **sections: object,
-) -> Recording:
-    """Return a recording over made-up tables.
-
-    ranges: least and greatest value of every column, if the terms state them.
-    absences: by round, the slots that do not come.
-    list_refusals: returns which messages of the session a party must refuse.
-    sections: other sections of the terms, by name.
-    """
-    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, params)
-    if ranges:
-        low, high = ranges
-        bounds = Constraints(minimum=low, maximum=high)
-        sections["dictionary"] = [
-            Schema(
-                fields=tuple(
-                    Field(name=name, constraints=bounds)
-                    for name in tables[group[0]].columns
-                )
-            )
-            for group in layout.column_groups
-        ]
-    return Recording(
-        name=name,
-        level=level,
-        params=params,
-        layout=layout,
-        tables=tables,
-        slot=slot,
-        seed=_SEED,
-        sections=sections,
-        absences=absences,
-        list_refusals=list_refusals,
-    )
-
-
-_record_rows: Final = partial(_record, n_rows=24)
+_record_rows: Final = partial(Recording, n_rows=24)
 """A recording of `llf` over rows, with enough of them for its clusters."""
 
 _AWAY: Final = {12: ["south"], 13: ["north"], 16: ["south"], 17: ["south"]}
@@ -115,7 +50,7 @@ _KEYS: Final = (
 _LLF: Final = LosslessFederated(
     n_clusters=3,
     init="given",
-    initial_centroids=tuple((at,) * _COLUMNS for at in (0.0, 4.0, 8.0)),
+    initial_centroids=tuple((at,) * N_COLUMNS for at in (0.0, 4.0, 8.0)),
     min_cluster_rows=5,
 )
 _DEGREES: Final = _LLF.model_copy(
@@ -126,36 +61,36 @@ _DC: Final = DataCollaboration(n_clusters=3, anchor=_ANCHOR)
 
 _SESSIONS: Final[dict[str, list[Recording]]] = {
     "dummy": [
-        _record(
+        Recording(
             "in the middle",
             "A",
             "south",
             _SPLIT_ROWS,
             Dummy(n_clusters=3),
-            list_refusals=dummy_refusals.list_refusals,
+            list_refusals=refusals.of_dummy,
         ),
-        _record(
+        Recording(
             "two attempts are void",
             "A",
             "north",
             _TWO,
             Dummy(void_attempts=2),
-            list_refusals=dummy_refusals.list_refusals_of_attempts,
+            list_refusals=refusals.of_second_attempt,
         ),
-        _record("rows that are shared", "A", "south", _MIXED, Dummy()),
+        Recording("rows that are shared", "A", "south", _MIXED, Dummy()),
     ],
     "dc": [
-        _record(
+        Recording(
             "a member of three",
             "B",
             "west",
             _SPLIT_ROWS,
             _DC,
-            list_refusals=dc_refusals.list_refusals,
+            list_refusals=refusals.of_adding_member,
         ),
-        _record("the leader of three", "B", "north", _SPLIT_ROWS, _DC),
-        _record("the leader of two", "B", "north", _TWO, _DC),
-        _record(
+        Recording("the leader of three", "B", "north", _SPLIT_ROWS, _DC),
+        Recording("the leader of two", "B", "north", _TWO, _DC),
+        Recording(
             "a member of two, ranges and all dimensions",
             "B",
             "south",
@@ -166,9 +101,9 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 dimensions="all",
                 anchor=Anchor(kind="uniform", n_rows=14),
             ),
-            list_refusals=dc_refusals.list_refusals_of_pairs,
+            list_refusals=refusals.of_pair,
         ),
-        _record(
+        Recording(
             "rows that are shared",
             "D",
             "north",
@@ -179,16 +114,16 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 anchor=Anchor(kind="rotated", n_rows=14),
             ),
         ),
-        _record(
+        Recording(
             "two runs",
             "E",
             "south",
             _SPLIT_ROWS,
             _DC,
             evaluation=Evaluation(n_clusters=(2, 3)),
-            list_refusals=dc_refusals.list_refusals_of_runs,
+            list_refusals=refusals.of_two_runs,
         ),
-        _record(
+        Recording(
             "ids of which some are common",
             "D",
             "south",
@@ -196,9 +131,9 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             DataCollaboration(
                 n_clusters=3, anchor=_ANCHOR, alignment=Alignment(method="ecdh")
             ),
-            list_refusals=linkage_refusals.list_refusals_of_ids,
+            list_refusals=refusals.of_common_ids,
         ),
-        _record(
+        Recording(
             "people whom two match keys link",
             "D",
             "south",
@@ -208,7 +143,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 anchor=_ANCHOR,
                 alignment=Alignment(method="ecdh", match_keys=_KEYS),
             ),
-            list_refusals=linkage_refusals.list_refusals_of_keys,
+            list_refusals=refusals.of_match_keys,
         ),
     ],
     "llf": [
@@ -218,7 +153,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             "north",
             _SPLIT_ROWS,
             _LLF,
-            list_refusals=llf_total_refusals.list_refusals,
+            list_refusals=refusals.of_given_start,
         ),
         _record_rows("the last of three", "C", "west", _SPLIT_ROWS, _LLF),
         _record_rows(
@@ -236,7 +171,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             _SPLIT_ROWS,
             LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),
             evaluation=Evaluation(n_clusters=(2, 3)),
-            list_refusals=llf_refusals.list_refusals,
+            list_refusals=refusals.of_racing_starts,
         ),
         _record_rows(
             "a member of four, who misses rounds and the end",
@@ -282,7 +217,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 min_cluster_rows=5,
             ),
         ),
-        _record(
+        Recording(
             "degrees of columns",
             "E",
             "north",
@@ -294,7 +229,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 max_iter=4,
             ),
         ),
-        _record(
+        Recording(
             "two numbers of clusters over columns",
             "E",
             "west",
@@ -302,13 +237,13 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             LosslessFederated(n_clusters=3),
             evaluation=Evaluation(n_clusters=(2, 3)),
         ),
-        _record(
+        Recording(
             "columns",
             "D",
             "south",
             _SPLIT_COLUMNS,
             LosslessFederated(n_clusters=3),
-            list_refusals=llf_refusals.list_refusals_of_columns,
+            list_refusals=refusals.of_columns,
         ),
     ],
 }

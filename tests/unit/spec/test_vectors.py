@@ -9,8 +9,14 @@ import pytest
 from benchmarks.vectors import product
 from benchmarks.vectors.checker import Answer, Checker
 from benchmarks.vectors.contributions import find_difference
-from benchmarks.vectors.files import BUILDERS, VECTORS
-from benchmarks.vectors.form import SCHEMA, read_layers, read_sessions, write_schema
+from benchmarks.vectors.form import (
+    SCHEMA,
+    VECTORS,
+    read_layers,
+    read_sessions,
+    write_schema,
+)
+from benchmarks.vectors.layers import BUILDERS
 from benchmarks.vectors.sessions import PROTOCOLS, build_sessions
 
 REMEDY = "Run: python -m benchmarks.vectors"
@@ -56,7 +62,7 @@ def test_each_session_goes_as_it_was_recorded(protocol: str) -> None:
 
 @pytest.mark.parametrize("layer", BUILDERS)
 def test_a_file_has_the_cases_that_are_built(layer: str) -> None:
-    built = [(case.call, case.name) for case in BUILDERS[layer]().cases]
+    built = [(case.call, case.name) for case in BUILDERS[layer]()]
     assert [(case.call, case.name) for case in LAYERS[layer].cases] == built, REMEDY
 
 

@@ -1,0 +1,571 @@
+"""Messages of recorded sessions at which a party must stop."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from benchmarks.vectors.forgery import (
+    RESULT,
+    Change,
+    FalsifiedSum,
+    Forger,
+    add,
+    ask,
+    be_of,
+    cut,
+    empty,
+    grow,
+    hold,
+    label,
+    rename,
+    say,
+    shorten,
+    spoil,
+    stand_at,
+    tell,
+    tell_all,
+)
+from benchmarks.vectors.form import Refusal
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.protocols.dummy import messages
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.shared_stages.alignment.digests import Digests
+from clustering_protocols.shared_stages.alignment.intersection import EvaluatedIds
+from clustering_protocols.shared_stages.alignment.linkage import MaskedKeys
+from clustering_protocols.shared_stages.secrets import ColumnSecret, GroupSecret
+from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+
+_OTHER = "ab" * 32
+_FAILED = "protocol-failed"
+
+
+# Sessions of `dummy`
+
+
+def of_dummy(forger: Forger) -> list[Refusal]:
+    """Return the refusals by the second of three parties."""
+    word = messages.Word(word=np.array([7], np.uint64))
+    labels = forger.result.arrays["labels"]
+    return forger.refuse(
+        (
+            *("sign", 0, "agreement-mismatch"),
+            {
+                "of another session": lambda p: stand_at(p, session="other"),
+                "of another agreement": lambda p: stand_at(p, agreement=_OTHER),
+                "for another slot": lambda p: stand_at(p, slot="west"),
+            },
+        ),
+        (
+            *("sign", 0, "malformed"),
+            {
+                "of a stage that there is not": lambda p: stand_at(p, stage="upload"),
+                "a kind that the stage has not": lambda p: be_of(p, "greet"),
+                "without its last byte": shorten,
+                "with more in its header": grow,
+            },
+        ),
+        # the lines of the transcript
+        (
+            *("sign", 0, "task-refused"),
+            {"lines of another agreement": _name_another_agreement},
+        ),
+        (
+            *("greet", 0, "task-refused"),
+            {
+                "another past": lambda p: tell(p, previous=_OTHER),
+                "a line was left out": lambda p: tell(p, number=4),
+                "a round was left out": lambda p: stand_at(tell(p, round=3), round=3),
+                "the line is of another stage": lambda p: tell(p, stage="count"),
+                "the line asks something else": lambda p: tell(p, asks="count"),
+                "the line leaves the party out": lambda p: tell(p, left_out=["south"]),
+                "others were told otherwise": lambda p: tell(p, told=[_OTHER]),
+                "no line at all": lambda p: replace(p, history=[]),
+            },
+        ),
+        # the order of tasks
+        (
+            *("greet", 0, "task-refused"),
+            {"a stage was left out": lambda p: ask(p, "count", "count")},
+        ),
+        (
+            *("confirm", 0, "task-refused"),
+            {
+                "a task that was answered": lambda p: ask(p, "count", "count"),
+                "a stage that is over": lambda p: ask(p, "greeting", "greet"),
+                "a task that comes too early": lambda p: ask(p, "closing", "sign"),
+            },
+        ),
+        # signatures
+        (
+            *("greet", 0, _FAILED),
+            {
+                "a signature of the opening is missing": _blank_last_signature,
+                "two signatures were exchanged": lambda p: replace(
+                    p, signatures=p.signatures[[1, 0, 2]]
+                ),
+                "no signature came": _drop_signatures,
+            },
+        ),
+        # envelopes
+        (
+            *("count", 0, "envelope-refused"),
+            {
+                "a bit of an envelope": spoil,
+                "another sender on the label": lambda p: label(p, peer="west"),
+                "a sender that there is not": lambda p: label(p, peer="east"),
+                "another kind on the label": lambda p: label(p, kind="greet"),
+                "another stage on the label": lambda p: label(p, stage="count"),
+                "a stage that seals nothing": lambda p: label(p, stage="opening"),
+                "an earlier round on the label": lambda p: label(p, round=1),
+                "the round of the task on the label": lambda p: label(p, round=3),
+                "another attempt on the label": lambda p: label(p, attempt=2),
+            },
+        ),
+        ("count", 0, _FAILED, {"a word is withheld": empty}),
+        (
+            *("confirm", 0, _FAILED),
+            {"another word comes back": lambda p: forger.seal(p, 0, word)},
+        ),
+        # content
+        (
+            *("confirm", 0, "task-refused"),
+            {"another number than others were told": lambda p: say(p, total=34)},
+        ),
+        (
+            *("confirm", 0, _FAILED),
+            {"another number of rows": lambda p: tell_all(say(p, total=34))},
+        ),
+        (
+            *("confirm", 0, "malformed"),
+            {
+                "a number that is a text": lambda p: tell_all(say(p, total="33")),
+                "a value that nobody knows": lambda p: tell_all(say(p, more=1)),
+            },
+        ),
+        (
+            *("confirm", 0, "invalid-array"),
+            {"an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1)))},
+        ),
+        # the result
+        (
+            *(RESULT, 0, _FAILED),
+            {
+                "a signature of the closing is missing": _blank_last_signature,
+                "no signature of the closing": _drop_signatures,
+            },
+        ),
+        (
+            *(RESULT, 0, "task-refused"),
+            {"another result than was told": lambda p: hold(p, labels=labels[::-1])},
+        ),
+        (
+            *(RESULT, 0, "invalid-array"),
+            {"a label below zero": lambda p: hold(p, labels=labels - 1)},
+        ),
+        (
+            *(RESULT, 0, "malformed"),
+            {"a kind that is no result": lambda p: be_of(p, "greet")},
+        ),
+    )
+
+
+def of_second_attempt(forger: Forger) -> list[Refusal]:
+    """Return the refusals in the second attempt of a round."""
+    return forger.refuse(
+        (
+            *("count", 1, "task-refused"),
+            {
+                "an attempt was left out": lambda p: stand_at(
+                    tell(p, attempt=3), attempt=3
+                ),
+                "an attempt without what came in the one before": empty,
+            },
+        )
+    )
+
+
+def _name_another_agreement(packet: Packet) -> Packet:
+    first, *lines = packet.history
+    changed = first.replace(packet.address.agreement, _OTHER)
+    return replace(packet, history=[changed, *lines])
+
+
+def _blank_last_signature(packet: Packet) -> Packet:
+    signatures = packet.signatures.copy()
+    signatures[-1] = 0
+    return replace(packet, signatures=signatures)
+
+
+def _drop_signatures(packet: Packet) -> Packet:
+    return replace(packet, signatures=packet.signatures[:0])
+
+
+# Sessions of `dc`
+
+
+def of_adding_member(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of three members, who add up."""
+    own = GroupSecret(scope="row", secret=_OTHER)
+    digests = Digests(rows=_OTHER, columns=_OTHER)
+    return forger.refuse(
+        (
+            *("compare-digests", 0, "envelope-refused"),
+            {
+                "a secret is withheld": empty,
+                "a secret of a group that its sender does not lead": lambda p: (
+                    forger.seal(p, 0, own)
+                ),
+            },
+        ),
+        (
+            *("add-up", 0, "envelope-refused"),
+            {"the leader's digests are withheld": empty},
+        ),
+        (
+            *("add-up", 0, _FAILED),
+            {"the leader holds other columns": lambda p: forger.seal(p, 0, digests)},
+        ),
+        (
+            *("add-up", 2, "task-refused"),
+            {
+                "a total of which others were told otherwise": lambda p: hold(
+                    p, total=p.arrays["total"] + np.uint64(1)
+                )
+            },
+        ),
+        (
+            *("add-up", 2, _FAILED),
+            {
+                "a word of a total is one more": lambda p: add(p, "total", 0, 1),
+                "the tag of a total is one more": lambda p: add(p, "total", -1, 1),
+                "the tag is p more": lambda p: add(p, "total", -1, P),
+                "a phase was left out": lambda p: tell_all(say(p, phase=4)),
+            },
+        ),
+        (
+            *("add-up", 2, "invalid-array"),
+            {"a total without its tag": lambda p: cut(p, "total")},
+        ),
+        (
+            *("sign", 1, "task-refused"),
+            {"a second upload": lambda p: ask(p, "upload", "project")},
+        ),
+        (
+            *(RESULT, 0, "task-refused"),
+            {"labels of fewer rows": lambda p: hold(p, labels=p.arrays["labels"][:-1])},
+        ),
+    )
+
+
+def of_pair(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of two members, who pool through their leader."""
+    none = np.empty(0)
+    pooled = PooledMoments(
+        n_rows=22, mean=none, deviations=none, minimum=np.zeros(3), maximum=np.ones(3)
+    )
+    narrow = pooled.model_copy(update={"minimum": np.zeros(2), "maximum": np.ones(2)})
+    wide = pooled.model_copy(update={"maximum": np.full(3, 1e101)})
+    return forger.refuse(
+        (
+            *("project", 0, "invalid-array"),
+            {
+                "ranges of fewer columns": lambda p: forger.seal(p, 0, narrow),
+                "ranges that are too large": lambda p: forger.seal(p, 0, wide),
+            },
+        ),
+        ("project", 0, _FAILED, {"no ranges": empty}),
+    )
+
+
+def of_two_runs(forger: Forger) -> list[Refusal]:
+    """Return the refusals in a session of two runs."""
+
+    def tell_runs(packet: Packet, **values: object) -> Packet:
+        """Return the closing with other values, of which everybody was told."""
+        said = say(packet, **values)
+        told = json.loads(packet.history[-1])["told"]
+        digest = packets.digest_content(said.header.record, said.arrays)
+        return tell(said, told=[digest, *told[1:]])
+
+    def figures(packet: Packet) -> list[object]:
+        return list(packet.header.record["values"]["figures"])
+
+    def other(packet: Packet) -> int:
+        return 1 - int(packet.header.record["values"]["chosen"])
+
+    return forger.refuse(
+        (
+            *("conclude", 0, _FAILED),
+            {
+                "another run than the rule's": lambda p: tell_runs(p, chosen=other(p)),
+                "a run that there is not": lambda p: tell_runs(p, chosen=2),
+                "figures of one run": lambda p: tell_runs(p, figures=figures(p)[:1]),
+            },
+        ),
+        (
+            *("conclude", 0, "task-refused"),
+            {"others were told of another run": lambda p: say(p, chosen=other(p))},
+        ),
+    )
+
+
+# Sessions over linked rows
+
+_N_KEYS, _N_LISTED = 2, 11
+
+
+def of_common_ids(forger: Forger) -> list[Refusal]:
+    """Return the refusals by a member whose ids the first slot answers."""
+    none = EvaluatedIds(elements=np.full((11, 32), 255, np.uint8))
+    few = EvaluatedIds(elements=none.elements[:-1])
+    counts = {"north": 10, "south": 9}
+    return forger.refuse(
+        (
+            *("unblind", 0, "invalid-array"),
+            {"answers to fewer ids": lambda p: forger.seal(p, 0, few)},
+        ),
+        (
+            *("unblind", 0, _FAILED),
+            {
+                "answers are withheld": empty,
+                "answers that are no points": lambda p: forger.seal(p, 0, none),
+            },
+        ),
+        (
+            *("select", 0, _FAILED),
+            {"numbers of rows differ": lambda p: tell_all(say(p, n_rows=counts))},
+        ),
+        (
+            *("select", 0, "invalid-array"),
+            {
+                "one token is not selected from": lambda p: hold(
+                    p, common=p.arrays["common"][:-1]
+                )
+            },
+        ),
+    )
+
+
+def of_match_keys(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of two members, whose rows two match keys link."""
+    points = np.zeros((_N_KEYS, _N_LISTED, 32), np.uint8)
+    early = MaskedKeys(points=points, n_masks=2)
+    few = MaskedKeys(points=points[:, :-1], n_masks=1)
+    one_key = MaskedKeys(points=points[:1], n_masks=1)
+
+    def put(packet: Packet, place: int) -> Packet:
+        rows = packet.arrays["rows"].copy()
+        rows[0] = place
+        return hold(packet, rows=rows)
+
+    return forger.refuse(
+        (
+            *("show-tokens", 0, "envelope-refused"),
+            {
+                "the list of the neighbour before is withheld": empty,
+                "a list that was masked twice": lambda p: forger.seal(p, 0, early),
+            },
+        ),
+        (
+            *("show-tokens", 0, "invalid-array"),
+            {
+                "a list of fewer rows": lambda p: forger.seal(p, 0, few),
+                "a list of one key alone": lambda p: forger.seal(p, 0, one_key),
+            },
+        ),
+        (
+            *("select-linked", 0, _FAILED),
+            {
+                "a place that the list has not": lambda p: put(p, _N_LISTED),
+                "a place that comes twice": lambda p: put(p, p.arrays["rows"][1]),
+            },
+        ),
+    )
+
+
+# Sessions of `llf`
+
+_POOLED = 5
+"""The number of tasks `add-up` before those of a race: they pool moments."""
+_FIRST_ROUND = 8
+"""The round before the first update."""
+_PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
+"""Places of words in a total: sums of the first column, and counts, of two clusters."""
+
+
+def of_racing_starts(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of three members, in a session of two starts."""
+    starts = LaneStarts(centroids=np.zeros((2, 2, 3)))
+    one = LaneStarts(centroids=starts.centroids[:1])
+    far = LaneStarts(centroids=starts.centroids + 1e101)
+    nothing = np.zeros(1, np.uint64)
+    return forger.refuse(
+        (
+            *("confirm", 0, "invalid-array"),
+            {
+                "one start of two": lambda p: forger.seal(p, 0, one),
+                "starts that are too far away": lambda p: forger.seal(p, 0, far),
+            },
+        ),
+        (
+            *("add-up", _POOLED, _FAILED),
+            {"the choice before the race": lambda p: tell_all(say(p, phase=2))},
+        ),
+        (
+            *("add-up", _POOLED, "invalid-array"),
+            {"a total before the race": lambda p: tell_all(hold(p, total=nothing))},
+        ),
+        (
+            *("add-up", _POOLED + 1, _FAILED),
+            {"a race of other rows": lambda p: add(p, "total", 0, 1)},
+        ),
+        (
+            *("update", 1, _FAILED),
+            {
+                "the third update second": lambda p: tell_all(say(p, number=3)),
+                "an update of other rows": lambda p: add(p, "totals", (0, 0), 1),
+                "an end before the rest": lambda p: tell_all(
+                    tell(rename(p, "close", without=("number",)), asks="close")
+                ),
+            },
+        ),
+        (
+            *("gather", 0, _FAILED),
+            {"a closing of other rows": lambda p: add(p, "closing", 0, 1)},
+        ),
+        (
+            *("tell", 0, _FAILED),
+            {"sizes of other rows": lambda p: add(p, "gathered", 0, 1)},
+        ),
+    )
+
+
+def of_columns(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of three members that hold columns."""
+
+    def relabel(packet: Packet, label: int, n_rows: int | None = 1) -> Packet:
+        """Return a packet in which the first rows, or all, have a label."""
+        labels = packet.arrays["labels"].copy()
+        labels[:n_rows] = label
+        return tell_all(hold(packet, labels=labels))
+
+    def drop_row(packet: Packet) -> Packet:
+        return tell_all(hold(packet, labels=packet.arrays["labels"][:-1]))
+
+    return forger.refuse(
+        (
+            *("start-from", 0, _FAILED),
+            {
+                "a start from no row": lambda p: relabel(p, 0, None),
+                "starts of a fourth cluster": lambda p: relabel(p, 3),
+                "starts of fewer rows": drop_row,
+            },
+        ),
+        (
+            *("measure", 2, _FAILED),
+            {
+                "the first distances again": lambda p: tell_all(say(p, number=1)),
+                "a row in a fourth cluster": lambda p: relabel(p, 3),
+            },
+        ),
+        ("measure", 2, "invalid-array", {"labels of fewer rows": drop_row}),
+        (
+            *("scatter", 0, _FAILED),
+            {"labels that were not told": lambda p: relabel(p, 1, 3)},
+        ),
+    )
+
+
+def of_given_start(forger: Forger) -> list[Refusal]:
+    """Return the refusals of totals by the first of three, from given centroids."""
+    first = forger.task("update", 1).arrays["totals"]
+    none = {"updates": (0, 3), "cohorts": (0, 3), "totals": (0, first.shape[1])}
+
+    def leave_out(packet: Packet) -> Packet:
+        cohorts = packet.arrays["cohorts"].copy()
+        cohorts[0, 0] = 0
+        return hold(packet, cohorts=cohorts)
+
+    def falsify(number: int, **by: int) -> Change:
+        """Return a change of the total of an update, though its tag is right."""
+        of = FalsifiedSum(ColumnSecret, f"update/{number}", _FIRST_ROUND + number)
+        places = {_PLACES[name]: value for name, value in by.items()}
+        return lambda packet: forger.falsify(packet, "totals", of, places)
+
+    def of_sum(name: str, place: int, by: int) -> Change:
+        return lambda packet: add(packet, name, place, by)
+
+    far = 1 << 44
+    refusals = forger.refuse(
+        (
+            *("update", 1, _FAILED),
+            {
+                "a word of a total is one more": lambda p: add(p, "totals", (0, 0), 1),
+                "the tag of a total is one more": lambda p: add(
+                    p, "totals", (0, -1), 1
+                ),
+                "a total of another round": lambda p: add(p, "updates", (0, 1), -1),
+                "a total of another number": lambda p: add(p, "updates", (0, 0), 1),
+                "a total without one party": leave_out,
+                "no total": lambda p: hold(
+                    p,
+                    **{
+                        name: p.arrays[name][:0].reshape(to)
+                        for name, to in none.items()
+                    },
+                ),
+            },
+        ),
+        (
+            *("update", 2, _FAILED),
+            {"the total of the update before": lambda p: hold(p, totals=first)},
+        ),
+        (
+            *("update", 1, "invalid-array"),
+            {
+                "a total without its tag": lambda p: cut(p, "totals"),
+                "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1))),
+            },
+        ),
+        (
+            *("update", 1, _FAILED),
+            {
+                "one row too many": falsify(1, count_0=1),
+                "fewer rows than none": falsify(1, count_0=-60, count_1=60),
+                "fewer rows than the party's own": falsify(1, count_0=-17, count_1=17),
+            },
+        ),
+        (
+            *("update", 2, _FAILED),
+            {
+                "sums of other rows": falsify(2, sum_0=1000),
+                "rows that went farther away": falsify(2, sum_0=far, sum_1=-far),
+            },
+        ),
+    )
+    for kind, name, stem in (
+        ("gather", "closing", "closed"),
+        ("tell", "gathered", "gathered"),
+    ):
+        refusals += forger.refuse(
+            (
+                *(kind, 0, _FAILED),
+                {
+                    f"a word of {name} is one more": of_sum(name, 0, 1),
+                    f"the tag of {name} is one more": of_sum(name, -1, 1),
+                    f"{name} of two parties alone": of_sum(f"{stem}_by", 0, 255),
+                    f"a round of {name} that was another": of_sum(f"{stem}_in", 0, 1),
+                },
+            ),
+            (
+                *(kind, 0, "invalid-array"),
+                {f"{name} without its tag": partial(cut, name=name)},
+            ),
+        )
+    return refusals
