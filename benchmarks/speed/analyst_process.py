@@ -19,16 +19,24 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
+from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.coordinator.coordinator import Coordinator
+from party_sdk.coordinator.session import CoordinatedSession
 
 _PATIENCE_SECONDS = 60
 _COMMAND = (sys.executable, "-m", "party_sdk.cli")
@@ -74,28 +82,17 @@ class Upload:
 
 
 class AnalystProcess:
-    """`coterie serve` over an empty folder.
+    """`coterie serve` over an empty folder, with SQLite."""
 
-    database_url: an empty database; a file in the folder by default.
-    environment: more settings.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        database_url: str = "",
-        *,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = folder
         self._environment = os.environ | {
             "COTERIE_HIDDEN_PROTOCOLS": "",
             "COTERIE_DATA_DIR": str(folder),
-            "COTERIE_DATABASE_URL": database_url,
+            "COTERIE_DATABASE_URL": "",
             "COTERIE_REQUESTS_PER_SECOND": "1000000",
-            **(environment or {}),
         }
         self._run_command("migrate")
         key = self._run_command("key", "create", "--role", "coordinator", "--json")
@@ -160,6 +157,34 @@ class AnalystProcess:
                     member.greet()
             _await_round(client, session, 3)
             return [member.count() for member in members]
+
+
+@contextmanager
+def open_session(
+    folder: Path, params: LosslessFederated | DataCollaboration, parts: Sequence[Any]
+) -> Iterator[tuple[AnalystProcess, CoordinatedSession]]:
+    """Run an analyst, and open a session of parties that hold these parts of the rows.
+
+    The table of each party is ``SLOT.parquet`` in the folder, where everything lies.
+    """
+    layout = Layout.lattice(len(parts), 1)
+    columns = [f"x{number}" for number in range(parts[0].shape[1])]
+    for slot, part in zip(layout.names, parts, strict=True):
+        table = pa.table(dict(zip(columns, part.T, strict=True)))
+        parquet.write_table(table, folder / f"{slot}.parquet")
+    bound = max(float(np.abs(part).max()) for part in parts)
+    (folder / "analyst").mkdir()
+    with (
+        AnalystProcess(folder / "analyst") as analyst,
+        Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
+    ):
+        dictionary = [numeric_schema(columns, -bound, bound)]
+        yield (
+            analyst,
+            coordinator.create_session(
+                "benchmark", params, layout, dictionary=dictionary
+            ),
+        )
 
 
 def free_port() -> int:

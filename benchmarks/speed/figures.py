@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,12 @@ class Run:
 
     base: Path | None = None
     small: bool = False
+
+
+def children_seconds() -> float:
+    """Return the CPU time of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 Part = Callable[[Run], Iterator[Figure]]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -77,38 +76,18 @@ def _simulated(params: Any, X: Any) -> dict[str, float]:
 
 
 def _over_http(params: Any, X: Any) -> dict[str, float]:
-    import pyarrow as pa
-    from pyarrow import parquet
+    from benchmarks.speed.analyst_process import open_session
+    from benchmarks.speed.figures import children_seconds
 
-    from benchmarks.speed.analyst_process import AnalystProcess
-    from clustering_protocols.terms.schema import numeric_schema
-    from clustering_protocols.terms.terms import Layout
-    from party_sdk.coordinator.coordinator import Coordinator
-
-    layout, bound = Layout.lattice(N_PARTIES, 1), float(np.abs(X).max())
-    columns = [f"x{number}" for number in range(X.shape[1])]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for slot, part in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
-            table = pa.table(dict(zip(columns, part.T, strict=True)))
-            parquet.write_table(table, folder / f"{slot}.parquet")
-        (folder / "analyst").mkdir()
-        with (
-            AnalystProcess(folder / "analyst") as analyst,
-            Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
-        ):
-            session = coordinator.create_session(
-                "speed",
-                params,
-                layout,
-                dictionary=[numeric_schema(columns, -bound, bound)],
-            )
+        folder, parts = Path(name), np.array_split(X, N_PARTIES)
+        with open_session(folder, params, parts) as (analyst, session):
             invitations, risks = session.invite(), session.status().risks
             served = sum(analyst.processor_seconds())
-            used, begin = _children_seconds(), time.perf_counter()
+            used, begin = children_seconds(), time.perf_counter()
             reports = _run_parties(folder, invitations, list(risks))
             wall = time.perf_counter() - begin
-            rounds, parties = session.status().round, _children_seconds() - used
+            rounds, parties = session.status().round, children_seconds() - used
             served = sum(analyst.processor_seconds()) - served
     return {
         "wall": wall,
@@ -117,11 +96,6 @@ def _over_http(params: Any, X: Any) -> dict[str, float]:
         "memory": max(party["memory"] for party in reports),
         "answer": served / rounds / N_PARTIES,
     }
-
-
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _run_parties(

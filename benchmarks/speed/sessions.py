@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -16,7 +17,6 @@ from sklearn.cluster import KMeans
 
 from benchmarks.speed.figures import Figure, Run
 from benchmarks.speed.session import N_CLUSTERS, N_UPDATES, draw_rows
-from benchmarks.speed.timing import seconds
 
 Costs = Mapping[str, float]
 ROOT: Final = Path(__file__).parents[2]
@@ -38,7 +38,9 @@ def _beside_pooled(run: Run) -> Iterator[Figure]:
     ratios, sessions = [], []
     for _ in range(1 if run.small else TURNS):
         sessions.append(_session(ROOT, "over-http", "llf", n_rows, n_columns))
-        ratios.append(sessions[-1]["wall"] / seconds(lambda: pooled.fit(X)))
+        begin = time.perf_counter()
+        pooled.fit(X)
+        ratios.append(sessions[-1]["wall"] / (time.perf_counter() - begin))
     size = f"{n_rows:,} × {n_columns}"
     yield Figure(f"llf, {size}, ten cold parties ÷ pooled KMeans", median(ratios), 6)
     for name, key, factor, goal in (
@@ -68,18 +70,16 @@ def _beside_base(base: Path, *, small: bool) -> Iterator[Figure]:
 
 
 def _session(root: Path, way: str, protocol: str, *size: int) -> Costs:
-    """Return what a session costs with the packages of a checkout."""
+    """Return what a session costs with the packages of a checkout.
+
+    It runs in this checkout's `benchmarks`, whichever the checkout of the packages.
+    """
     python = sys.executable if root == ROOT else str(root / ".venv/bin/python")
-    module = ["-m", "benchmarks.speed.session"]
-    return _read_costs([python, *module, way, protocol, *map(str, size)])
-
-
-def _read_costs(command: Sequence[str]) -> Costs:
-    """Run a command with this checkout's `benchmarks`; return the JSON it prints."""
+    command = [python, "-m", "benchmarks.speed.session", way, protocol]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "benchmarks").symlink_to(ROOT / "benchmarks")
         done = subprocess.run(
-            command,
+            [*command, *map(str, size)],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": folder},
             stdout=subprocess.PIPE,

@@ -13,7 +13,6 @@ machine is.
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -23,17 +22,11 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure, Run, children_seconds
 
 # A worker process imports this module again: functions import what it must not load.
 
 COTERIE = [str(Path(sys.executable).with_name("coterie"))]
-
-
-def children_seconds() -> float:
-    """Return the CPU time of all child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def command(words: list[str]) -> float:

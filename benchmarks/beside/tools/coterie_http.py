@@ -7,14 +7,9 @@ from pathlib import Path
 
 import lloyd
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 
-from benchmarks.speed.analyst_process import AnalystProcess
+from benchmarks.speed.analyst_process import open_session
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.schema import numeric_schema
-from clustering_protocols.terms.terms import Layout
-from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.home.policy import Policy
 from party_sdk.home.process_exit import run_without_finalisation
 from party_sdk.party.participant import Party
@@ -33,24 +28,8 @@ def coordinate(folder):
         max_iter=updates,
         tol=0,
     )
-    layout = Layout.lattice(n_parties, 1)
     parts = [lloyd.site(folder, number) for number in range(1, n_parties + 1)]
-    columns = [f"x{number}" for number in range(V.shape[1])]
-    for slot, X in zip(layout.names, parts, strict=True):
-        table = pa.table(dict(zip(columns, X.T, strict=True)))
-        parquet.write_table(table, folder / f"{slot}.parquet")
-    bound = float(max(np.abs(X).max() for X in parts))
-    (folder / "analyst").mkdir()
-    with (
-        AnalystProcess(folder / "analyst") as analyst,
-        Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
-    ):
-        session = coordinator.create_session(
-            "beside",
-            params,
-            layout,
-            dictionary=[numeric_schema(columns, -bound, bound)],
-        )
+    with open_session(folder, params, parts) as (_, session):
         invitations, risks = session.invite(), json.dumps(list(session.status().risks))
         processes = [
             subprocess.Popen(
@@ -63,7 +42,9 @@ def coordinate(folder):
     if any(codes):
         sys.exit(max(codes))
     X = np.vstack(parts)
-    labels = np.concatenate([np.load(folder / f"{s}.labels.npy") for s in layout.names])
+    labels = np.concatenate(
+        [np.load(folder / f"{s}.labels.npy") for s in sorted(invitations)]
+    )
     means = [X[labels == label].mean(axis=0) for label in np.unique(labels)]
     lloyd.write(folder, means, rounds)
 
