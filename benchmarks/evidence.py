@@ -36,8 +36,8 @@ from unittest.mock import patch
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks import evidence_fidelity, evidence_page, evidence_pictures
-from benchmarks.beside import __main__ as beside
+from benchmarks import evidence_fidelity, evidence_page
+from benchmarks.beside import peers
 from benchmarks.papers.cells import Row, at_hand, read, rows, write
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -81,11 +81,11 @@ def conditions() -> list[Row]:
         "splits": N_SPLITS,
         "parties": evidence_fidelity.PARTIES,
         "sets": len(evidence_fidelity.SETS),
-        "peer_rows": beside.N_ROWS,
-        "peer_columns": beside.N_COLUMNS,
-        "peer_parties": beside.N_PARTIES,
-        "peer_clusters": beside.N_CLUSTERS,
-        "peer_updates": beside.N_UPDATES,
+        "peer_rows": peers.N_ROWS,
+        "peer_columns": peers.N_COLUMNS,
+        "peer_parties": peers.N_PARTIES,
+        "peer_clusters": peers.N_CLUSTERS,
+        "peer_updates": peers.N_UPDATES,
     }
     return [{"name": name, "value": str(value)} for name, value in values.items()]
 
@@ -134,12 +134,11 @@ def measure(parts: Sequence[str]) -> None:
     if "fidelity" in parts:
         sets = list(at_hand(evidence_fidelity.SETS))
         for row in evidence_fidelity.measure_all(sets, N_SPLITS, N_ROWS):
-            print(evidence_fidelity.text_line(row), flush=True)
-            keep("fidelity", [evidence_fidelity.line_of(row)])
+            line = evidence_fidelity.line_of(row)
+            print(*line.values(), flush=True)
+            keep("fidelity", [line])
     if "peers" in parts:
-        folder = ROOT / "build" / "beside"
-        folder.mkdir(parents=True, exist_ok=True)
-        write(beside.measure(list(beside.TOOLS), folder), FILES / "peers.csv")
+        write(peers.measure(), FILES / "peers.csv")
     if parts:
         write(conditions(), FILES / "conditions.csv")
 
@@ -150,7 +149,7 @@ def texts() -> dict[Path, str]:
     pages = {PAGE: evidence_page.render(measured)}
     table = evidence_page.fidelity_table(measured)
     pages[README] = _TABLE.sub(lambda _: table, README.read_text())
-    for name, svg in evidence_pictures.draw(measured).items():
+    for name, svg in evidence_page.draw(measured).items():
         pages[FILES / f"{name}.svg"] = svg
     return pages
 

@@ -1,18 +1,15 @@
 """Fidelity, rounds and bytes of every way (method) of a protocol, on every set at hand.
 
-    python -m benchmarks.evidence_fidelity [--seeds N] [--rows N] [--sets NAME …]
-
-At most N rows of a set are drawn; rows and columns are shuffled by the seed and dealt out
-to four parties: four row groups, four column groups, or two of each. There are as many
+A sample of each set is drawn; rows and columns are shuffled by the seed and dealt out to
+four parties: four row groups, four column groups, or two of each. There are as many
 clusters as classes. Fidelity is the adjusted Rand index between the labels and those of
 the same clustering on the pooled rows from the same start. The objective ratio divides
 what a way minimises by the same of the pooled method with ten starts, a second one by
-that of the pooled method under the session's rules. Prints one line per way and set.
+that of the pooled method under the session's rules.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -22,7 +19,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import SOURCES, sample
-from benchmarks.papers.cells import at_hand
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.common.suitability import Method
@@ -203,40 +199,3 @@ def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
         waiting = [pool.submit(measure, case, seeds, rows) for case in known]
         for future in waiting:
             yield future.result()
-
-
-def text_line(row: Row) -> str:
-    """Return a line about one case."""
-    named = f"{row['partitioning']:10} {row['protocol']:7} {row['way']:13}"
-    where = f"{row['set']:14} {row['rows']} × {row['features']}"
-    if "refused" in row:
-        return f"{named} {where}: {row['refused']}"
-    return (
-        f"{named} {where}: {row['mean']:.3f}, least {row['least']:.3f}; {_ratios(row)}"
-        f"{row['clusters']} clusters, {row['rounds']} rounds, "
-        f"{row['sent_bytes']:,} bytes"
-    )
-
-
-def _ratios(row: Row) -> str:
-    if "ratio" not in row:
-        return ""
-    return (
-        f"objective ratio {row['ratio']:.3f}, worst {row['worst_ratio']:.3f}, under the "
-        f"same rules {row['worst_ratio_same_rules']:.3f}; "
-    )
-
-
-def main() -> None:
-    """Print one line per case."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=600)
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    given = parser.parse_args()
-    for row in measure_all(list(at_hand(given.sets)), given.seeds, given.rows):
-        print(text_line(row), flush=True)
-
-
-if __name__ == "__main__":
-    main()

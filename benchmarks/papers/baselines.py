@@ -1,7 +1,5 @@
 """The papers' baselines on the papers' tables, written anew from the baselines' papers.
 
-    python -m benchmarks.papers.baselines [--draws N] [--csv FILE]
-
 Kumar    S. Kumar and others, 2020: rounds of each party's k-means from the global
          centroids, and the mean over parties.
 DSC      E. Hernández-Pereira and others, 2021: distributed spectral clustering; one row
@@ -25,17 +23,15 @@ each baseline's server learns; `rebuild_rows` is the attack on FedSC.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, at_hand, main, printed
+from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, at_hand, printed
 from clustering_protocols.numerics.scores import agreement_scores, kappa
 from coterie.datasets import deal_classes
 
@@ -448,8 +444,3 @@ def measure(draws: int) -> Iterator[Cell]:
     yield from dc_baselines(4 * draws)
     yield from llf_baselines(draws)
     yield from omnifc_baselines(draws)
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        sys.exit(main(measure, __doc__, draws=2))

@@ -5,9 +5,9 @@ plus half a unit of its last digit. The spread is the larger one of ours over th
 and the paper's own, if it prints one. A cell that is further away names a cause: a
 sentence, and the quantity of the cell that shows it, which must be near. If the data are
 not published, no cell can show the cause, and the sentence stands alone. A cell that is
-further away without a cause is *beyond*: two spreads leave out 5 % by chance, so a command
-ends with 1 if more of its cells are. Cells without a figure of the paper are context, and
-so are those of an option that the paper does not name, which only show causes.
+further away without a cause is *beyond*: two spreads leave out 5 % by chance, and the page
+names the papers with more. Cells without a figure of the paper are context, and so are
+those of an option that the paper does not name, which only show causes.
 
 The folder ``printed`` beside this file has the figures that papers print: a CSV file for
 each module of tables, whose lines name cells as the module does.
@@ -15,7 +15,6 @@ each module of tables, whose lines name cells as the module does.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +33,6 @@ from clustering_protocols.terms.terms import Layout
 Labels = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
-VERDICTS = ("near", "shown", "stated", "beyond", "context")
 MOST_BEYOND = 0.05
 COLUMNS = (
     *("table", "set", "quantity", "paper", "paper_spread", "ours", "spread"),
@@ -197,39 +195,3 @@ def at_hand(names: Iterable[str]) -> Iterator[str]:
             print(f"{name} is left out. {missing}", file=sys.stderr, flush=True)
         else:
             yield name
-
-
-def show(line: Row) -> str:
-    """Return a cell as a line of text."""
-    named = f"{line['table']:11} {line['set']:10} {line['quantity']:42}"
-    paper = line["paper"] + (
-        f" ± {line['paper_spread']}" if line["paper_spread"] else ""
-    )
-    ours = f"{line['ours']} ± {line['spread']}"
-    verdict = "" if line["verdict"] in {"near", "context"} else line["verdict"]
-    return f"{named} {paper or '–':14} {ours:20} {verdict}".rstrip()
-
-
-def main(
-    measure: Callable[[int], Iterable[Cell]], description: str | None, draws: int
-) -> int:
-    """Print all cells; return 1 if too many are beyond two spreads without a cause.
-
-    measure: called with the number of draws; yields the cells of all tables.
-    """
-    summary = (description or "").split("\n\n", maxsplit=1)[0]
-    parser = argparse.ArgumentParser(description=summary)
-    parser.add_argument("--draws", type=int, default=draws)
-    parser.add_argument("--csv", type=Path, help="Write the cells into this file too.")
-    given = parser.parse_args()
-    print(f"{'table':11} {'set':10} {'quantity':42} {'paper':14} ours")
-    lines = rows(measure(given.draws))
-    for line in lines:
-        print(show(line))
-    for cause in dict.fromkeys(line["cause"] for line in lines if line["cause"]):
-        print(f"- {cause}")
-    counts = {v: sum(line["verdict"] == v for line in lines) for v in VERDICTS}
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    if given.csv:
-        write(lines, given.csv)
-    return int(too_many_beyond(lines))

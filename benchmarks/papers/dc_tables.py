@@ -1,7 +1,5 @@
 """`dc` beside the tables of its paper: Tables 2, 4, 5 and 6.
 
-    python -m benchmarks.papers.dc_tables [--draws N] [--csv FILE]
-
 Kawamata et al., "A new type of federated clustering". Settings of the paper: ten row
 groups × two column groups (Table 2: two × two), uniform anchors, as many as there are
 rows, PCA to one dimension less, affine maps; ARI, NMI (geometric) and ACC with the true
@@ -17,14 +15,12 @@ is near 0, a small difference is a large share: .025 instead of .008 counts for 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs, make_circles
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load
 from benchmarks.papers.baselines import DC_SETS, METRICS
@@ -35,7 +31,6 @@ from benchmarks.papers.cells import (
     Matrix,
     at_hand,
     labels_of,
-    main,
     printed,
 )
 from clustering_protocols import simulation
@@ -266,8 +261,3 @@ def _averages(algorithm: str, measured: dict[str, dict[str, Matrix]]) -> Iterato
             if algorithm == "spectral"
             else None,
         )
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        sys.exit(main(measure, __doc__, draws=8))

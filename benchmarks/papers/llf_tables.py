@@ -1,7 +1,5 @@
 """`llf` beside its paper: fuzzy c-means, Tables III to V and the split of Figure 6.
 
-    python -m benchmarks.papers.llf_tables [--draws N] [--csv FILE]
-
 Corcuera Bárcena et al., "Federated c-means and fuzzy c-means clustering algorithms for
 horizontally and vertically partitioned data": λ = 2, T = 30, 20 clients, min-max
 features, a share γ of the clients in each round. Of a session: ARI of the labels with
@@ -24,7 +22,6 @@ row ("start: …"), and pairs of runs from different starts ("two starts, …").
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -32,7 +29,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
 from benchmarks.papers.baselines import LLF_SETS, fuzzy_cmeans, nearest
@@ -42,7 +38,6 @@ from benchmarks.papers.cells import (
     Labels,
     Matrix,
     at_hand,
-    main,
     printed,
     split_columns,
 )
@@ -243,8 +238,3 @@ def measure(draws: int) -> Iterator[Cell]:
     yield from sessions("Table V", "careful", draws)
     yield from start_cells()
     yield from column_cells()
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        sys.exit(main(measure, __doc__, draws=4))

@@ -1,7 +1,5 @@
 """Tables 1, 2, 5, 6 and 7 of the paper of `omnifc` beside ours.
 
-    python -m benchmarks.papers.omnifc_tables [--draws N] [--csv FILE]
-
 Kappa after the best matching of labels with classes (Tables 1, 2) and NMI (5, 6), over
 drawn samples: 1,000 rows of sets that have more than 5,000 in the paper, scaled to unit
 length. "ours" are sessions of three parties: spectral and k-medoids on distances;
@@ -19,7 +17,6 @@ error of the distances that the analyst reconstructs, for MNIST in [0, 1].
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +24,6 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.decomposition import NMF
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
 from benchmarks.papers.cells import (
@@ -37,7 +33,6 @@ from benchmarks.papers.cells import (
     Matrix,
     at_hand,
     labels_of,
-    main,
     printed,
 )
 from clustering_protocols import simulation
@@ -197,8 +192,3 @@ def measure(draws: int) -> Iterator[Cell]:
         yield from cells_of_set(name, draws)
         if name == "mnist":
             yield reconstruction()
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        sys.exit(main(measure, __doc__, draws=4))

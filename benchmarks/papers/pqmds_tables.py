@@ -1,7 +1,5 @@
 """Tables 2 and 3 of the paper of `pqmds` beside ours, on MNIST; and what codes reveal.
 
-    python -m benchmarks.papers.pqmds_tables [--draws N] [--csv FILE]
-
 Training rows of MNIST (the first 6,000; the paper has 60,000), pixels / 255, columns in
 order: two parties with 392 pixels each (Table 2), or 112 and 672, or 56 and 728 (Table 3).
 NMI and ARI are with the digits. Codes are the product's in the paper's setting (`minmax`,
@@ -20,7 +18,6 @@ features.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -29,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load
 from benchmarks.papers.cells import (
@@ -38,7 +34,6 @@ from benchmarks.papers.cells import (
     Labels,
     Matrix,
     at_hand,
-    main,
     printed,
     split_columns,
 )
@@ -212,8 +207,3 @@ def recovery() -> Iterator[Cell]:
             for kind, value in (("median", np.median(r2)), ("largest", r2.max())):
                 quantity = f"sub_dim {sub_dim}, {kind} R²"
                 yield cell("recovery", name, quantity, [float(value)])
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        sys.exit(main(measure, __doc__, draws=10))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import evidence, evidence_page, evidence_pictures
+from benchmarks import evidence, evidence_page
 from benchmarks.datasets import load, sample
 from benchmarks.evidence_fidelity import case_of, cases, evaluate, parameters, way_of
 from benchmarks.papers.baselines import factorise, rebuild_rows
@@ -26,7 +26,7 @@ def rows(**wanted: str) -> list[dict[str, str]]:
 
 
 def test_the_page_is_what_was_measured() -> None:
-    drawn = evidence_pictures.draw(MEASURED)
+    drawn = evidence_page.draw(MEASURED)
     for path, text in evidence.texts().items():
         if path.suffix == ".svg":
             # fonts move other things than the places of the dots

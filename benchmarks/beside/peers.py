@@ -1,21 +1,18 @@
 """Coterie beside its peers: one table, the same start, each in an environment of its own.
 
-    python -m benchmarks.beside [TOOL …] [--folder FOLDER] [--csv FILE]
-
 Makes an environment for each tool (Python's ``venv``, and PyPI), draws the table, and runs
 each tool's file of ``benchmarks/beside/tools`` in a network namespace of its own, so that
 all that travels is counted. A tool that cannot be installed or fails is in the table with
-the reason. Prints, and writes if asked, seconds and CPU seconds of all processes
-that a tool starts, bytes on their loopback network (fewer if processes share memory, as
-Ray's do), rounds, inertia divided by that of pooled scikit-learn after as many updates
-from the same start, ARI with its labels, and what the coordinator holds at the end.
+the reason. Each row has seconds and CPU seconds of all processes that a tool starts, bytes
+on their loopback network (fewer if processes share memory, as Ray's do), rounds, inertia
+divided by that of pooled scikit-learn after as many updates from the same start, ARI with
+its labels, and what the coordinator holds at the end.
 
 Needs Linux, and a user who may make network namespaces; takes about ten minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import compileall
 import json
 import os
@@ -32,7 +29,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from benchmarks.papers.cells import Row, write
+from benchmarks.papers.cells import Row
 from clustering_protocols.numerics.scores import adjusted_rand
 
 N_ROWS, N_COLUMNS, N_PARTIES, N_CLUSTERS, N_UPDATES = 6_000, 8, 3, 5, 10
@@ -167,15 +164,16 @@ def run(tool: Tool, python: Path, data: Path) -> Row:
     }
 
 
-def measure(names: Sequence[str], folder: Path) -> list[Row]:
-    """Return a row for each tool, in order; make the environments in a folder."""
+def measure() -> list[Row]:
+    """Return a row for each tool, in order; environments are made in build/beside."""
     rows = []
+    folder = ROOT / "build" / "beside"
+    folder.mkdir(parents=True, exist_ok=True)
     dashes = dict.fromkeys(("seconds", "cpu", "bytes", "rounds", "ratio", "ari"), "–")
     with tempfile.TemporaryDirectory() as name_of_data:
         data = Path(name_of_data)
         draw(data)
-        for name in names:
-            tool = TOOLS[name]
+        for name, tool in TOOLS.items():
             stem = tool.command[0].removesuffix(".py")
             row = {"peer": name, **dashes, "holds": tool.holds}
             try:
@@ -196,20 +194,3 @@ def measure(names: Sequence[str], folder: Path) -> list[Row]:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip()[:120] if lines else "no output"
-
-
-def main() -> None:
-    """Print and write the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("tool", nargs="*", choices=[[], *TOOLS], default=[])
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "beside")
-    parser.add_argument("--csv", type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    rows = measure(given.tool or list(TOOLS), given.folder)
-    if given.csv:
-        write(rows, given.csv)
-
-
-if __name__ == "__main__":
-    main()
