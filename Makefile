@@ -77,7 +77,7 @@ golden: $(READY)
 
 # Writes the pages, tables and lists that follow from the code; `git diff` shows them.
 generated: $(READY)
-	for module in spec messages shown methods_table openapi; do \
+	for module in spec messages shown openapi; do \
 	  $(BIN)/python -m benchmarks.$$module || exit 1; done
 	COTERIE_WRITE_DEFAULTS=1 COTERIE_WRITE_THREATS=1 $(BIN)/python -m pytest -q -n 0 \
 	  tests/protocols/engine/test_terms.py -k "default or marks_say" \

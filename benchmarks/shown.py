@@ -1,19 +1,18 @@
-"""Writes who learns what from protocols and releases into README and docs/security.md.
+"""Writes tables of methods, and of who learns what, into README and docs.
 
     python -m benchmarks.shown
 
-Protocols (`ClusteringProtocol.shows`) and releases declare it. A test checks that the
-tables are current, and that each example of each protocol is in them.
+Protocols and releases declare what they show (`ClusteringProtocol.shows`). A test checks
+that the tables are current, and that each example of each protocol is in them.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clustering_protocols.catalogue import parse_params, protocol
+from clustering_protocols.catalogue import catalogue, parse_params, protocol
 from clustering_protocols.contract.disclosures import (
     SENTENCES,
     Disclosure,
@@ -28,6 +27,7 @@ from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Trea
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import COLUMNS, comparison_row
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- shown -->", "<!-- end of shown -->"
@@ -130,10 +130,24 @@ def kinds() -> str:
     return "\n".join(f"- *{kind}*: {said}" for kind, said in SENTENCES.items())
 
 
+def methods() -> str:
+    """Return the table of all methods."""
+    titles = ("split", "data", *COLUMNS)
+    rows = [titles, ["---"] * len(titles)]
+    for split in ("horizontal", "vertical", "mixed"):
+        for name, known in catalogue().items():
+            for method in known.methods:
+                if split in method.partitionings:
+                    cells = comparison_row(name, method, split)
+                    rows.append((split, method.data, *cells))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def pages() -> dict[Path, str]:
     """Return by page what belongs between its marks."""
     return {
-        ROOT / "README.md": f"{table(DEFAULTS)}",
+        ROOT / "README.md": table(DEFAULTS),
+        ROOT / "docs" / "choosing.md": methods(),
         ROOT / "docs" / "security.md": f"{kinds()}\n\n{table((*DEFAULTS, *OTHERS))}",
     }
 
@@ -145,12 +159,6 @@ def written(page: str, content: str) -> str:
     return f"{before}{BEGIN}\n{content}\n{END}{after}"
 
 
-def main() -> int:
-    """Write the pages."""
+if __name__ == "__main__":
     for path, content in pages().items():
         path.write_text(written(path.read_text(), content))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,7 +10,6 @@ import click
 import pytest
 from support.terminal import coterie
 
-from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.contract.disclosures import analyst_exposures
@@ -173,9 +172,3 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("party_sdk.cli.advise.sys", there)
     assert "pqmds" in coterie("advise", "--distances", "yes").stdout
     assert len(asked) == 2
-
-
-def test_the_page_has_the_table() -> None:
-    assert methods_table.render() in methods_table.PAGE.read_text(), (
-        "run: make generated"
-    )
