@@ -26,11 +26,13 @@ from clustering_protocols.common.errors import (
     Internal,
     InvalidParameters,
     Unavailable,
+    VersionMismatch,
 )
 from clustering_protocols.numerics.kernels import IS_BUILT
+from clustering_protocols.wire.answers import AnalystIdentity
 from coterie.build import read_build
 from party_sdk.analyst_client.connections import fetch, is_proxy_refusal, proxy_of
-from party_sdk.analyst_client.requests import media_type_of, raise_problem
+from party_sdk.analyst_client.requests import media_type_of, parse_answer, raise_problem
 from party_sdk.analyst_client.transport import (
     authority_file,
     explain_failure,
@@ -223,11 +225,10 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
 
 def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
     """Return whether an analyst answered, or a proxy or another server in its place."""
-    if answer.status_code == httpx.codes.OK and "key" in answer.text:
-        return CheckResult("analyst", "An analyst answers.")
     try:
         raise_problem(answer.status_code, media_type_of(answer), answer.content)
-    except (Internal, InvalidParameters):
+        parse_answer(AnalystIdentity, answer.content)
+    except (Internal, InvalidParameters, VersionMismatch):
         pass  # some other server answered
     except Unavailable as error:
         return CheckResult(
@@ -239,6 +240,8 @@ def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
         return CheckResult(
             "analyst", f"The analyst refuses: {error.detail}", error.remedy
         )
+    else:
+        return CheckResult("analyst", "An analyst answers.")
     return CheckResult(
         "analyst",
         f"Something answers at {url} (status {answer.status_code}), but no analyst.",
