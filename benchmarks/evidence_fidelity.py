@@ -168,7 +168,8 @@ def evaluate(
     """Return one run, and its objective compared with pooled ones."""
     layout = LAYOUTS[partitioning]
     parts = simulation.split(X, layout, seed)
-    choices = same_units(layout)
+    # all parties of a set share its units
+    choices = {slot: {session_risks.OTHER_UNITS: True} for slot in layout.names}
     run = simulation.evaluate(params, X, parts, seed, choices=choices)
     return run, simulation.compare_objectives(run.simulated, X, parts)
 
@@ -185,11 +186,6 @@ def summarise(found: Sequence[Objectives | None]) -> dict[str, float]:
         "worst_ratio": round(max(ratios), 4),
         "worst_ratio_same_rules": round(max(same), 4),
     }
-
-
-def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
-    """Return choices that skip the check of units, which all parties of a set share."""
-    return {slot: {session_risks.OTHER_UNITS: True} for slot in layout.names}
 
 
 def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:

@@ -7,8 +7,8 @@ session's parties mask together, and the function of a session links the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,45 +25,35 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 
-@dataclass(frozen=True, slots=True)
-class LinkageTrial:
-    """How many rows were linked, how many rightly, how many people both tables have.
+class LinkageTrial(NamedTuple):
+    """How many people two tables have in common, and how well their rows were linked.
 
-    linked, right: numbers of rows. common: number of people.
+    recall: the share of the common people who were linked rightly.
+    precision: the share of the links that are right.
     """
 
-    linked: int
-    right: int
     common: int
-
-    @property
-    def recall(self) -> float:
-        """Return the share of the common people who were linked rightly."""
-        return self.right / self.common if self.common else 1.0
-
-    @property
-    def precision(self) -> float:
-        """Return the share of the links that are right."""
-        return self.right / self.linked if self.linked else 1.0
+    recall: float
+    precision: float
 
 
 def try_match_keys(
     keys: Sequence[str],
     ids: tuple[Sequence[str], Sequence[str]],
     people: tuple[IntArray, IntArray],
-    normalisation: Sequence[str] = Alignment().normalisation,
 ) -> LinkageTrial:
     """Return how well keys link two tables, given which person each row belongs to.
 
     ids: of each table the cells of the keys' columns, as a session reads them.
     people: of each table the number of the person of each row.
     """
-    first, second = (compute_key_values(each, keys, normalisation) for each in ids)
+    steps = Alignment().normalisation
+    first, second = (compute_key_values(each, keys, steps) for each in ids)
     found = link_rows(_hash("first", first), _hash("second", second))
     rows = np.flatnonzero(found >= 0)
-    right = people[0][rows] == people[1][found[rows]]
-    common = np.intersect1d(*people)
-    return LinkageTrial(len(rows), int(right.sum()), len(common))
+    right = (people[0][rows] == people[1][found[rows]]).sum()
+    common = len(np.intersect1d(*people))
+    return LinkageTrial(common, right / common, right / len(rows))
 
 
 def _hash(table: str, found: Sequence[KeyValues]) -> Tokens:

@@ -144,7 +144,6 @@ def deal(
     classes: ArrayLike | None = None,
     concentration: float | None = None,
     fewest: int = 2,
-    empty: int = 0,
     random_state: int | np.random.Generator = 0,
 ) -> Dealt:
     """Split the rows and columns of a table among the parties of a layout.
@@ -154,25 +153,24 @@ def deal(
     are always split evenly and at random, and keep their order.
 
     table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
-    layout: Layout, or (int, int) for the numbers of row groups and column groups.
+    layout: Layout, or (int, int) for the numbers of row groups and column groups. A
+        Layout may leave cells of the grid without a party.
     classes: (n,); the class of each row.
     concentration: float above 0; parameter of the Dirichlet distribution, required with
         classes. Below 1, institutions differ strongly; above 10, only slightly.
     fewest: int; minimum number of rows in each row group. Draws with fewer are
         repeated.
-    empty: int; number of random grid cells without a party, for a ragged layout. Every
-        row group and every column group keeps at least one party.
     random_state: int or numpy Generator.
 
     Raises InvalidParameters if the table cannot be split in this way.
     """
     rng = np.random.default_rng(random_state)
-    occupied = _leave_cells_empty(as_layout(layout), empty, rng)
+    layout = as_layout(layout)
     matrix = _read_table(table)
     n_rows, n_columns = matrix.shape
     for size, n_needed, noun in (
-        (n_rows, occupied.n_row_groups * max(fewest, 1), "row"),
-        (n_columns, occupied.n_column_groups, "column"),
+        (n_rows, layout.n_row_groups * max(fewest, 1), "row"),
+        (n_columns, layout.n_column_groups, "column"),
     ):
         if size < n_needed:
             raise InvalidParameters(
@@ -183,7 +181,7 @@ def deal(
             "classes and concentration need each other.", field="concentration"
         )
     if classes is None or concentration is None:
-        rows = np.array_split(rng.permutation(n_rows), occupied.n_row_groups)
+        rows = np.array_split(rng.permutation(n_rows), layout.n_row_groups)
     else:
         class_labels = np.asarray(classes)
         if class_labels.shape != (n_rows,):
@@ -192,13 +190,13 @@ def deal(
                 field="classes",
             )
         rows = deal_classes(
-            class_labels, occupied.n_row_groups, concentration, rng, fewest=fewest
+            class_labels, layout.n_row_groups, concentration, rng, fewest=fewest
         )
-    column_parts = np.array_split(rng.permutation(n_columns), occupied.n_column_groups)
+    column_parts = np.array_split(rng.permutation(n_columns), layout.n_column_groups)
     columns = [np.sort(numbers) for numbers in column_parts]
-    parts = [(rows[slot.row], columns[slot.column]) for slot in occupied.slots]
+    parts = [(rows[slot.row], columns[slot.column]) for slot in layout.slots]
     return Dealt(
-        layout=occupied,
+        layout=layout,
         tables=[_take_part(matrix, *part) for part in parts],
         rows=[numbers for numbers, _ in parts],
         columns=[numbers for _, numbers in parts],
@@ -235,29 +233,6 @@ def deal_classes(
     raise InvalidParameters(
         f"{_TRIES:,} draws left some row group with fewer than {fewest} rows. Take a "
         "larger concentration, or fewer row groups."
-    )
-
-
-def _leave_cells_empty(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
-    """Return the layout without ``empty`` random slots; every group keeps at least one."""
-    if empty == 0:
-        return layout
-    slots = layout.slots
-    groups = (layout.n_row_groups, layout.n_column_groups)
-    if 0 < empty <= len(slots) - max(groups):
-        for _ in range(_TRIES):
-            numbers = sorted(rng.permutation(len(slots))[empty:].tolist())
-            remaining = tuple(slots[number] for number in numbers)
-            occupied = (
-                {slot.row for slot in remaining},
-                {slot.column for slot in remaining},
-            )
-            if tuple(map(len, occupied)) == groups:
-                return Layout(slots=remaining)
-    raise InvalidParameters(
-        f"{len(slots)} cells cannot have {empty} without a party: each row group and "
-        "each column group keeps one.",
-        field="empty",
     )
 
 

@@ -12,13 +12,13 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -27,6 +27,7 @@ import httpx
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
+from clustering_protocols.wire.answers import AuditPage, SessionPage
 from clustering_protocols.wire.http_headers import is_this_machine
 
 HEAD_SECONDS: Final = 60.0
@@ -45,6 +46,7 @@ MAX_PAGES: Final = 10_000
 
 _ARRAY_ROUTES: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
 _CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
+_Page = TypeVar("_Page", AuditPage, SessionPage)
 
 
 class LateAnswer(httpx.ReadTimeout):
@@ -74,26 +76,32 @@ def max_answer_bytes(path: str) -> int:
     return max_array_bytes() if _ARRAY_ROUTES.search(path) else DOCUMENT_BYTES
 
 
-class PageCount:
-    """Counts the pages of a paginated list, so that no analyst can make it endless."""
+def iterate_pages(
+    fetch_page: Callable[[Any], _Page], first: Any, items: str
+) -> Iterator[_Page]:
+    """Yield the pages of a paginated list, which no analyst can make endless.
 
-    def __init__(self) -> None:
-        self._n_pages = self._n_bytes = 0
+    fetch_page: called with ``first``, then with ``next`` of each page that is not None.
+    items: the name of the field with the items of a page.
 
-    def add_page(self, n_lines: int, n_bytes: int) -> None:
-        """Count a page that announces a next page.
-
-        Raises GuardRefused if the page is empty, or if the list has become too long.
-        """
-        self._n_pages += 1
-        self._n_bytes += n_bytes
-        if n_lines and self._n_pages < MAX_PAGES and self._n_bytes < max_array_bytes():
-            return
-        raise GuardRefused(
-            f"The analyst's list has no end: {self._n_pages:,} pages, "
-            f"{self._n_bytes >> 20:,} MiB.",
-            remedy="Nothing of it was stored. Tell the administrator of the analyst.",
-        )
+    Raises GuardRefused if a page before the last one is empty, or if the list has become
+    too long.
+    """
+    after: Any = first
+    n_pages = n_bytes = 0
+    while after is not None:
+        page = fetch_page(after)
+        yield page
+        after = page.next
+        n_pages += 1
+        n_bytes += len(page.model_dump_json())
+        is_too_long = n_pages >= MAX_PAGES or n_bytes >= max_array_bytes()
+        if after is not None and (is_too_long or not getattr(page, items)):
+            raise GuardRefused(
+                f"The analyst's list has no end: {n_pages:,} pages, "
+                f"{n_bytes >> 20:,} MiB.",
+                remedy="Nothing of it was stored. Tell the administrator of the analyst.",
+            )
 
 
 def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:

@@ -32,7 +32,7 @@ from clustering_protocols.numerics.kernels import IS_BUILT
 from clustering_protocols.wire.answers import AnalystIdentity
 from coterie.build import read_build
 from party_sdk.analyst_client.connections import fetch, is_proxy_refusal, proxy_of
-from party_sdk.analyst_client.requests import media_type_of, parse_answer, raise_problem
+from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.transport import (
     authority_file,
     explain_failure,
@@ -226,7 +226,7 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
 def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
     """Return whether an analyst answered, or a proxy or another server in its place."""
     try:
-        raise_problem(answer.status_code, media_type_of(answer), answer.content)
+        raise_problem(answer)
         parse_answer(AnalystIdentity, answer.content)
     except (Internal, InvalidParameters, VersionMismatch):
         pass  # some other server answered

@@ -28,7 +28,7 @@ from clustering_protocols.wire.http_headers import receipt_in, wait_header
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
-from party_sdk.analyst_client.connections import PageCount
+from party_sdk.analyst_client.connections import iterate_pages
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transport
 
@@ -97,19 +97,13 @@ class HttpAnalyst(CoordinatedAnalyst):
         return self._call(AnalystIdentity, "GET", "/v1/identity").key
 
     def audit(self, session: str) -> tuple[list[str], str]:
-        lines: list[str] = []
-        signature = ""
-        after: int | None = 0
-        pages = PageCount()
-        while after is not None:
+        def fetch_page(after: int) -> AuditPage:
             path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
-            page = self._call(AuditPage, "GET", path, params=params)
-            lines += page.lines
-            signature = page.signature or signature
-            after = page.next
-            if after is not None:
-                pages.add_page(len(page.lines), sum(map(len, page.lines)))
-        return lines, signature
+            return self._call(AuditPage, "GET", path, params=params)
+
+        pages = list(iterate_pages(fetch_page, 0, "lines"))
+        signatures = [page.signature for page in pages if page.signature]
+        return [line for page in pages for line in page.lines], (signatures or [""])[-1]
 
     def choose(self, session: str, n_clusters: int) -> SessionStatus:
         path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
@@ -205,9 +199,7 @@ class HttpAnalyst(CoordinatedAnalyst):
     ) -> httpx.Response:
         headers = {**requests.bearer_header(self._secret), **headers}
         response = self._transport.send(method, path, headers=headers, **options)
-        raise_problem(
-            response.status_code, requests.media_type_of(response), response.content
-        )
+        raise_problem(response)
         return response
 
 

@@ -35,14 +35,9 @@ _MAX_TEXT_LENGTH: Final = 4000
 _M = TypeVar("_M", bound=BaseModel)
 
 
-def content_digest(content: bytes, digest: str = "") -> str:
-    """Return the Content-Digest (RFC 9530), from the SHA-256 in hex if it is given."""
-    return digest_field(digest or sha256(content).hexdigest())
-
-
 def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:
     """Return the headers of an upload, reusing the SHA-256 in hex if it is given."""
-    announced = content_digest(content, digest)
+    announced = digest_field(digest or sha256(content).hexdigest())
     return {"Content-Type": MEDIA_TYPE, "Content-Digest": announced}
 
 
@@ -58,27 +53,22 @@ def bearer_header(secret: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def media_type_of(response: httpx.Response) -> str:
-    """Return the media type of a response; empty if it has none."""
-    return str(response.headers.get("content-type", ""))
-
-
-def raise_problem(status: int, media_type: str, content: bytes) -> None:
+def raise_problem(response: httpx.Response) -> None:
     """Raise the exception that a problem document describes; return if there is none.
 
     An HTML page of a proxy is treated as a problem even if its status is a success.
     """
-    kind = media_type.partition(";")[0].strip()
-    is_success = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
-    if is_success and (kind in _MEDIA_TYPES or not content):
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    if response.is_success and (kind in _MEDIA_TYPES or not response.content):
         return
-    document = _read_document(content) if kind == PROBLEM_TYPE else {}
-    detail = _text_in(document, "detail") or f"HTTP status {status}."
+    document = _read_document(response.content) if kind == PROBLEM_TYPE else {}
+    detail = _text_in(document, "detail") or f"HTTP status {response.status_code}."
     try:
         problem = Problem.from_slug(str(document.get("type")))
     except KeyError:
         # retrying helps with Internal, but not with a missing page
-        error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
+        is_missing = response.status_code == HTTPStatus.NOT_FOUND
+        error = InvalidParameters if is_missing else Internal
         raise error(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:
         state, reason = _text_in(document, "state"), _text_in(document, "reason")

@@ -37,9 +37,6 @@ from party_sdk.analyst_client.connections import (
 )
 from party_sdk.home.addresses import address_advice
 
-OnOutage = Callable[[str], None]
-OnSilence = Callable[[str], None]
-
 SILENT_SECONDS: Final = 3.0
 """The number of seconds without a response after which the operator is informed."""
 
@@ -109,8 +106,8 @@ class Listeners:
         waited for :data:`SILENT_SECONDS` and no outage was reported.
     """
 
-    on_outage: OnOutage | None = None
-    on_silence: OnSilence | None = None
+    on_outage: Callable[[str], None] | None = None
+    on_silence: Callable[[str], None] | None = None
 
 
 NO_LISTENERS: Final = Listeners()

@@ -25,9 +25,9 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.terms import About, Identities, Layout, SessionRequest
-from clustering_protocols.wire.answers import SessionLine
+from clustering_protocols.wire.answers import SessionLine, SessionPage
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
-from party_sdk.analyst_client.connections import PageCount
+from party_sdk.analyst_client.connections import iterate_pages
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession
 from party_sdk.home.files import default_home
@@ -244,14 +244,14 @@ class Coordinator:
         filters = {name: text for name, text in texts.items() if text}
         filters |= {name: time.isoformat() for name, time in times.items() if time}
         lines: list[SessionLine] = []
-        after: str | None = ""
-        pages = PageCount()
-        while after is not None and (limit is None or len(lines) < limit):
-            page = self._analyst.sessions(after, filters)
+
+        def fetch_page(after: str) -> SessionPage:
+            return self._analyst.sessions(after, filters)
+
+        for page in iterate_pages(fetch_page, "", "sessions"):
             if filters and any(line.waiting_since is None for line in page.sessions):
                 raise VersionMismatch("This analyst is of a release without filters.")
             lines += page.sessions
-            after = page.next
-            if after is not None:
-                pages.add_page(len(page.sessions), len(page.model_dump_json()))
+            if limit is not None and len(lines) >= limit:
+                break
         return lines[:limit]

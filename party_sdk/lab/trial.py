@@ -25,7 +25,7 @@ from party_sdk.coordinator.option_parsing import parse_runs
 from party_sdk.lab.parties import AgreedFields, regular_layout, split_table
 from party_sdk.lab.simulated_session import SimulatedSession, play_session
 from party_sdk.reports.run_reports import result_details
-from party_sdk.results.plots import principal_axes
+from party_sdk.results.plots import project_rows
 from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_clusterable
 from party_sdk.tables.drafts import FirstDraft, draft_options
 
@@ -155,9 +155,7 @@ def _build_report(
     terms, labels = read_terms(text), session.whole.labels
     X = matrix(source)
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-    axes = principal_axes(
-        MatrixSource(filled, source.columns), labels, limit=_MOST_POINTS
-    )
+    rows = MatrixSource(filled, source.columns)
     sizes = tuple(np.bincount(labels[labels >= 0]).tolist())
     result_parts = {
         **result_details(terms, session.results[0]),
@@ -175,7 +173,7 @@ def _build_report(
         slot=_LAYOUT.names[0],
         complete=True,
         n_rows=source.n_rows,
-        points=axes.to_points(len(labels)),
+        points=project_rows(rows, labels, limit=_MOST_POINTS),
         versions=versions_of(terms),
         **result_parts,
     )

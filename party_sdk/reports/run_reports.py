@@ -201,7 +201,7 @@ def pair_profiles(
 
 
 def _project(member: Party, result: Result | None, data: DataSource) -> Points:
-    from party_sdk.results.plots import principal_axes
+    from party_sdk.results.plots import project_rows
 
     if result is None:
         raise NotReady("Rows are drawn once there is a result: run to the end first.")
@@ -209,15 +209,15 @@ def _project(member: Party, result: Result | None, data: DataSource) -> Points:
         raise InvalidParameters("Objects with many items are not drawn on two axes.")
     member.check_table(data)
     rows, labels = member.select_clustered(data, result.labels)
-    axes = principal_axes(
+    return project_rows(
         rows,
         labels,
         units=member.units(rows),
         limit=_MOST_POINTS,
+        n_rows=len(result.labels),
         means=result.centroids,
         covariances=result.covariances,
     )
-    return axes.to_points(len(result.labels))
 
 
 def seats_of(roster: Roster, layout: Layout, own_slot: str = "") -> Iterator[SlotEntry]:

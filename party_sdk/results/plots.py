@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
@@ -52,61 +52,34 @@ class Picture:
 
 def draw_rows(data: DataSource, result: Result) -> Picture:
     """Draw rows on their first two principal axes, coloured by cluster."""
-    axes = principal_axes(
+    points = project_rows(
         data,
         result.labels,
         limit=_MOST_POINTS,
         means=result.centroids,
         covariances=result.covariances,
     )
-    points = axes.to_points(data.n_rows)
     picture = svg.draw_scatter("rows", "Your rows on two axes", points)
     return Picture(svg.standalone(picture))
 
 
-class Axes(NamedTuple):
-    """The positions of rows on two axes.
-
-    positions: float64 array of shape (n, 2).
-    labels: int64 array of shape (n,).
-    explained: the share of the variance that each axis explains.
-    outlines: float64 array of shape (k, points, 2); ellipses at two standard deviations
-        around each mean of a mixture; empty for other models.
-    """
-
-    positions: FloatArray
-    labels: IntArray
-    explained: tuple[float, float]
-    outlines: FloatArray
-
-    def to_points(self, n_rows: int) -> Points:
-        """Return the points to draw, rounded to four decimals, of a table of n rows."""
-        return Points(
-            x=tuple(self.positions[:, 0].round(4).tolist()),
-            y=tuple(self.positions[:, 1].round(4).tolist()),
-            labels=tuple(self.labels.tolist()),
-            explained=self.explained,
-            n_rows=n_rows,
-            outlines=tuple(
-                Outline(cluster=cluster, x=tuple(x.tolist()), y=tuple(y.tolist()))
-                for cluster, (x, y) in enumerate(self.outlines.round(4).swapaxes(1, 2))
-            ),
-        )
-
-
-def principal_axes(
+def project_rows(
     data: DataSource,
     labels: IntArray,
     *,
     units: FloatArray | None = None,
     limit: int,
+    n_rows: int | None = None,
     means: FloatArray | None = None,
     covariances: FloatArray | None = None,
-) -> Axes:
-    """Project rows on the two axes along which they vary most.
+) -> Points:
+    """Project rows on the two axes along which they vary most, to four decimals.
+
+    The outlines of a mixture are ellipses at two standard deviations around each mean.
 
     units: float64 (m,); the divisor of each column, by default its standard deviation.
     limit: the maximum number of rows; larger tables are sampled at even spacing.
+    n_rows: the number of rows in the table, by default all of these.
     means, covariances: float64 (k, m) and (k, m, m); those of a mixture.
     """
     X, sample_labels = _sample_rows(data, labels, limit)
@@ -121,7 +94,7 @@ def principal_axes(
     shares[:width] = singular_values[:width] ** 2 / max(
         np.sum(singular_values**2), np.finfo(float).tiny
     )
-    outlines = np.empty((0, 0, 2))
+    outlines = np.empty((0, 2, 0))
     if (
         covariances is not None
         and means is not None
@@ -136,9 +109,19 @@ def principal_axes(
             * np.column_stack([np.cos(angles), np.sin(angles)])
         )
         centres = (means - X.mean(axis=0)) @ projection
-        outlines = centres[:, None] + circle @ directions.swapaxes(1, 2)
-    return Axes(
-        positions, sample_labels, (float(shares[0]), float(shares[1])), outlines
+        outlines = (centres[:, None] + circle @ directions.swapaxes(1, 2)).round(4)
+        outlines = outlines.swapaxes(1, 2)
+    x, y = positions.round(4).T.tolist()
+    return Points(
+        x=tuple(x),
+        y=tuple(y),
+        labels=tuple(sample_labels.tolist()),
+        explained=(float(shares[0]), float(shares[1])),
+        n_rows=len(labels) if n_rows is None else n_rows,
+        outlines=tuple(
+            Outline(cluster=cluster, x=tuple(x), y=tuple(y))
+            for cluster, (x, y) in enumerate(outlines.tolist())
+        ),
     )
 
 

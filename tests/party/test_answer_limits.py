@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
+import httpx
 import pytest
 
 from analyst_service.app import create_app
@@ -277,8 +278,10 @@ PROBLEMS = {
 @pytest.mark.threat(158)
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_a_problem_of_another_form_is_a_short_sentence(kind: str) -> None:
+    media_type = {"Content-Type": requests.PROBLEM_TYPE}
+    problem = httpx.Response(404, content=PROBLEMS[kind], headers=media_type)
     with pytest.raises(CoterieError) as raised:
-        requests.raise_problem(404, requests.PROBLEM_TYPE, PROBLEMS[kind])
+        requests.raise_problem(problem)
     assert len(str(raised.value)) < 5000
     assert "[1]" not in str(raised.value)
 

@@ -138,8 +138,6 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
         ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need a class each"),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
         ({"layout": (4, 1), "classes": CLASSES, "concentration": 1e-9}, "10,000 draws"),
-        ({"empty": 1}, "2 cells cannot have 1"),
-        ({"empty": -1}, "2 cells cannot have -1"),
         ({"table": X[0]}, r"the shape \(4,\)"),
     ],
 )

@@ -78,7 +78,7 @@ def test_an_answer_is_final_unless_its_status_may_pass() -> None:
     assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504, 507}
 
 
-def answered(status: int, content: bytes, media_type: str) -> httpx.Response:
+def answered(status: int, content: bytes, media_type: str = PROBLEM) -> httpx.Response:
     return httpx.Response(status, content=content, headers={"Content-Type": media_type})
 
 
@@ -93,7 +93,7 @@ def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None
 def test_each_problem_becomes_the_exception_of_its_name(problem: Problem) -> None:
     sent = problem_response(problem, "What came.")
     with pytest.raises(CoterieError) as raised:
-        raise_problem(sent.status_code, sent.media_type or "", bytes(sent.body))
+        raise_problem(answered(sent.status_code, bytes(sent.body)))
     assert type(raised.value) is type(CoterieError.of(problem, ""))
     assert raised.value.problem is problem
     assert raised.value.detail == "What came."
@@ -103,7 +103,7 @@ def test_a_session_that_is_over_tells_its_state_and_reason() -> None:
     extra = {"state": "failed", "reason": Problem.PROTOCOL_FAILED.slug}
     sent = problem_response(Problem.SESSION_OVER, "It is over.", extra)
     with pytest.raises(SessionOver) as raised:
-        raise_problem(410, PROBLEM, bytes(sent.body))
+        raise_problem(answered(410, bytes(sent.body)))
     assert (raised.value.state, raised.value.reason) == ("failed", "protocol-failed")
 
 
@@ -125,7 +125,7 @@ def test_an_answer_that_is_not_of_an_analyst_is_explained(
 ) -> None:
     both = (Internal, InvalidParameters)
     with pytest.raises(both, match="not an analyst of coterie"):
-        raise_problem(status, media_type, content)
+        raise_problem(answered(status, content, media_type))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_refusal_is_not_repeated(hand: Hand) -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         requests.append(request)
         sent = problem_response(Problem.FORBIDDEN, "No.")
-        return answered(403, bytes(sent.body), PROBLEM)
+        return answered(403, bytes(sent.body))
 
     with asked_by(handler) as sending, pytest.raises(CoterieError, match="No"):
         sending.session("s")
