@@ -135,8 +135,14 @@ class AnalystProcess:
         return {name: size << 10 for name, size in kibibytes.items()}
 
     def processor_seconds(self) -> tuple[float, float]:
-        """Return the CPU seconds so far: those of serving, and of stepping rounds."""
-        return processor_seconds_around(self.process.pid)
+        """Return the CPU seconds so far: those of serving, and of stepping rounds.
+
+        Child processes step rounds.
+        """
+        pid = self.process.pid
+        threads = Path(f"/proc/{pid}/task").glob("*/children")
+        children = " ".join(thread.read_text() for thread in threads).split()
+        return _processor_seconds_of(pid), sum(map(_processor_seconds_of, children))
 
     @contextmanager
     def client(self) -> Iterator[HttpAnalyst]:
@@ -144,19 +150,20 @@ class AnalystProcess:
         with connect(self.url, patience=30) as analyst:
             yield analyst.as_coordinator(self.key)
 
-    def uploads(self, session: str, parties: int, n_rows: int) -> list[Upload]:
-        """Open a session, join all parties, and return their answers to its third round.
+    def prepare_upload(self, session: str, n_rows: int) -> Upload:
+        """Open a session of one party, and return its answer to the third round.
 
-        The third round counts rows: 8 bytes for each.
+        The third round counts rows: 8 bytes for each. It follows the opening, and
+        greetings.
         """
         with self.client() as client:
-            members = join_all(client, session, parties, n_rows)
-            for round_ in (1, 2):  # the opening, and greetings
+            [member] = join_all(client, session, 1, n_rows)
+            for round_ in (1, 2, 3):
                 _await_round(client, session, round_)
-                for member in members:
-                    member.greet()
-            _await_round(client, session, 3)
-            return [member.count() for member in members]
+                content = member.reply(member.client.task(session, wait=20) or b"")
+                if round_ < 3:
+                    member.client.contribute(session, round_, 1, content)
+            return member.upload(content)
 
 
 @contextmanager
@@ -248,25 +255,12 @@ class Member:
         )
         return content
 
-    def greet(self) -> None:
-        """Answer the current round, and send the answer."""
-        content = self._answer()
-        at = packets.parse(content).address
-        self.client.contribute(self.session, at.round, at.attempt, content)
-
-    def count(self) -> Upload:
-        """Return the answer to the third round, ready to be sent."""
-        return self.upload(self._answer())
-
     def upload(self, content: bytes) -> Upload:
         """Return an answer, ready to be sent."""
         at = packets.parse(content).address
         where = f"rounds/{at.round}/attempts/{at.attempt}/contribution"
         path = f"/v1/sessions/{self.session}/{where}"
         return Upload(path=path, token=self.token, content=content)
-
-    def _answer(self) -> bytes:
-        return self.reply(self.client.task(self.session, wait=20) or b"")
 
 
 def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -296,14 +290,7 @@ def _await_round(client: HttpAnalyst, session: str, round_: int) -> SessionStatu
         time.sleep(0.05)
 
 
-def processor_seconds_of(pid: int) -> float:
+def _processor_seconds_of(pid: int | str) -> float:
     """Return the CPU time of a process, as the kernel counts it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def processor_seconds_around(pid: int) -> tuple[float, float]:
-    """Return the CPU time of a process, and that of its child processes."""
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for each in threads for child in each.read_text().split()]
-    return processor_seconds_of(pid), sum(map(processor_seconds_of, children))

@@ -32,7 +32,7 @@ def figures(run: Run) -> Iterator[Figure]:
         AnalystProcess(Path(folder)) as analyst,
     ):
         n_rows = size // 8  # the dummy's answer has eight bytes a row
-        uploads = [analyst.uploads(f"s-{n}", 1, n_rows)[0] for n in range(runs)]
+        uploads = [analyst.prepare_upload(f"s-{n}", n_rows) for n in range(runs)]
         pairs = [
             (bare(upload, Path(folder)), served(analyst, upload)) for upload in uploads
         ]

@@ -64,10 +64,18 @@ class Forger:
             else:
                 place = [n for n, p in enumerate(sent) if _kind_of(p) == kind][nth]
                 packet, call, what = sent[place], "step", "task"
-            refusals += [
-                _refuse(name, 1 + place, call, what, change(packet), problem)
-                for name, change in by_name.items()
-            ]
+            for name, change in by_name.items():
+                changed = change(packet)
+                if isinstance(changed, Packet):
+                    changed = packets.encode_packet(changed)
+                step = VectorCase(
+                    name=name,
+                    section="7",
+                    call=call,
+                    input={what: as_base64(changed)},
+                    problem=problem,
+                )
+                refusals.append(Refusal(name=name, after=1 + place, step=step))
         return refusals
 
     def task(self, kind: str, nth: int) -> Packet:
@@ -80,25 +88,24 @@ class Forger:
         return packets.parse(self.session.final_step.results[self.recording.slot])
 
     def seal(self, packet: Packet, place: int, content: Record) -> Packet:
-        """Return a packet with another content in one of its envelopes."""
-        sealed = list(packet.envelopes)
-        sealed[place] = self.seal_as(sealed[place].label, content)
-        return carry(packet, sealed)
-
-    def seal_as(self, label: EnvelopeLabel, content: Record) -> Envelope:
-        """Return an envelope that its sender could have sealed."""
-        own, terms = self.recording.slot, self.session.session.terms.session
-        sender = PartyKeys(self.session.entropies[label.peer], terms, label.peer)
+        """Return a packet with another content in an envelope, sealed by its sender."""
+        own, context = self.recording.slot, self.session.session
+        label, session = packet.envelopes[place].label, context.terms.session
+        sender = PartyKeys(self.session.entropies[label.peer], session, label.peer)
         bound = Binding(
             transcript=self._transcript(label),
-            session=terms,
+            session=session,
             sender=label.peer,
             receiver=own,
             kind=label.kind,
             **dict(label.when),
         )
-        to = self.session.session.member(own).keys
-        return Envelope(label=label, sealed=seal(content.encode(), bound, sender, to))
+        to = context.member(own).keys
+        envelopes = list(packet.envelopes)
+        envelopes[place] = Envelope(
+            label=label, sealed=seal(content.encode(), bound, sender, to)
+        )
+        return carry(packet, envelopes)
 
     def falsify(
         self, packet: Packet, name: str, of: FalsifiedSum, by: Mapping[int, int]
@@ -122,16 +129,13 @@ class Forger:
         known = self.session.memories[self.recording.slot].get(of.secret)
         if known is None:
             raise ValueError("the group has no secret")
-        session, made = self.session.session, self.task_of_round(of.round)
+        session = self.session.session
+        made = [p for p in self._sent if p.address.round == of.round][-1]
         transcript = hash_chain.digest(made.history[-1])
         label = MaskedSum(
             members=session.slots, name=of.name, transcript=transcript
         ).label
         return KeyedStream(key_for(session, known.secret, f"tag/{label}"))
-
-    def task_of_round(self, number: int) -> Packet:
-        """Return the last task of a round that the slot was sent."""
-        return [p for p in self._sent if p.address.round == number][-1]
 
     def _transcript(self, label: EnvelopeLabel) -> str:
         for message in self.session.sent:
@@ -144,20 +148,6 @@ class Forger:
 def _kind_of(packet: Packet) -> str:
     kind: str = packet.header.record["kind"]
     return kind
-
-
-def _refuse(
-    name: str, after: int, call: str, what: str, sent: Packet | bytes, problem: str
-) -> Refusal:
-    content = sent if isinstance(sent, bytes) else packets.encode_packet(sent)
-    step = VectorCase(
-        name=name,
-        section="7",
-        call=call,
-        input={what: as_base64(content)},
-        problem=problem,
-    )
-    return Refusal(name=name, after=after, step=step)
 
 
 def tell(packet: Packet, **changes: Any) -> Packet:
