@@ -1,125 +1,31 @@
-"""Load public data sets by name, and split a table among parties to try out methods.
+"""Split a table among parties to try out methods.
 
-    from coterie import FederatedKMeans, datasets
+from coterie import FederatedKMeans, datasets
+from sklearn.datasets import load_wine
 
-    rice = datasets.load("rice")
-    dealt = datasets.deal(rice.X, (5, 1), classes=rice.y, concentration=0.5)
-    model = FederatedKMeans(2, layout=dealt.layout).fit(dealt.tables)
-
-Four of the data sets come with scikit-learn. We know of no licence to redistribute the
-others, so they are read from a folder: an argument, or the variable COTERIE_DATA.
+X, y = load_wine(return_X_y=True)
+dealt = datasets.deal(X, (5, 1), classes=y, concentration=0.5)
+model = FederatedKMeans(3, layout=dealt.layout).fit(dealt.tables)
 """
 
 from __future__ import annotations
 
-import os
-import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.terms.terms import Layout
 from party_sdk.lab.parties import Lattice, as_layout
 
-__all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
-
-BUNDLED: Final = frozenset({"iris", "wine", "breast_cancer", "digits"})
-"""The data sets that are part of scikit-learn."""
-
-SOURCES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "heart": "UCI: Statlog (Heart)",
-        "rice": "UCI: Rice (Cammeo and Osmancik)",
-        "waveform": "UCI: Waveform Database Generator (Version 1)",
-        "banknote": "UCI: Banknote Authentication",
-        "phoneme": "ELENA, KEEL and OpenML: phoneme",
-        "xclara": "clustering-benchmark: xclara",
-        "s1_deric": "clustering-benchmark: s-set1",
-        "terrorist": "LINQS: Terrorist Attacks",
-        "pendigits": "UCI: Pen-Based Recognition of Handwritten Digits",
-        "coil20": "Columbia Object Image Library, 32 × 32 pixels",
-        "mnist": "MNIST, 60,000 training rows first",
-        "fmnist": "Fashion-MNIST",
-    }
-)
-"""The other data sets of docs/evidence.md, each with its name at its source."""
+__all__ = ["Dealt", "deal"]
 
 _TRIES = 10_000
-
-
-class MissingDataset(FileNotFoundError):
-    """Raised if the file of a data set is missing; the message says how to create it."""
-
-
-class Dataset(NamedTuple):
-    """A data set with known classes.
-
-    X: float64 (n, m); the features.
-    y: int64 (n,); the class of each row, which the clustering methods do not use.
-    """
-
-    X: FloatArray
-    y: IntArray
-
-
-def load(name: str, folder: str | Path | None = None) -> Dataset:
-    """Load one of the data sets of docs/evidence.md by name.
-
-    folder: the folder of ``NAME.npz`` with the arrays ``X`` and ``y``; by default the
-        folder in COTERIE_DATA. The data sets of scikit-learn need no folder.
-
-    Raises InvalidParameters if the name is unknown, MissingDataset if the file does not
-    exist, and InvalidData if it does not hold the two arrays.
-    """
-    if name in BUNDLED:
-        from sklearn import datasets as bundled
-
-        bunch = getattr(bundled, f"load_{name}")()
-        return Dataset(bunch.data.astype(np.float64), bunch.target.astype(np.int64))
-    if name not in SOURCES:
-        raise InvalidParameters(
-            f"There is no set {name!r}. There are "
-            f"{', '.join(sorted({*BUNDLED, *SOURCES}))}.",
-            field="name",
-        )
-    path = _find_folder(name, folder) / f"{name}.npz"
-    if not path.is_file():
-        raise MissingDataset(f"{path} is not there. {_remedy(name)}")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        raise InvalidData(f"{path} does not hold two arrays. {_remedy(name)}") from None
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise InvalidData(
-            f"{path}: X has shape {X.shape} and y {y.shape}. A row of X needs a class in y."
-        )
-    return Dataset(X, y)
-
-
-def _find_folder(name: str, folder: str | Path | None) -> Path:
-    folder = folder or os.environ.get("COTERIE_DATA")
-    if not folder:
-        raise MissingDataset(
-            f"{_remedy(name)} Name the folder, or set COTERIE_DATA to it."
-        )
-    return Path(folder)
-
-
-def _remedy(name: str) -> str:
-    return (
-        f"Get the set ({SOURCES[name]}). Then write {name}.npz into your folder of data "
-        f"sets: numpy.savez('{name}.npz', X=features, y=classes)."
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

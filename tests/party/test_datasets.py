@@ -1,7 +1,6 @@
-"""Public data sets by name, and tables dealt out as institutions hold them."""
+"""Tables dealt out as institutions hold them, and simulations that a manifest repeats."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 
-import coterie
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.terms import read_terms
@@ -20,34 +18,6 @@ from coterie import FederatedKMeans, LosslessFederated, datasets, simulate
 from party_sdk.results.manifests import digest_matrix
 
 X, CLASSES = load_iris(return_X_y=True)
-
-
-def test_a_set_of_scikit_learn_needs_no_folder(monkeypatch: Any) -> None:
-    monkeypatch.delenv("COTERIE_DATA", raising=False)
-    iris = coterie.datasets.load("iris")
-    assert_array_equal(iris.X, X)
-    assert_array_equal(iris.y, CLASSES)
-
-
-def test_a_set_is_read_from_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
-    np.savez(tmp_path / "rice.npz", X=X.astype(np.float32), y=CLASSES.astype(np.uint8))
-    monkeypatch.setenv("COTERIE_DATA", "/nowhere")
-    named = datasets.load("rice", tmp_path)
-    monkeypatch.setenv("COTERIE_DATA", str(tmp_path))
-    for rice in (named, datasets.load("rice")):
-        assert (rice.X.dtype, rice.y.dtype) == (np.float64, np.int64)
-        assert_array_equal(rice.X, X.astype(np.float32))
-
-
-def test_what_to_put_where_is_said(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.delenv("COTERIE_DATA", raising=False)
-    remedy = r"Get the set \(UCI: Rice .*numpy.savez\('rice.npz', X=features, y=class"
-    with pytest.raises(FileNotFoundError, match=remedy + ".*COTERIE_DATA"):
-        datasets.load("rice")
-    with pytest.raises(datasets.MissingDataset, match=f"{tmp_path}.*{remedy}"):
-        datasets.load("rice", tmp_path)
-    with pytest.raises(InvalidParameters, match=r"no set 'rize'. There are banknote"):
-        datasets.load("rize")
 
 
 def test_a_manifest_plays_a_simulation_again() -> None:

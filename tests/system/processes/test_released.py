@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
@@ -20,11 +21,11 @@ from analyst_service.database import Database
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
-from coterie import Coordinator, Party, datasets
+from coterie import Coordinator, Party
 
 FOLDER = Path(__file__).parent / "released"
 LAYOUT = Layout.lattice(3)
-TABLES = [datasets.load("iris").X[part::3] for part in range(3)]
+TABLES = [load_iris().data[part::3] for part in range(3)]
 PARAMS = LosslessFederated(n_clusters=3)
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 USER = """
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from coterie import (
     Coordinator, DataCollaboration, Evaluation, FederatedCoClustering,
     FederatedFuzzyCMeans, FederatedKMeans, FederatedSpectralClustering, Layout,
@@ -15,9 +18,8 @@ from coterie import (
 )
 
 
-def try_methods(folder: Path) -> float | None:
-    rice = datasets.load("rice", folder)
-    dealt = datasets.deal(rice.X, (3, 1), classes=rice.y, concentration=0.5)
+def try_methods(X: NDArray[np.float64], y: NDArray[np.int64]) -> float | None:
+    dealt = datasets.deal(X, (3, 1), classes=y, concentration=0.5)
     model = FederatedKMeans(2, layout=dealt.layout, random_state=0).fit(dealt.tables)
     for each in (
         FederatedFuzzyCMeans(2),
@@ -28,7 +30,7 @@ def try_methods(folder: Path) -> float | None:
     reveal_type(model.labels_)
     session: SimulatedSession = simulate(
         LosslessFederated(n_clusters=2),
-        rice.X,
+        X,
         (3, 1),
         evaluation=Evaluation(n_clusters=(2, 3)),
     )
