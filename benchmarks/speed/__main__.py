@@ -1,9 +1,9 @@
 """Measures every speed that has a goal, and prints it beside the goal.
 
-    python -m benchmarks.speed [PART …] [--base CHECKOUT] [--small]
+    python -m benchmarks.speed [PART …] [--small]
 
 sessions  ten parties, each in a process that begins with the session, beside pooled
-          k-means, and beside the same sessions of an older checkout.
+          k-means.
 kernels   passes over rows, distances of residues and masks, beside matrix products.
 audit     of a party's own sums, at the hundredth round of 3,000 rows in ten clusters.
 starts    CPU time until commands, an analyst and a worker answer.
@@ -20,10 +20,9 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
-from benchmarks.speed.figures import Part, Run
+from benchmarks.speed.figures import Part
 
 PARTS: Final = (
     "sessions",
@@ -42,15 +41,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", choices=PARTS, default=PARTS)
-    parser.add_argument("--base", type=Path, help="A checkout of an older commit.")
     parser.add_argument("--small", action="store_true", help="Sizes of a smoke test.")
     options = parser.parse_args()
-    run = Run(base=options.base, small=options.small)
     print("| | figure | at most | |\n|---|---|---|---|")
     missed = 0
     for name in options.parts:
         part: Part = import_module(f"benchmarks.speed.{name}").figures
-        for figure in part(run):
+        for figure in part(small=options.small):
             print(figure, flush=True)
             missed += not figure.is_met
     return int(missed > 0)

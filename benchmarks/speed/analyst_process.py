@@ -26,7 +26,6 @@ from pyarrow import parquet
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import roster_entries
@@ -168,7 +167,7 @@ class AnalystProcess:
 
 @contextmanager
 def open_session(
-    folder: Path, params: LosslessFederated | DataCollaboration, parts: Sequence[Any]
+    folder: Path, params: LosslessFederated, parts: Sequence[Any]
 ) -> Iterator[tuple[AnalystProcess, CoordinatedSession]]:
     """Run an analyst, and open a session of parties that hold these parts of the rows.
 

@@ -22,15 +22,15 @@ from analyst_service.database import Database, SystemClock
 from analyst_service.models import Principal, Session, Task
 from analyst_service.settings import Settings
 from benchmarks.speed.analyst_process import AnalystProcess
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure
 
 PATH = "/v1/sessions"
 PAGES, PAGE = 20, 1000
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield the figures of refusals and of lists."""
-    tries, n_sessions = (20, 2000) if run.small else (1000, 100_000)
+    tries, n_sessions = (20, 2000) if small else (1000, 100_000)
     with tempfile.TemporaryDirectory() as folder:
         analyst = AnalystProcess(Path(folder))
         revoked, administrator = prepare(Path(folder), n_sessions)

@@ -10,15 +10,15 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure
 from clustering_protocols.contract import RowHistory
 
 N_ROWS, N_CLUSTERS, N_ROUNDS, N_LAST = 3000, 10, 100, 10
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield the CPU time of the last rounds' audits, two in each round."""
-    n_rounds = N_LAST if run.small else N_ROUNDS
+    n_rounds = N_LAST if small else N_ROUNDS
     X, _ = make_blobs(10 * N_ROWS, 10, centers=30, cluster_std=4.0, random_state=0)
     V = X[np.random.default_rng(0).choice(len(X), N_CLUSTERS, replace=False)]
     history, took = RowHistory.empty(N_ROWS), []

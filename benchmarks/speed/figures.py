@@ -1,11 +1,8 @@
-"""A figure beside its goal, and what one run is asked for."""
+"""A figure beside its goal."""
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 
@@ -27,23 +24,5 @@ class Figure(NamedTuple):
         return f"| {self.name} | {self.value:.3g} | {goal} | {missed} |"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What one run is asked for.
-
-    base: a checkout of an older commit with its environment in ``.venv``; sessions of
-        both take turns.
-    small: whether sizes are those of a smoke test, whose figures mean nothing.
-    """
-
-    base: Path | None = None
-    small: bool = False
-
-
-def children_seconds() -> float:
-    """Return the CPU time of all child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-Part = Callable[[Run], Iterator[Figure]]
+Part = Callable[..., Iterator[Figure]]
+"""Yields figures; ``small``: in sizes of a smoke test, whose figures mean nothing."""

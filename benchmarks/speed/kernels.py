@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure
 from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import kernels
@@ -22,9 +22,9 @@ from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.secrecy.prime import P
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield the ratios of passes of `llf`, distances of `omnifc`, and masks."""
-    n, F, k = (10_000 if run.small else 1_000_000), 16, 10
+    n, F, k = (10_000 if small else 1_000_000), 16, 10
     rng = np.random.default_rng(0)
     X, V, U = rng.normal(size=(n, F)), rng.normal(size=(k, F)), rng.random((n, k))
     fixed = np.zeros(F), np.ones(F), V

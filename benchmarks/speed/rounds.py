@@ -19,7 +19,7 @@ import httpx
 import numpy as np
 
 from benchmarks.speed.analyst_process import AnalystProcess, Member, join_all
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure
 from clustering_protocols.wire.http_headers import wait_header
 from party_sdk.analyst_client import requests
 
@@ -27,12 +27,12 @@ WAIT = wait_header(20)
 PUT_OFF = frozenset({429, 500, 503})
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield what an answer costs on SQLite.
 
     Raises RuntimeError if a request was refused or a session has not completed.
     """
-    n_sessions, n_parties = (2, 2) if run.small else (100, 5)
+    n_sessions, n_parties = (2, 2) if small else (100, 5)
     names = [f"s-{number}" for number in range(n_sessions)]
     counts: Counter[int] = Counter()
     with (

@@ -1,9 +1,12 @@
-"""Whole sessions beside pooled k-means and those of an older checkout."""
+"""Whole sessions of `llf` beside pooled k-means from the same start.
+
+Ten parties, whose processes start with the session, share rows of thirty blobs. They
+start at given rows, and make twenty updates of ten clusters.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,33 +14,31 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
 
-from benchmarks.speed.figures import Figure, Run
-from benchmarks.speed.session import N_CLUSTERS, N_UPDATES, draw_rows
+from benchmarks.speed.analyst_process import open_session
+from benchmarks.speed.figures import Figure
+from clustering_protocols.protocols.llf import LosslessFederated
 
-Costs = Mapping[str, float]
-ROOT: Final = Path(__file__).parents[2]
+N_PARTIES: Final = 10
+N_CLUSTERS: Final = 10
+N_UPDATES: Final = 20
 TURNS: Final = 3
 
 
-def figures(run: Run) -> Iterator[Figure]:
-    """Yield costs of sessions of `llf` and `dc`."""
-    yield from _beside_pooled(run)
-    if run.base:
-        yield from _beside_base(run.base, small=run.small)
-
-
-def _beside_pooled(run: Run) -> Iterator[Figure]:
-    """Yield figures of `llf` sessions, each beside scikit-learn from the same start."""
-    n_rows, n_columns = (3000, 4) if run.small else (1_000_000, 16)
-    X, start = draw_rows(n_rows, n_columns)
+def figures(*, small: bool) -> Iterator[Figure]:
+    """Yield the time of sessions over that of scikit-learn, and what they took."""
+    n_rows, n_columns = (3000, 4) if small else (1_000_000, 16)
+    X, _ = make_blobs(n_rows, n_columns, centers=30, cluster_std=4.0, random_state=0)
+    start = X[np.random.default_rng(0).choice(n_rows, N_CLUSTERS, replace=False)]
     pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
     ratios, sessions = [], []
-    for _ in range(1 if run.small else TURNS):
-        sessions.append(_session(ROOT, "over-http", "llf", n_rows, n_columns))
+    for _ in range(1 if small else TURNS):
+        sessions.append(measure_session(X, start))
         begin = time.perf_counter()
         pooled.fit(X)
         ratios.append(sessions[-1]["wall"] / (time.perf_counter() - begin))
@@ -52,38 +53,37 @@ def _beside_pooled(run: Run) -> Iterator[Figure]:
         yield Figure(name, least, goal)
 
 
-def _beside_base(base: Path, *, small: bool) -> Iterator[Figure]:
-    for way, name, n_rows, n_columns, goals in (
-        ("over-http", "llf", 100_000, 10, {"cpu": None, "memory": None}),
-        ("over-http", "dc", 100_000, 10, {"cpu": 0.45, "memory": None}),
-        ("simulated", "dc", 10_000, 1000, {"cpu": 0.15, "bytes": 0.2}),
-    ):
-        size = (1000, 20) if small else (n_rows, n_columns)
-        pairs = [
-            [_session(root, way, name, *size) for root in (ROOT, base)]
-            for _ in range(1 if small else TURNS)
-        ]
-        for key, goal in goals.items():
-            ratio = median(ours[key] / theirs[key] for ours, theirs in pairs)
-            shown = f"{name}, {size[0]:,} × {size[1]}, {way}: {key} ÷ base"
-            yield Figure(shown, ratio, goal)
-
-
-def _session(root: Path, way: str, protocol: str, *size: int) -> Costs:
-    """Return what a session costs with the packages of a checkout.
-
-    It runs in this checkout's `benchmarks`, whichever the checkout of the packages.
-    """
-    python = sys.executable if root == ROOT else str(root / ".venv/bin/python")
-    command = [python, "-m", "benchmarks.speed.session", way, protocol]
+def measure_session(X: Any, start: Any) -> Mapping[str, float]:
+    """Return what one session over HTTP takes."""
+    params = LosslessFederated(
+        n_clusters=N_CLUSTERS,
+        scaling="none",
+        init="given",
+        initial_centroids=tuple(tuple(map(float, row)) for row in start),
+        max_iter=N_UPDATES,
+        tol=0,
+    )
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "benchmarks").symlink_to(ROOT / "benchmarks")
-        done = subprocess.run(
-            [*command, *map(str, size)],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": folder},
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-    costs: Costs = json.loads(done.stdout.splitlines()[-1])
-    return costs
+        parts = np.array_split(X, N_PARTIES)
+        with open_session(Path(folder), params, parts) as (analyst, session):
+            invitations, risks = session.invite(), session.status().risks
+            served, begin = sum(analyst.processor_seconds()), time.perf_counter()
+            command = [sys.executable, "-m", "benchmarks.speed.party", folder]
+            parties = [
+                subprocess.Popen(
+                    [*command, slot, invitation, *risks],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                for slot, invitation in invitations.items()
+            ]
+            reports = [json.loads(party.communicate()[0]) for party in parties]
+            wall = time.perf_counter() - begin
+            rounds = session.status().round
+            served = sum(analyst.processor_seconds()) - served
+    return {
+        "wall": wall,
+        "beside rows": median(party["beside rows"] for party in reports),
+        "memory": max(party["memory"] for party in reports),
+        "answer": served / rounds / N_PARTIES,
+    }

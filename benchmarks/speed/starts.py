@@ -13,6 +13,7 @@ machine is.
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -22,11 +23,17 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.speed.figures import Figure, Run, children_seconds
+from benchmarks.speed.figures import Figure
 
 # A worker process imports this module again: functions import what it must not load.
 
 COTERIE = [str(Path(sys.executable).with_name("coterie"))]
+
+
+def children_seconds() -> float:
+    """Return the CPU time of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def command(words: list[str]) -> float:
@@ -97,7 +104,7 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     return children_seconds() - begin
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield the least CPU time of each start."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -117,5 +124,5 @@ def figures(run: Run) -> Iterator[Figure]:
             ("worker, prepared", None, lambda: worker(agreed, folder, prepared=True)),
         )
         for start_of, goal, start in starts:
-            least = min(start() for _ in range(1 if run.small else 7))
+            least = min(start() for _ in range(1 if small else 7))
             yield Figure(f"start of {start_of}, s of CPU time", least, goal)

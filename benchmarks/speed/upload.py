@@ -21,12 +21,12 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.speed.analyst_process import AnalystProcess, Upload
-from benchmarks.speed.figures import Figure, Run
+from benchmarks.speed.figures import Figure
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(*, small: bool) -> Iterator[Figure]:
     """Yield ratio of times and growth of memory."""
-    size, runs = (1 << 20, 1) if run.small else (256 << 20, 5)
+    size, runs = (1 << 20, 1) if small else (256 << 20, 5)
     with (
         tempfile.TemporaryDirectory() as folder,
         AnalystProcess(Path(folder)) as analyst,

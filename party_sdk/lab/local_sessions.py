@@ -114,21 +114,18 @@ class LocalSession:
         self, tables: Sequence[Any] | Mapping[str, Any]
     ) -> dict[str, Any]:
         names = list(self.parties)
-        if len(tables) != len(names) and not isinstance(tables, Mapping):
-            raise InvalidParameters(
-                f"The session has {len(names)} parties, and there are {len(tables)} "
-                "tables."
-            )
-        by_slot = (
-            tables
-            if isinstance(tables, Mapping)
-            else dict(zip(names, tables, strict=True))
-        )
-        if set(by_slot) != set(names):
+        if not isinstance(tables, Mapping):
+            if len(tables) != len(names):
+                raise InvalidParameters(
+                    f"The session has {len(names)} parties, and there are "
+                    f"{len(tables)} tables."
+                )
+            return dict(zip(names, tables, strict=True))
+        if set(tables) != set(names):
             raise InvalidParameters(
                 f"Pass a table for each of {', '.join(names)}, and for nobody else."
             )
-        return {name: by_slot[name] for name in names}
+        return {name: tables[name] for name in names}
 
 
 @contextmanager

@@ -81,19 +81,6 @@ def layout_for_tables(spec: LayoutSpec, n_tables: int) -> Layout:
     return layout
 
 
-def layout_for_one_table(spec: LayoutSpec | None) -> Layout:
-    """Return the layout by which a single table is split.
-
-    Raises InvalidParameters if ``spec`` does not determine the number of parties.
-    """
-    if spec is None or isinstance(spec, str):
-        raise InvalidParameters(
-            "One table is split between parties: choose how many, as in layout=(3, 1) "
-            "for three row groups. Pass the tables of several parties as a list."
-        )
-    return as_layout(spec)
-
-
 def as_layout(spec: Layout | Lattice) -> Layout:
     """Return a layout unchanged, or build it from a pair; raise for anything else."""
     if isinstance(spec, Layout):
@@ -133,9 +120,6 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
             f"columns: pass a layout. {_FORMS[0].upper()}{_FORMS[1:]}."
         )
     return layout_for_tables("rows" if by_rows else "columns", len(sources))
-
-
-NormaliseId = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +197,7 @@ def open_party_tables(
     id_column: IdColumns,
     fields: AgreedFields,
     allow: Sequence[str],
-    normalise_id: NormaliseId,
+    normalise_id: Callable[[str], str],
 ) -> PartyTables:
     """Open the tables of parties that each have their own, in the order of the slots.
 
@@ -304,7 +288,7 @@ def _split_by_slot(
     layout: Layout,
     data: Mapping[str, DataSource],
     widths: Sequence[int],
-    normalise_id: NormaliseId,
+    normalise_id: Callable[[str], str],
 ) -> simulation.Split:
     rows_by_slot: dict[str, IntArray] = {}
     rows: list[IntArray] = []
@@ -323,7 +307,7 @@ def _split_by_slot(
 
 
 def _number_rows(
-    group: Mapping[str, DataSource], normalise_id: NormaliseId
+    group: Mapping[str, DataSource], normalise_id: Callable[[str], str]
 ) -> dict[str, IntArray]:
     if len(group) == 1 or any(source.ids is None for source in group.values()):
         return {slot: np.arange(source.n_rows) for slot, source in group.items()}

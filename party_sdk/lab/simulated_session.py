@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from clustering_protocols import catalogue, result_warnings, session_terms, simulation
-from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
@@ -39,8 +39,8 @@ from party_sdk.lab.parties import (
     AgreedFields,
     LayoutSpec,
     PartyTables,
+    as_layout,
     has_names,
-    layout_for_one_table,
     open_party_tables,
     split_table,
 )
@@ -234,6 +234,11 @@ def _open_tables(
             normalise_id=lambda name: params.normalise_id(name, shared=True),
         )
         return _align_by_position(params, split.parts.data), split
+    if layout is None or isinstance(layout, str):
+        raise InvalidParameters(
+            "One table is split between parties: choose how many, as in layout=(3, 1) "
+            "for three row groups. Pass the tables of several parties as a list."
+        )
     schema, prepared = agreed.for_group(0)
     source = open_table(
         tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
@@ -242,7 +247,7 @@ def _open_tables(
         matrix(source),
         source.columns,
         agreed,
-        layout_for_one_table(layout),
+        as_layout(layout),
         seed,
         has_names=has_names(source),
         ids=source.ids,

@@ -237,7 +237,13 @@ def _shifted(by: float) -> list[np.ndarray]:
     return [UNITS[site::3] + by * site for site in range(3)]
 
 
-@pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated, OmniFC])
+HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
+every_protocol = pytest.mark.parametrize(
+    "protocol", [DataCollaboration, LosslessFederated, OmniFC]
+)
+
+
+@every_protocol
 def test_sites_that_measure_otherwise_are_the_first_warning(
     protocol: type[Params],
 ) -> None:
@@ -274,12 +280,6 @@ def test_site_agreement_is_zero_by_chance_one_by_sites_and_none_without() -> Non
     assert site_agreement(np.array([[10, 0], [12, 0]])) is None
 
 
-HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
-every_protocol = pytest.mark.parametrize(
-    "protocol", [DataCollaboration, LosslessFederated, OmniFC]
-)
-
-
 def told(protocol: type[Params], third: np.ndarray) -> list[list[str]]:
     """What each of three parties is told, the last with these rows."""
     tables = [HONEST[:80], HONEST[80:160], third]
@@ -297,29 +297,18 @@ def test_zeros_are_seen_by_those_who_send_them_and_by_the_others(
     *others, own = told(protocol, np.zeros((80, 4)))
     assert all("none of yours" in " ".join(sentences) for sentences in others)
     assert "all of them yours" in " ".join(own)
+    assert told(protocol, HONEST[160:]) == [[], [], []], "sites of one kind"
 
 
-@every_protocol
-def test_parties_of_one_kind_are_told_nothing(protocol: type[Params]) -> None:
-    assert told(protocol, HONEST[160:]) == [[], [], []]
-
-
-def test_chance_alone_is_told_of_never() -> None:
+def test_neither_chance_nor_a_party_that_has_all_rows_or_none_is_told_of() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3000):
         k, share = int(rng.integers(2, 9)), rng.uniform(0.02, 0.98)
         labels, mine = rng.integers(0, k, 300), rng.random(300) < share
         own = np.bincount(labels[mine], minlength=k).tolist()
         assert not list(site_warnings(own, np.bincount(labels, minlength=k).tolist()))
-
-
-@pytest.mark.parametrize(
-    ("own", "sizes"), [([0, 0], [9, 9]), ([9, 9], [9, 9]), ([], []), ([0, 1], [0, 2])]
-)
-def test_who_has_all_rows_or_none_is_told_nothing(
-    own: list[int], sizes: list[int]
-) -> None:
-    assert not list(site_warnings(own, sizes))
+    for own, sizes in ([0, 0], [9, 9]), ([9, 9], [9, 9]), ([], []), ([0, 1], [0, 2]):
+        assert not list(site_warnings(own, sizes))
 
 
 def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:

@@ -319,17 +319,12 @@ def test_what_most_measures_prefer_is_suggested_with_the_reason() -> None:
 
 
 def test_what_is_not_stable_comes_behind_what_is() -> None:
-    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.9, 0.4)}
-    found = suggest_run(lines(**measures))
-    assert found is not None
-    assert found.n_clusters == 2
-    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.3, 0.4)}
-    found = suggest_run(lines(**measures))
-    assert found is not None
-    assert found.n_clusters == 3
+    for stability, n_clusters in ((0.9, 2), (0.3, 3)):
+        found = suggest_run(
+            lines(simplified_silhouette=(0.3, 0.5), stability=(stability, 0.4))
+        )
+        assert found is not None
+        assert found.n_clusters == n_clusters
     assert "other clusters" in found.doubts[0]
-
-
-def test_nothing_is_suggested_where_nothing_compares_runs() -> None:
-    assert suggest_run(lines(inertia=(3.0, 2.0))) is None
+    assert suggest_run(lines(inertia=(3.0, 2.0))) is None, "nothing compares runs"
     assert suggest_run(lines(simplified_silhouette=(0.5,))) is None

@@ -79,33 +79,24 @@ def test_an_invitation_has_the_digest_of_its_own_terms(
         assert terms.identities.coordinator == found.coordinator == own
 
 
-def test_a_coordinator_notices_changed_terms_at_once(
-    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+def test_a_coordinator_notices_changed_terms_and_parties_a_forged_digest(
+    api: Api, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     honest = HttpAnalyst.put_session
 
     def weaker(self: HttpAnalyst, session: str, body: dict[str, Any]) -> Any:
         return honest(self, session, {**body, "guards": {"minimum_rows": 1}})
 
+    def forged(self: HttpAnalyst, session: str, body: dict[str, Any]) -> Any:
+        stored = StoredSession.load(home, session)
+        assert stored is not None
+        status = weaker(self, session, body)
+        return status.model_copy(update={"terms_digest": stored.terms_digest})
+
     monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
     with pytest.raises(AgreementMismatch, match="other terms than requested"):
         coordinator.create_session("wards", Dummy(), PARTS.layout)
-
-
-def test_parties_notice_terms_with_a_forged_digest(
-    api: Api, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, home: Path
-) -> None:
-    honest = HttpAnalyst.put_session
-    signed: list[str] = []
-
-    def weaker(self: HttpAnalyst, session: str, body: dict[str, Any]) -> Any:
-        status = honest(self, session, {**body, "guards": {"minimum_rows": 1}})
-        stored = StoredSession.load(home, session)
-        assert stored is not None
-        signed.append(stored.terms_digest)
-        return status.model_copy(update={"terms_digest": signed[0]})
-
-    monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
+    monkeypatch.setattr(HttpAnalyst, "put_session", forged)
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
         Party.join(

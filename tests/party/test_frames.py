@@ -257,16 +257,12 @@ def saved(given: Result, path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "labels.parquet", "labels.pq"])
-def test_labels_are_saved_beside_their_ids(tmp_path: Path, name: str) -> None:
+def test_labels_are_saved_beside_ids_or_numbers_of_rows(
+    tmp_path: Path, name: str
+) -> None:
     ids = ("007", 'say "x,9"', "line\nbreak")
     found = saved(result(ids), tmp_path / name)
     assert found == {"id": list(ids), "label": [1, 0, 1]}
-
-
-@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
-def test_memberships_are_saved_beside_numbers_of_rows(
-    tmp_path: Path, name: str
-) -> None:
     found = saved(result(None, memberships=True), tmp_path / name)
     assert [str(number) for number in found["id"]] == ["0", "1", "2"]
     assert found["membership_0"] == [0.1, 1.0, 0.25]

@@ -360,23 +360,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_request_that_nobody_answers_is_said_once() -> None:
+def test_silence_is_said_once_unless_the_analyst_may_wait_or_an_outage_was_said() -> (
+    None
+):
     assert heard(answering(0.4)) == (["127.0.0.1"], [])
     assert heard(answering(0)) == ([], [])
-
-
-@pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize(
-    "sent", [{"params": {"wait": "20"}}, {"headers": {"Prefer": "wait=20"}}]
-)
-def test_a_request_that_the_analyst_may_hold_is_no_silence(
-    sent: dict[str, Any],
-) -> None:
-    assert heard(answering(0.3), **sent) == ([], [])
-
-
-@pytest.mark.usefixtures("soon")
-def test_an_outage_that_was_said_is_no_silence() -> None:
+    assert heard(answering(0.3), params={"wait": "20"}) == ([], [])
+    assert heard(answering(0.3), headers={"Prefer": "wait=20"}) == ([], [])
     assert heard(answering(0, 503), patience=0.5) == ([], ["cannot answer now"])
 
 
