@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -25,6 +25,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
 HEADER = ("| name | default | limits | meaning |", "|---|---|---|---|")
 _ITEM: Final = 320  # characters: three lines
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`])")
+_LIMITS: Final = (
+    ("minimum", "from {:,}"),
+    ("exclusiveMinimum", "above {:,}"),
+    ("maximum", "to {:,}"),
+)
 _EXITS: Mapping[int, str] = {
     3: "refused at home by a guard, or a risk that is not accepted",
     4: "the session ended without a result",
@@ -81,27 +86,13 @@ def _lines() -> Iterator[str]:
 
 
 def fields(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    """Yield the rows of a table of a model's fields."""
+    """Yield a row for each field of a model: name, default, limits, meaning."""
     for name, field in model.model_json_schema()["properties"].items():
-        yield row(f"{prefix}{name}", field)
-
-
-def row(name: str, field: Mapping[str, Any]) -> str:
-    """Return a row of such a table: name, default, limits, meaning."""
-    default = field.get("default")
-    told = "" if default in (None, "") else f"`{default}`"
-    return f"| `{name}` | {told} | {_limits(field)} | {field.get('description', '')} |"
-
-
-def _limits(field: Mapping[str, Any]) -> str:
-    forms = {
-        "minimum": "from {:,}",
-        "exclusiveMinimum": "above {:,}",
-        "maximum": "to {:,}",
-    }
-    return " ".join(
-        form.format(field[key]) for key, form in forms.items() if key in field
-    )
+        default = field.get("default")
+        told = "" if default in (None, "") else f"`{default}`"
+        limits = [form.format(field[key]) for key, form in _LIMITS if key in field]
+        meaning = field.get("description", "")
+        yield f"| `{prefix}{name}` | {told} | {' '.join(limits)} | {meaning} |"
 
 
 def texts(risk: Risk) -> Iterator[str]:
@@ -132,10 +123,5 @@ def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
             yield f"`{name}`", catalogue.protocol_risks(name)
 
 
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page())

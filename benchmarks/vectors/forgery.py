@@ -105,7 +105,7 @@ class Forger:
         envelopes[place] = Envelope(
             label=label, sealed=seal(content.encode(), bound, sender, to)
         )
-        return carry(packet, envelopes)
+        return set_envelopes(packet, envelopes)
 
     def falsify(
         self, packet: Packet, name: str, of: FalsifiedSum, by: Mapping[int, int]
@@ -123,7 +123,7 @@ class Forger:
         words[-1] = (
             int(words[-1]) + tags.compute_tag(raised, self._tag_stream(of))
         ) % P
-        return tell_all(hold(packet, **{name: total}))
+        return announce(set_arrays(packet, **{name: total}))
 
     def _tag_stream(self, of: FalsifiedSum) -> KeyedStream:
         known = self.session.memories[self.recording.slot].get(of.secret)
@@ -150,7 +150,7 @@ def _kind_of(packet: Packet) -> str:
     return kind
 
 
-def tell(packet: Packet, **changes: Any) -> Packet:
+def set_line(packet: Packet, **changes: Any) -> Packet:
     """Return a packet whose last line says something else."""
     said = {**json.loads(packet.history[-1]), **changes}
     previous, number = said.pop("previous"), said.pop("number")
@@ -158,100 +158,99 @@ def tell(packet: Packet, **changes: Any) -> Packet:
     return replace(packet, history=[*packet.history[:-1], line])
 
 
-def tell_all(packet: Packet) -> Packet:
+def announce(packet: Packet) -> Packet:
     """Return a packet whose last line tells all groups of its content."""
     told = json.loads(packet.history[-1])["told"]
     digest = packets.digest_content(packet.header.record, packet.arrays, packet.own)
-    return tell(packet, told=[digest] * len(told))
+    return set_line(packet, told=[digest] * len(told))
 
 
-def say(packet: Packet, **values: Any) -> Packet:
+def _set_header(packet: Packet, **changes: Any) -> Packet:
+    return replace(packet, header=packet.header.model_copy(update=changes))
+
+
+def set_values(packet: Packet, **values: Any) -> Packet:
     """Return a packet whose record has other values."""
     record = packet.header.record
-    record = {**record, "values": {**record["values"], **values}}
-    header = packet.header.model_copy(update={"record": record})
-    return replace(packet, header=header)
+    values = {**record["values"], **values}
+    return _set_header(packet, record={**record, "values": values})
 
 
-def hold(packet: Packet, **arrays: Any) -> Packet:
+def set_arrays(packet: Packet, **arrays: Any) -> Packet:
     """Return a packet whose record has other arrays."""
     return replace(packet, arrays={**packet.arrays, **arrays})
 
 
-def be_of(packet: Packet, kind: str) -> Packet:
+def set_kind(packet: Packet, kind: str) -> Packet:
     """Return a packet with an empty record of another kind."""
     record = {**packet.header.record, "kind": kind, "values": {}}
-    header = packet.header.model_copy(update={"record": record})
-    return replace(packet, header=header, arrays={})
+    return replace(_set_header(packet, record=record), arrays={})
 
 
-def rename(packet: Packet, kind: str, without: Sequence[str] = ()) -> Packet:
-    """Return a packet whose record becomes one of another kind, less some values."""
+def rename_record(packet: Packet, kind: str, without: str) -> Packet:
+    """Return a packet whose record becomes one of another kind, less a value."""
     record = packet.header.record
-    values = {k: v for k, v in record["values"].items() if k not in without}
-    record = {**record, "kind": kind, "values": values}
-    header = packet.header.model_copy(update={"record": record})
-    return replace(packet, header=header)
+    values = {k: v for k, v in record["values"].items() if k != without}
+    return _set_header(packet, record={**record, "kind": kind, "values": values})
 
 
-def ask(packet: Packet, stage: str, kind: str) -> Packet:
+def ask_for(packet: Packet, stage: str, kind: str) -> Packet:
     """Return a packet that asks something else; everybody was told of it."""
-    asked = stand_at(be_of(packet, kind), stage=stage)
-    return tell_all(tell(asked, stage=stage, asks=kind))
+    asked = set_address(set_kind(packet, kind), stage=stage)
+    return announce(set_line(asked, stage=stage, asks=kind))
 
 
-def add(packet: Packet, name: str, place: int | tuple[int, ...], by: int) -> Packet:
+def raise_item(
+    packet: Packet, name: str, place: int | tuple[int, ...], by: int
+) -> Packet:
     """Return a packet with an item of an array raised; everybody was told of it."""
     array = packet.arrays[name].copy()
     array[place] += np.array(by, array.dtype)
-    return tell_all(hold(packet, **{name: array}))
+    return announce(set_arrays(packet, **{name: array}))
 
 
-def cut(packet: Packet, name: str) -> Packet:
+def cut_array(packet: Packet, name: str) -> Packet:
     """Return a packet with an array that lacks the last of each row; all were told."""
     array = np.ascontiguousarray(packet.arrays[name][..., :-1])
-    return tell_all(hold(packet, **{name: array}))
+    return announce(set_arrays(packet, **{name: array}))
 
 
-def stand_at(packet: Packet, **changes: Any) -> Packet:
+def set_address(packet: Packet, **changes: Any) -> Packet:
     """Return a packet of another address."""
-    address = packet.address.model_copy(update=changes)
-    return replace(packet, header=packet.header.model_copy(update={"address": address}))
+    return _set_header(packet, address=packet.address.model_copy(update=changes))
 
 
-def carry(packet: Packet, envelopes: Sequence[Envelope]) -> Packet:
+def set_envelopes(packet: Packet, envelopes: Sequence[Envelope]) -> Packet:
     """Return a packet with other envelopes."""
     labels = [envelope.label for envelope in envelopes]
-    header = packet.header.model_copy(update={"envelopes": labels})
-    return replace(packet, header=header, envelopes=envelopes)
+    return replace(_set_header(packet, envelopes=labels), envelopes=envelopes)
 
 
-def empty(packet: Packet) -> Packet:
+def drop_envelopes(packet: Packet) -> Packet:
     """Return a packet without envelopes."""
-    return carry(packet, [])
+    return set_envelopes(packet, [])
 
 
-def spoil(packet: Packet, place: int = 0) -> Packet:
-    """Return a packet with a bit changed in one of its envelopes."""
-    sealed = list(packet.envelopes)
-    old = sealed[place].sealed
-    sealed[place] = replace(sealed[place], sealed=old[:-1] + bytes([old[-1] ^ 1]))
-    return carry(packet, sealed)
+def flip_bit(packet: Packet) -> Packet:
+    """Return a packet with a bit changed in its first envelope."""
+    first, *others = packet.envelopes
+    sealed = first.sealed[:-1] + bytes([first.sealed[-1] ^ 1])
+    return set_envelopes(packet, [replace(first, sealed=sealed), *others])
 
 
-def label(packet: Packet, **changes: Any) -> Packet:
+def relabel(packet: Packet, **changes: Any) -> Packet:
     """Return a packet whose first label says something else."""
     first, *others = packet.envelopes
     named = first.label.model_copy(update=changes)
-    return carry(packet, [replace(first, label=named), *others])
+    return set_envelopes(packet, [replace(first, label=named), *others])
 
 
-def shorten(packet: Packet) -> bytes:
+def drop_last_byte(packet: Packet) -> bytes:
     """Return the bytes of a packet without the last one."""
     return packets.encode_packet(packet)[:-1]
 
 
-def grow(packet: Packet) -> bytes:
+def extend_header(packet: Packet) -> bytes:
     """Return the bytes of a packet with an unknown member in its header."""
     header, arrays = codec.decode(packets.encode_packet(packet))
     return codec.encode({**header, "more": 1}, arrays)

@@ -13,21 +13,21 @@ from benchmarks.vectors.forgery import (
     Change,
     FalsifiedSum,
     Forger,
-    add,
-    ask,
-    be_of,
-    cut,
-    empty,
-    grow,
-    hold,
-    label,
-    rename,
-    say,
-    shorten,
-    spoil,
-    stand_at,
-    tell,
-    tell_all,
+    announce,
+    ask_for,
+    cut_array,
+    drop_envelopes,
+    drop_last_byte,
+    extend_header,
+    flip_bit,
+    raise_item,
+    relabel,
+    rename_record,
+    set_address,
+    set_arrays,
+    set_kind,
+    set_line,
+    set_values,
 )
 from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine import packets
@@ -56,18 +56,20 @@ def of_dummy(forger: Forger) -> list[Refusal]:
         (
             *("sign", 0, "agreement-mismatch"),
             {
-                "of another session": lambda p: stand_at(p, session="other"),
-                "of another agreement": lambda p: stand_at(p, agreement=_OTHER),
-                "for another slot": lambda p: stand_at(p, slot="west"),
+                "of another session": lambda p: set_address(p, session="other"),
+                "of another agreement": lambda p: set_address(p, agreement=_OTHER),
+                "for another slot": lambda p: set_address(p, slot="west"),
             },
         ),
         (
             *("sign", 0, "malformed"),
             {
-                "of a stage that there is not": lambda p: stand_at(p, stage="upload"),
-                "a kind that the stage has not": lambda p: be_of(p, "greet"),
-                "without its last byte": shorten,
-                "with more in its header": grow,
+                "of a stage that there is not": lambda p: set_address(
+                    p, stage="upload"
+                ),
+                "a kind that the stage has not": lambda p: set_kind(p, "greet"),
+                "without its last byte": drop_last_byte,
+                "with more in its header": extend_header,
             },
         ),
         # the lines of the transcript
@@ -78,27 +80,31 @@ def of_dummy(forger: Forger) -> list[Refusal]:
         (
             *("greet", 0, "task-refused"),
             {
-                "another past": lambda p: tell(p, previous=_OTHER),
-                "a line was left out": lambda p: tell(p, number=4),
-                "a round was left out": lambda p: stand_at(tell(p, round=3), round=3),
-                "the line is of another stage": lambda p: tell(p, stage="count"),
-                "the line asks something else": lambda p: tell(p, asks="count"),
-                "the line leaves the party out": lambda p: tell(p, left_out=["south"]),
-                "others were told otherwise": lambda p: tell(p, told=[_OTHER]),
+                "another past": lambda p: set_line(p, previous=_OTHER),
+                "a line was left out": lambda p: set_line(p, number=4),
+                "a round was left out": lambda p: set_address(
+                    set_line(p, round=3), round=3
+                ),
+                "the line is of another stage": lambda p: set_line(p, stage="count"),
+                "the line asks something else": lambda p: set_line(p, asks="count"),
+                "the line leaves the party out": lambda p: set_line(
+                    p, left_out=["south"]
+                ),
+                "others were told otherwise": lambda p: set_line(p, told=[_OTHER]),
                 "no line at all": lambda p: replace(p, history=[]),
             },
         ),
         # the order of tasks
         (
             *("greet", 0, "task-refused"),
-            {"a stage was left out": lambda p: ask(p, "count", "count")},
+            {"a stage was left out": lambda p: ask_for(p, "count", "count")},
         ),
         (
             *("confirm", 0, "task-refused"),
             {
-                "a task that was answered": lambda p: ask(p, "count", "count"),
-                "a stage that is over": lambda p: ask(p, "greeting", "greet"),
-                "a task that comes too early": lambda p: ask(p, "closing", "sign"),
+                "a task that was answered": lambda p: ask_for(p, "count", "count"),
+                "a stage that is over": lambda p: ask_for(p, "greeting", "greet"),
+                "a task that comes too early": lambda p: ask_for(p, "closing", "sign"),
             },
         ),
         # signatures
@@ -116,18 +122,18 @@ def of_dummy(forger: Forger) -> list[Refusal]:
         (
             *("count", 0, "envelope-refused"),
             {
-                "a bit of an envelope": spoil,
-                "another sender on the label": lambda p: label(p, peer="west"),
-                "a sender that there is not": lambda p: label(p, peer="east"),
-                "another kind on the label": lambda p: label(p, kind="greet"),
-                "another stage on the label": lambda p: label(p, stage="count"),
-                "a stage that seals nothing": lambda p: label(p, stage="opening"),
-                "an earlier round on the label": lambda p: label(p, round=1),
-                "the round of the task on the label": lambda p: label(p, round=3),
-                "another attempt on the label": lambda p: label(p, attempt=2),
+                "a bit of an envelope": flip_bit,
+                "another sender on the label": lambda p: relabel(p, peer="west"),
+                "a sender that there is not": lambda p: relabel(p, peer="east"),
+                "another kind on the label": lambda p: relabel(p, kind="greet"),
+                "another stage on the label": lambda p: relabel(p, stage="count"),
+                "a stage that seals nothing": lambda p: relabel(p, stage="opening"),
+                "an earlier round on the label": lambda p: relabel(p, round=1),
+                "the round of the task on the label": lambda p: relabel(p, round=3),
+                "another attempt on the label": lambda p: relabel(p, attempt=2),
             },
         ),
-        ("count", 0, _FAILED, {"a word is withheld": empty}),
+        ("count", 0, _FAILED, {"a word is withheld": drop_envelopes}),
         (
             *("confirm", 0, _FAILED),
             {"another word comes back": lambda p: forger.seal(p, 0, word)},
@@ -135,22 +141,28 @@ def of_dummy(forger: Forger) -> list[Refusal]:
         # content
         (
             *("confirm", 0, "task-refused"),
-            {"another number than others were told": lambda p: say(p, total=34)},
+            {"another number than others were told": lambda p: set_values(p, total=34)},
         ),
         (
             *("confirm", 0, _FAILED),
-            {"another number of rows": lambda p: tell_all(say(p, total=34))},
+            {"another number of rows": lambda p: announce(set_values(p, total=34))},
         ),
         (
             *("confirm", 0, "malformed"),
             {
-                "a number that is a text": lambda p: tell_all(say(p, total="33")),
-                "a value that nobody knows": lambda p: tell_all(say(p, more=1)),
+                "a number that is a text": lambda p: announce(
+                    set_values(p, total="33")
+                ),
+                "a value that nobody knows": lambda p: announce(set_values(p, more=1)),
             },
         ),
         (
             *("confirm", 0, "invalid-array"),
-            {"an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1)))},
+            {
+                "an array that nobody knows": lambda p: announce(
+                    set_arrays(p, x=np.eye(1))
+                )
+            },
         ),
         # the result
         (
@@ -162,15 +174,19 @@ def of_dummy(forger: Forger) -> list[Refusal]:
         ),
         (
             *(RESULT, 0, "task-refused"),
-            {"another result than was told": lambda p: hold(p, labels=labels[::-1])},
+            {
+                "another result than was told": lambda p: set_arrays(
+                    p, labels=labels[::-1]
+                )
+            },
         ),
         (
             *(RESULT, 0, "invalid-array"),
-            {"a label below zero": lambda p: hold(p, labels=labels - 1)},
+            {"a label below zero": lambda p: set_arrays(p, labels=labels - 1)},
         ),
         (
             *(RESULT, 0, "malformed"),
-            {"a kind that is no result": lambda p: be_of(p, "greet")},
+            {"a kind that is no result": lambda p: set_kind(p, "greet")},
         ),
     )
 
@@ -181,10 +197,10 @@ def of_second_attempt(forger: Forger) -> list[Refusal]:
         (
             *("count", 1, "task-refused"),
             {
-                "an attempt was left out": lambda p: stand_at(
-                    tell(p, attempt=3), attempt=3
+                "an attempt was left out": lambda p: set_address(
+                    set_line(p, attempt=3), attempt=3
                 ),
-                "an attempt without what came in the one before": empty,
+                "an attempt without what came in the one before": drop_envelopes,
             },
         )
     )
@@ -217,7 +233,7 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
         (
             *("compare-digests", 0, "envelope-refused"),
             {
-                "a secret is withheld": empty,
+                "a secret is withheld": drop_envelopes,
                 "a secret of a group that its sender does not lead": lambda p: (
                     forger.seal(p, 0, own)
                 ),
@@ -225,7 +241,7 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
         ),
         (
             *("add-up", 0, "envelope-refused"),
-            {"the leader's digests are withheld": empty},
+            {"the leader's digests are withheld": drop_envelopes},
         ),
         (
             *("add-up", 0, _FAILED),
@@ -234,7 +250,7 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
         (
             *("add-up", 2, "task-refused"),
             {
-                "a total of which others were told otherwise": lambda p: hold(
+                "a total of which others were told otherwise": lambda p: set_arrays(
                     p, total=p.arrays["total"] + np.uint64(1)
                 )
             },
@@ -242,23 +258,29 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
         (
             *("add-up", 2, _FAILED),
             {
-                "a word of a total is one more": lambda p: add(p, "total", 0, 1),
-                "the tag of a total is one more": lambda p: add(p, "total", -1, 1),
-                "the tag is p more": lambda p: add(p, "total", -1, P),
-                "a phase was left out": lambda p: tell_all(say(p, phase=4)),
+                "a word of a total is one more": lambda p: raise_item(p, "total", 0, 1),
+                "the tag of a total is one more": lambda p: raise_item(
+                    p, "total", -1, 1
+                ),
+                "the tag is p more": lambda p: raise_item(p, "total", -1, P),
+                "a phase was left out": lambda p: announce(set_values(p, phase=4)),
             },
         ),
         (
             *("add-up", 2, "invalid-array"),
-            {"a total without its tag": lambda p: cut(p, "total")},
+            {"a total without its tag": lambda p: cut_array(p, "total")},
         ),
         (
             *("sign", 1, "task-refused"),
-            {"a second upload": lambda p: ask(p, "upload", "project")},
+            {"a second upload": lambda p: ask_for(p, "upload", "project")},
         ),
         (
             *(RESULT, 0, "task-refused"),
-            {"labels of fewer rows": lambda p: hold(p, labels=p.arrays["labels"][:-1])},
+            {
+                "labels of fewer rows": lambda p: set_arrays(
+                    p, labels=p.arrays["labels"][:-1]
+                )
+            },
         ),
     )
 
@@ -279,7 +301,7 @@ def of_pair(forger: Forger) -> list[Refusal]:
                 "ranges that are too large": lambda p: forger.seal(p, 0, wide),
             },
         ),
-        ("project", 0, _FAILED, {"no ranges": empty}),
+        ("project", 0, _FAILED, {"no ranges": drop_envelopes}),
     )
 
 
@@ -288,10 +310,10 @@ def of_two_runs(forger: Forger) -> list[Refusal]:
 
     def tell_runs(packet: Packet, **values: object) -> Packet:
         """Return the closing with other values, of which everybody was told."""
-        said = say(packet, **values)
+        said = set_values(packet, **values)
         told = json.loads(packet.history[-1])["told"]
         digest = packets.digest_content(said.header.record, said.arrays)
-        return tell(said, told=[digest, *told[1:]])
+        return set_line(said, told=[digest, *told[1:]])
 
     def figures(packet: Packet) -> list[object]:
         return list(packet.header.record["values"]["figures"])
@@ -310,7 +332,11 @@ def of_two_runs(forger: Forger) -> list[Refusal]:
         ),
         (
             *("conclude", 0, "task-refused"),
-            {"others were told of another run": lambda p: say(p, chosen=other(p))},
+            {
+                "others were told of another run": lambda p: set_values(
+                    p, chosen=other(p)
+                )
+            },
         ),
     )
 
@@ -333,18 +359,22 @@ def of_common_ids(forger: Forger) -> list[Refusal]:
         (
             *("unblind", 0, _FAILED),
             {
-                "answers are withheld": empty,
+                "answers are withheld": drop_envelopes,
                 "answers that are no points": lambda p: forger.seal(p, 0, none),
             },
         ),
         (
             *("select", 0, _FAILED),
-            {"numbers of rows differ": lambda p: tell_all(say(p, n_rows=counts))},
+            {
+                "numbers of rows differ": lambda p: announce(
+                    set_values(p, n_rows=counts)
+                )
+            },
         ),
         (
             *("select", 0, "invalid-array"),
             {
-                "one token is not selected from": lambda p: hold(
+                "one token is not selected from": lambda p: set_arrays(
                     p, common=p.arrays["common"][:-1]
                 )
             },
@@ -362,13 +392,13 @@ def of_match_keys(forger: Forger) -> list[Refusal]:
     def put(packet: Packet, place: int) -> Packet:
         rows = packet.arrays["rows"].copy()
         rows[0] = place
-        return hold(packet, rows=rows)
+        return set_arrays(packet, rows=rows)
 
     return forger.refuse(
         (
             *("show-tokens", 0, "envelope-refused"),
             {
-                "the list of the neighbour before is withheld": empty,
+                "the list of the neighbour before is withheld": drop_envelopes,
                 "a list that was masked twice": lambda p: forger.seal(p, 0, early),
             },
         ),
@@ -415,33 +445,37 @@ def of_racing_starts(forger: Forger) -> list[Refusal]:
         ),
         (
             *("add-up", _POOLED, _FAILED),
-            {"the choice before the race": lambda p: tell_all(say(p, phase=2))},
+            {"the choice before the race": lambda p: announce(set_values(p, phase=2))},
         ),
         (
             *("add-up", _POOLED, "invalid-array"),
-            {"a total before the race": lambda p: tell_all(hold(p, total=nothing))},
+            {
+                "a total before the race": lambda p: announce(
+                    set_arrays(p, total=nothing)
+                )
+            },
         ),
         (
             *("add-up", _POOLED + 1, _FAILED),
-            {"a race of other rows": lambda p: add(p, "total", 0, 1)},
+            {"a race of other rows": lambda p: raise_item(p, "total", 0, 1)},
         ),
         (
             *("update", 1, _FAILED),
             {
-                "the third update second": lambda p: tell_all(say(p, number=3)),
-                "an update of other rows": lambda p: add(p, "totals", (0, 0), 1),
-                "an end before the rest": lambda p: tell_all(
-                    tell(rename(p, "close", without=("number",)), asks="close")
+                "the third update second": lambda p: announce(set_values(p, number=3)),
+                "an update of other rows": lambda p: raise_item(p, "totals", (0, 0), 1),
+                "an end before the rest": lambda p: announce(
+                    set_line(rename_record(p, "close", without="number"), asks="close")
                 ),
             },
         ),
         (
             *("gather", 0, _FAILED),
-            {"a closing of other rows": lambda p: add(p, "closing", 0, 1)},
+            {"a closing of other rows": lambda p: raise_item(p, "closing", 0, 1)},
         ),
         (
             *("tell", 0, _FAILED),
-            {"sizes of other rows": lambda p: add(p, "gathered", 0, 1)},
+            {"sizes of other rows": lambda p: raise_item(p, "gathered", 0, 1)},
         ),
     )
 
@@ -449,35 +483,37 @@ def of_racing_starts(forger: Forger) -> list[Refusal]:
 def of_columns(forger: Forger) -> list[Refusal]:
     """Return the refusals by one of three members that hold columns."""
 
-    def relabel(packet: Packet, label: int, n_rows: int | None = 1) -> Packet:
+    def mark(packet: Packet, label: int, n_rows: int | None = 1) -> Packet:
         """Return a packet in which the first rows, or all, have a label."""
         labels = packet.arrays["labels"].copy()
         labels[:n_rows] = label
-        return tell_all(hold(packet, labels=labels))
+        return announce(set_arrays(packet, labels=labels))
 
     def drop_row(packet: Packet) -> Packet:
-        return tell_all(hold(packet, labels=packet.arrays["labels"][:-1]))
+        return announce(set_arrays(packet, labels=packet.arrays["labels"][:-1]))
 
     return forger.refuse(
         (
             *("start-from", 0, _FAILED),
             {
-                "a start from no row": lambda p: relabel(p, 0, None),
-                "starts of a fourth cluster": lambda p: relabel(p, 3),
+                "a start from no row": lambda p: mark(p, 0, None),
+                "starts of a fourth cluster": lambda p: mark(p, 3),
                 "starts of fewer rows": drop_row,
             },
         ),
         (
             *("measure", 2, _FAILED),
             {
-                "the first distances again": lambda p: tell_all(say(p, number=1)),
-                "a row in a fourth cluster": lambda p: relabel(p, 3),
+                "the first distances again": lambda p: announce(
+                    set_values(p, number=1)
+                ),
+                "a row in a fourth cluster": lambda p: mark(p, 3),
             },
         ),
         ("measure", 2, "invalid-array", {"labels of fewer rows": drop_row}),
         (
             *("scatter", 0, _FAILED),
-            {"labels that were not told": lambda p: relabel(p, 1, 3)},
+            {"labels that were not told": lambda p: mark(p, 1, 3)},
         ),
     )
 
@@ -490,7 +526,7 @@ def of_given_start(forger: Forger) -> list[Refusal]:
     def leave_out(packet: Packet) -> Packet:
         cohorts = packet.arrays["cohorts"].copy()
         cohorts[0, 0] = 0
-        return hold(packet, cohorts=cohorts)
+        return set_arrays(packet, cohorts=cohorts)
 
     def falsify(number: int, **by: int) -> Change:
         """Return a change of the total of an update, though its tag is right."""
@@ -499,21 +535,27 @@ def of_given_start(forger: Forger) -> list[Refusal]:
         return lambda packet: forger.falsify(packet, "totals", of, places)
 
     def of_sum(name: str, place: int, by: int) -> Change:
-        return lambda packet: add(packet, name, place, by)
+        return lambda packet: raise_item(packet, name, place, by)
 
     far = 1 << 44
     refusals = forger.refuse(
         (
             *("update", 1, _FAILED),
             {
-                "a word of a total is one more": lambda p: add(p, "totals", (0, 0), 1),
-                "the tag of a total is one more": lambda p: add(
+                "a word of a total is one more": lambda p: raise_item(
+                    p, "totals", (0, 0), 1
+                ),
+                "the tag of a total is one more": lambda p: raise_item(
                     p, "totals", (0, -1), 1
                 ),
-                "a total of another round": lambda p: add(p, "updates", (0, 1), -1),
-                "a total of another number": lambda p: add(p, "updates", (0, 0), 1),
+                "a total of another round": lambda p: raise_item(
+                    p, "updates", (0, 1), -1
+                ),
+                "a total of another number": lambda p: raise_item(
+                    p, "updates", (0, 0), 1
+                ),
                 "a total without one party": leave_out,
-                "no total": lambda p: hold(
+                "no total": lambda p: set_arrays(
                     p,
                     **{
                         name: p.arrays[name][:0].reshape(to)
@@ -524,13 +566,15 @@ def of_given_start(forger: Forger) -> list[Refusal]:
         ),
         (
             *("update", 2, _FAILED),
-            {"the total of the update before": lambda p: hold(p, totals=first)},
+            {"the total of the update before": lambda p: set_arrays(p, totals=first)},
         ),
         (
             *("update", 1, "invalid-array"),
             {
-                "a total without its tag": lambda p: cut(p, "totals"),
-                "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1))),
+                "a total without its tag": lambda p: cut_array(p, "totals"),
+                "an array that nobody knows": lambda p: announce(
+                    set_arrays(p, x=np.eye(1))
+                ),
             },
         ),
         (
@@ -565,7 +609,7 @@ def of_given_start(forger: Forger) -> list[Refusal]:
             ),
             (
                 *(kind, 0, "invalid-array"),
-                {f"{name} without its tag": partial(cut, name=name)},
+                {f"{name} without its tag": partial(cut_array, name=name)},
             ),
         )
     return refusals
