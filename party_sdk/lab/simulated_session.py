@@ -10,8 +10,9 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +51,6 @@ from party_sdk.results.manifests import describe_session, describe_table, digest
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns, open_table
 
-_P = TypeVar("_P", bound=Params)
 _LOSSLESS = 0.95
 _AS_GOOD = 1.02
 _SAME_CLUSTERS = 0.8
@@ -182,16 +182,26 @@ def simulate(
     """
     defaults = catalogue.find_protocol(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
-    params, split = _open_tables(
-        params.model_copy(update={name: defaults[name] for name in unset}),
-        tables,
-        layout,
-        id_column=id_column,
-        dictionary=dictionary,
-        preparation=preparation,
-        allow=allow,
-        seed=seed,
+    params = params.model_copy(update={name: defaults[name] for name in unset})
+    dictionaries = None
+    if dictionary is not None:
+        dictionaries = [schema.used for schema in as_sequence(dictionary) or ()]
+    fields = AgreedFields(
+        dictionary=dictionaries,
+        preparation=expand_preparation(preparation, dictionaries),
     )
+    if isinstance(tables, list | tuple):
+        split = open_party_tables(
+            tables,
+            layout,
+            id_column=id_column,
+            fields=fields,
+            allow=allow,
+            normalise_id=partial(params.normalise_id, shared=True),
+        )
+        params = _align_by_position(params, split.parts.data)
+    else:
+        split = _open_single_table(tables, layout, fields, id_column, allow, seed)
     session = play_session(
         split,
         params,
@@ -206,47 +216,28 @@ def simulate(
     return session
 
 
-def _open_tables(
-    params: _P,
-    tables: Any,
+def _open_single_table(
+    table: Any,
     layout: LayoutSpec | None,
-    *,
+    fields: AgreedFields,
     id_column: IdColumns,
-    dictionary: Schema | Sequence[Schema] | None,
-    preparation: Rule | Preparation | Sequence[Preparation] | None,
     allow: Sequence[str],
     seed: int,
-) -> tuple[_P, PartyTables]:
-    dictionaries = (
-        None if dictionary is None else [s.used for s in as_sequence(dictionary) or ()]
-    )
-    agreed = AgreedFields(
-        dictionary=dictionaries,
-        preparation=expand_preparation(preparation, dictionaries),
-    )
-    if isinstance(tables, list | tuple):
-        split = open_party_tables(
-            tables,
-            layout,
-            id_column=id_column,
-            fields=agreed,
-            allow=allow,
-            normalise_id=lambda name: params.normalise_id(name, shared=True),
-        )
-        return _align_by_position(params, split.parts.data), split
+) -> PartyTables:
+    """Open a table, and split it between the parties of a layout."""
     if layout is None or isinstance(layout, str):
         raise InvalidParameters(
             "One table is split between parties: choose how many, as in layout=(3, 1) "
             "for three row groups. Pass the tables of several parties as a list."
         )
-    schema, prepared = agreed.for_group(0)
+    schema, prepared = fields.for_group(0)
     source = open_table(
-        tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
+        table, id_column=id_column, schema=schema, preparation=prepared, allow=allow
     )
-    return params, split_table(
+    return split_table(
         matrix(source),
         source.columns,
-        agreed,
+        fields,
         as_layout(layout),
         seed,
         has_names=has_names(source),
@@ -255,7 +246,7 @@ def _open_tables(
     )
 
 
-def _align_by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
+def _align_by_position(params: Params, data: Mapping[str, DataSource]) -> Params:
     """Align rows without ids by position, unless the parameters choose an alignment."""
     if not isinstance(params, AlignedParams) or "alignment" in params.model_fields_set:
         return params
