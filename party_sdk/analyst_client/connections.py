@@ -25,7 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
 from clustering_protocols.wire.answers import AuditPage, SessionPage
 from clustering_protocols.wire.http_headers import is_this_machine
@@ -170,44 +170,7 @@ def proxy_of(url: str) -> str | None:
     return address if address is None or "://" in address else f"http://{address}"
 
 
-PROXY_REFUSES: Final = "The proxy asks for a name and a password (407)."
-PROXY_REMEDY: Final = (
-    "Write them into the proxy's address, HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT. If "
-    "it takes only a Windows log-in (NTLM, Kerberos), ask your IT for a way without one."
-)
-
-
-def is_proxy_refusal(error: BaseException) -> bool:
-    """Return whether the proxy refused the request for lack of a password."""
-    # httpcore reports the status of the proxy only in the message
-    return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
-
-
-def open_client(
-    url: str, trusted: ssl.SSLContext, *, seconds: float = 60.0
-) -> httpx.Client:
-    """Create an HTTP client for one server, using the proxy set by the environment.
-
-    trusted: a TLS context with the trusted certificate authorities.
-    seconds: the timeout of a single read or write.
-
-    Raises InvalidParameters if the proxy URL is neither http nor https.
-    """
-    proxy = proxy_of(url)
-    if proxy is not None and urlsplit(proxy).scheme not in {"http", "https"}:
-        raise InvalidParameters(
-            "The proxy of the environment is neither http:// nor https://.",
-            remedy="Name one that is: HTTPS_PROXY, HTTP_PROXY; or none for this host: "
-            "NO_PROXY.",
-        )
-    return httpx.Client(
-        base_url=url,
-        timeout=httpx.Timeout(seconds, connect=10.0),
-        transport=_TimedTransport(verify=trusted, proxy=proxy),
-    )
-
-
-class _TimedTransport(httpx.HTTPTransport):
+class TimedTransport(httpx.HTTPTransport):
     """An httpx transport whose connections enforce a deadline on the response."""
 
     def __init__(self, **options: Any) -> None:

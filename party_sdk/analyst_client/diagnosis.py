@@ -31,11 +31,12 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.numerics.kernels import IS_BUILT
 from clustering_protocols.wire.answers import AnalystIdentity
 from coterie.build import read_build
-from party_sdk.analyst_client.connections import fetch, is_proxy_refusal, proxy_of
+from party_sdk.analyst_client.connections import fetch, proxy_of
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.transport import (
     authority_file,
     explain_failure,
+    is_proxy_refusal,
     open_http,
 )
 from party_sdk.home.identities import OwnIdentity

@@ -28,12 +28,10 @@ from clustering_protocols.wire.http_headers import (
 )
 from party_sdk.analyst_client.certificates import certificate_error
 from party_sdk.analyst_client.connections import (
-    PROXY_REFUSES,
-    PROXY_REMEDY,
     LateAnswer,
+    TimedTransport,
     fetch,
-    is_proxy_refusal,
-    open_client,
+    proxy_of,
 )
 from party_sdk.home.addresses import address_advice
 
@@ -92,8 +90,25 @@ def build_tls_context(scheme: str) -> ssl.SSLContext:
 
 
 def open_http(url: str, *, seconds: float = 60.0) -> httpx.Client:
-    """Create an HTTP client that uses the proxy and the authorities of the environment."""
-    return open_client(url, build_tls_context(urlsplit(url).scheme), seconds=seconds)
+    """Create an HTTP client that uses the proxy and the authorities of the environment.
+
+    seconds: the timeout of a single read or write.
+
+    Raises InvalidParameters if the proxy URL is neither http nor https.
+    """
+    proxy = proxy_of(url)
+    if proxy is not None and urlsplit(proxy).scheme not in {"http", "https"}:
+        raise InvalidParameters(
+            "The proxy of the environment is neither http:// nor https://.",
+            remedy="Name one that is: HTTPS_PROXY, HTTP_PROXY; or none for this host: "
+            "NO_PROXY.",
+        )
+    trusted = build_tls_context(urlsplit(url).scheme)
+    return httpx.Client(
+        base_url=url,
+        timeout=httpx.Timeout(seconds, connect=10.0),
+        transport=TimedTransport(verify=trusted, proxy=proxy),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +244,12 @@ class Transport:
             return None, f"{problem} at {where}"
 
 
+def is_proxy_refusal(error: BaseException) -> bool:
+    """Return whether the proxy refused the request for lack of a password."""
+    # httpcore reports the status of the proxy only in the message
+    return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
+
+
 def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None:
     """Return the error for a failure that retrying cannot fix, or None.
 
@@ -238,7 +259,12 @@ def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None
     the server does not speak TLS, or Unavailable if the proxy requires a password.
     """
     if is_proxy_refusal(error):
-        return Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY)
+        return Unavailable(
+            "The proxy asks for a name and a password (407).",
+            remedy="Write them into the proxy's address, "
+            "HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT. If it takes only a Windows log-in "
+            "(NTLM, Kerberos), ask your IT for a way without one.",
+        )
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
