@@ -33,7 +33,7 @@ from coterie import Coordinator
 from party_sdk.cli.terminal.output import say
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.files import create_private_folder
-from party_sdk.lab.local_analyst import local_analyst
+from party_sdk.lab.local_sessions import local_analyst
 from party_sdk.lab.parties import AgreedFields, PartyTables, split_table
 from party_sdk.lab.simulated_session import SimulatedSession, play_session
 from party_sdk.tables import read_column

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from party_sdk import cli
-from party_sdk.lab import local_analyst
+from party_sdk.lab import local_sessions
 from party_sdk.supervisor import order_runner as child, supervisor
 from party_sdk.tables import unpacking
 from support.warm import Warm, command, stock
@@ -126,4 +126,4 @@ def warm_children() -> Iterator[None]:
 def start_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let local sessions start their analyst without the start of Python."""
     program = Path(cli.__file__).with_name("own_analyst.py")
-    monkeypatch.setattr(local_analyst, "PROGRAM", command(str(program)))
+    monkeypatch.setattr(local_sessions, "PROGRAM", command(str(program)))

@@ -23,7 +23,7 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from coterie import DataCollaboration, Layout, Policy, local_session
-from party_sdk.lab import local_analyst
+from party_sdk.lab import local_sessions
 from party_sdk.tables import open_table
 
 FLOWERS = load_iris(as_frame=True).data
@@ -129,7 +129,7 @@ def test_an_analyst_that_does_not_start_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = [sys.executable, "-c", "import sys; sys.exit('no room on the disk')"]
-    monkeypatch.setattr(local_analyst, "PROGRAM", program)
+    monkeypatch.setattr(local_sessions, "PROGRAM", program)
     with (
         pytest.raises(Unavailable, match="did not start: no room on the disk"),
         local_session(PARAMS, (3, 1)),
