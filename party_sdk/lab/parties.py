@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations, pairwise
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
@@ -210,9 +210,27 @@ def open_party_tables(
     Raises InvalidParameters if tables, layout and dictionaries are inconsistent.
     """
     dictionary = fields.dictionary
-    open_source = partial(_open_source, id_column=id_column, allow=allow)
+
+    def open_source(
+        number: int, table: Any, group: int, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        schema, preparation = fields.for_group(group)
+        try:
+            return open_table(
+                table,
+                id_column=id_column,
+                columns=columns,
+                schema=schema,
+                preparation=preparation,
+                allow=allow,
+            )
+        except InvalidData as refused:
+            raise InvalidData(f"Table {number}: {refused.detail}") from None
+
     if layout_spec is None and dictionary is None:
-        opened = [open_source(*entry) for entry in enumerate(tables, 1)]
+        opened = [
+            open_source(number, table, 0) for number, table in enumerate(tables, 1)
+        ]
         layout = infer_layout(opened)
     else:
         by_dictionary: LayoutSpec = "rows" if len(dictionary or ()) == 1 else "columns"
@@ -221,7 +239,7 @@ def open_party_tables(
         )
         fields.check_lengths(layout)
         opened = [
-            open_source(number, table, *fields.for_group(slot.column))
+            open_source(number, table, slot.column)
             for number, (table, slot) in enumerate(
                 zip(tables, layout.slots, strict=True), 1
             )
@@ -230,15 +248,11 @@ def open_party_tables(
     if id_column is None:
         _check_indexes(dict(zip(layout.names, tables, strict=True)), layout)
     for number, (table, slot) in enumerate(zip(tables, layout.slots, strict=True), 1):
-        first = data[layout.column_group(slot.column)[0]].columns
-        source = data[slot.name]
-        if isinstance(source, Table) and (
-            list(source.columns) != list(first)
-            and sorted(source.columns) == sorted(first)
-        ):
-            data[slot.name] = open_source(
-                number, table, *fields.for_group(slot.column), columns=list(first)
-            )
+        first = list(data[layout.column_group(slot.column)[0]].columns)
+        columns = list(data[slot.name].columns)
+        is_reordered = columns != first and sorted(columns) == sorted(first)
+        if is_reordered and isinstance(data[slot.name], Table):
+            data[slot.name] = open_source(number, table, slot.column, first)
     names = [data[group[0]].columns for group in layout.column_groups]
     return PartyTables(
         parts=_split_by_slot(layout, data, list(map(len, names)), normalise_id),
@@ -323,29 +337,6 @@ def _number_rows(
             numbers.append(numbers_by_id.setdefault(key, len(numbers_by_id)))
         rows_by_slot[slot] = np.array(numbers, dtype=np.int64)
     return rows_by_slot
-
-
-def _open_source(
-    number: int,
-    table: Any,
-    schema: Schema | None = None,
-    preparation: Preparation | None = None,
-    *,
-    id_column: IdColumns,
-    allow: Sequence[str],
-    columns: Sequence[str] | None = None,
-) -> DataSource:
-    try:
-        return open_table(
-            table,
-            id_column=id_column,
-            columns=columns,
-            schema=schema,
-            preparation=preparation,
-            allow=allow,
-        )
-    except InvalidData as refused:
-        raise InvalidData(f"Table {number}: {refused.detail}") from None
 
 
 def split_table(
