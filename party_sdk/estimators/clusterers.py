@@ -222,8 +222,7 @@ class FederatedGaussianMixture(FederatedClusterer):
     covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
     def _options(self, model: type[Params]) -> dict[str, Any]:
-        names = {"covariance_type"} & model.model_fields.keys()
-        return {**super()._options(model), **dict.fromkeys(names, self.covariance_type)}
+        return {**super()._options(model), "covariance_type": self.covariance_type}
 
     def _set_attributes(self, session: SimulatedSession) -> None:
         super()._set_attributes(session)
