@@ -100,13 +100,10 @@ def __getattr__(name: str) -> Any:
     if module is not None:
         return getattr(import_module(module), name)
     import_module("party_sdk")  # selects the protocol packages in use
-    for protocol_module in _protocols() if not name.startswith("_") else ():
+    from clustering_protocols.protocol_packages import find_modules
+
+    for path in find_modules().values() if not name.startswith("_") else ():
+        protocol_module = import_module(path)
         if name in protocol_module.__all__ and name != "PROTOCOL":
             return getattr(protocol_module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _protocols() -> list[Any]:
-    from clustering_protocols.protocol_packages import find_modules
-
-    return [import_module(module) for module in find_modules().values()]

@@ -190,9 +190,14 @@ class FederatedClusterer(_ScikitClusterer):
             method for method in definition.methods if method.name in self.algorithms
         ]
         if not methods:
+            names = sorted(
+                name
+                for name, other in catalogue.catalogue().items()
+                if any(method.name in self.algorithms for method in other.methods)
+            )
             raise InvalidParameters(
                 f"{protocol!r} does not have this method; protocols with it are "
-                f"{', '.join(sorted(self._protocol_names()))}.",
+                f"{', '.join(names)}.",
                 field="protocol",
             )
         own_values = {
@@ -242,14 +247,6 @@ class FederatedClusterer(_ScikitClusterer):
         if is_plain and not isinstance(value, np.generic):
             return value
         return np.asarray(value).tolist()
-
-    @classmethod
-    def _protocol_names(cls) -> set[str]:
-        return {
-            name
-            for name, definition in catalogue.catalogue().items()
-            if any(method.name in cls.algorithms for method in definition.methods)
-        }
 
     # The fitted attributes
 

@@ -28,7 +28,6 @@ from coterie_pages.models import (
 from coterie_pages.views.session_views import flatten, matrix_of, outcomes_in, sizes_of
 from coterie_pages.views.terms_sheet import identify, sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.party.ledger import Ledger
 from party_sdk.party.participant import Party
 from party_sdk.party.roster import Roster
 from party_sdk.results.cautions import result_cautions, site_warnings
@@ -123,7 +122,15 @@ def run_report(
         accepted=terms.risks,
         mapping=stored.ledger.mapping_digest,
         counts_linked=session_terms.check_terms(terms).counts_linked,
-        left=tuple(sent_lines(stored.ledger)),
+        left=tuple(
+            SentLine.of(
+                entry,
+                entry=entry.get("sequence"),
+                signed=bool(entry.get("signature")),
+                told=entry.get("notes", {}),
+            )
+            for entry in stored.ledger.verified_entries()
+        ),
         **details,
     )
 
@@ -171,17 +178,6 @@ def run_lines(terms: Terms, result: Result) -> Iterator[RunLine]:
         k = figures.n_clusters if runs is None else runs.n_clusters[number]
         chosen = number == result.chosen
         yield RunLine(n_clusters=k, figures=figures.values, chosen=chosen)
-
-
-def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
-    """Verify the hash chain of a party's log, and yield its lines."""
-    for entry in ledger.verified_entries():
-        yield SentLine.of(
-            entry,
-            entry=entry.get("sequence"),
-            signed=bool(entry.get("signature")),
-            told=entry.get("notes", {}),
-        )
 
 
 def pair_profiles(
