@@ -13,7 +13,7 @@ from benchmarks.speed.figures import Figure
     "parts",
     [
         pytest.param(("kernels", "audit", "answers"), id="short"),
-        pytest.param(PARTS, id="all", marks=pytest.mark.thorough(only=True)),
+        pytest.param((), id="all", marks=pytest.mark.thorough(only=True)),
     ],
 )
 def test_one_command_prints_every_speed(parts: tuple[str, ...]) -> None:
@@ -27,7 +27,7 @@ def test_one_command_prints_every_speed(parts: tuple[str, ...]) -> None:
     assert (heading, rule) == ("| | figure | at most | |", "|---|---|---|---|"), (
         ended.stderr
     )
-    assert len(rows) >= 2 * len(parts)
+    assert len(rows) >= 2 * len(parts or PARTS)
     missed = any(row.endswith("| missed |") for row in rows)
     assert ended.returncode == missed, ended.stderr
 
