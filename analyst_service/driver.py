@@ -17,13 +17,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Self
 
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
 
 from analyst_service import worker
-from analyst_service.database import Transaction
-from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.logs import describe_error
 from analyst_service.process_context import Service
 from analyst_service.steps import (
@@ -44,8 +42,6 @@ from clustering_protocols.engine import Opened
 from clustering_protocols.wire.states import SessionState
 
 log = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 POLL_SECONDS = 0.1  # interval between queries for work
 RETRY_SECONDS = 5.0
@@ -89,9 +85,7 @@ class Driver:
         self._thread.join()
         for step in self._running:
             step.process.kill()
-            self._run_and_log_errors(
-                partial(self._transact, release_lease, step.lease, counts=False)
-            )
+            self._run_and_log_errors(partial(self._release, step.lease, counts=False))
         for process in self._free:
             process.kill()
 
@@ -144,27 +138,29 @@ class Driver:
             self._free.append(self._start_process())
 
     def _start_steps(self) -> None:
+        database = self._service.database
+        if self._is_clock_wrong or self._service.draining.is_set():
+            return
         # Query first, because on SQLite a write transaction blocks all others.
-        if not self._free and self._takes_steps and self._query(has_rounds_to_close):
-            self._transact(close_rounds)
-        while self._free and self._takes_steps and self._query(has_work, self._span):
-            step = self._transact(close_and_lease, self._service)
+        if not self._free and database.query(has_rounds_to_close):
+            database.transact(close_rounds)
+        while self._free and database.query(has_work, self._span):
+            step = database.transact(close_and_lease, self._service)
             if step is None:
-                return
+                break
             self._running.append(self._submit_step(*step))
-
-    @property
-    def _takes_steps(self) -> bool:
-        return not (self._is_clock_wrong or self._service.draining.is_set())
+        if self._has_outage:
+            log.info("driver: the database answers again")
+        self._has_outage = False
 
     def _renew_leases(self) -> None:
         """Renew the leases of running steps, and kill steps whose lease was lost."""
         now = self._service.clock.now()
         for step in [s for s in self._running if now >= s.renewed + self._span / 3]:
-            if self._transact(renew_lease, step.lease, self._span):
+            if self._service.database.transact(renew_lease, step.lease, self._span):
                 step.renewed = now
             else:
-                log.warning("step of %s: the lease was lost", step.lease.session_id)
+                log.warning("step of %s: the lease was lost", step.lease.session.id)
                 self._running.remove(step)
                 step.process.kill()
 
@@ -178,7 +174,8 @@ class Driver:
         if not awaited or now < self._queried_at + POLL_SECONDS:
             return
         self._queried_at = now
-        for session, position in self._query(find_positions, awaited).items():
+        positions = self._service.database.query(find_positions, awaited)
+        for session, position in positions.items():
             self._announce_position(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
             # Requests that still wait for the dropped session are only woken once more.
@@ -216,26 +213,25 @@ class Driver:
             self._release_step(step, worker.describe_crash(error))
 
     def _store_result(self, step: _RunningStep, result: worker.StepResult) -> None:
-        stored = self._transact(store_result, self._service.blobs, step.lease, result)
+        session_id, service = step.lease.session.id, self._service
+        stored = service.database.transact(
+            store_result, service.blobs, step.lease, result
+        )
         if isinstance(result, Opened) and stored:
             state = SessionState.COLLECTING.value
             position = RoundPosition(state, result.round, result.attempt)
-            self._announce_position(step.lease.session_id, position)
+            self._announce_position(session_id, position)
         elif stored:
-            self._service.notifier.notify_session(step.lease.session_id)
+            service.notifier.notify_session(session_id)
         else:
-            log.warning(
-                "step of %s: too late, nothing is stored", step.lease.session_id
-            )
+            log.warning("step of %s: too late, nothing is stored", session_id)
         self._observe_duration(step, type(result).__name__ if stored else "TooLate")
 
     def _release_step(self, step: _RunningStep, crashed: worker.Crashed) -> None:
         """Release a crashed step for a retry, after a delay if the machine is at fault."""
-        log.error("step of %s: %s", step.lease.session_id, crashed.cause)
-        if crashed.is_temporary:
-            self._transact(release_lease, step.lease, RETRY_SECONDS, counts=False)
-        else:
-            self._transact(release_lease, step.lease, counts=True)
+        log.error("step of %s: %s", step.lease.session.id, crashed.cause)
+        delay = RETRY_SECONDS if crashed.is_temporary else 0
+        self._release(step.lease, delay, counts=not crashed.is_temporary)
         self._observe_duration(step, "Waiting" if crashed.is_temporary else "Crashed")
 
     def _observe_duration(self, step: _RunningStep, outcome: str) -> None:
@@ -248,28 +244,13 @@ class Driver:
             future = process.submit(job)
         except Exception:  # the process may have died while idle
             process.kill()
-            self._transact(release_lease, lease, counts=True)
+            self._release(lease, counts=True)
             raise
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _RunningStep(lease, process, future, self._service.clock.now())
 
-    def _query(
-        self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
-    ) -> T:
-        return self._log_recovery(self._service.database.query(query, *a, **k))
-
-    def _transact(
-        self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
-    ) -> T:
-        return self._log_recovery(self._service.database.transact(work, *a, **k))
-
-    def _log_recovery(self, answer: T) -> T:
-        """Log that the database answers again if it was unavailable; return ``answer``."""
-        if self._has_outage:
-            log.info("driver: the database answers again")
-        self._has_outage = False
-        return answer
+    def _release(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
+        self._service.database.transact(release_lease, lease, seconds, counts=counts)
 
     def _start_process(self) -> WorkerProcess:
-        choice = EngineChoice.from_settings(self._service.settings)
-        return WorkerProcess(spawns=choice.spawns_workers)
+        return WorkerProcess(spawns=self._service.settings.engine == "dask")

@@ -67,25 +67,6 @@ class RateLimiter:
             raise TooManyRequests(f"More than {self._per_second:g} per second.")
 
 
-class CredentialUses:
-    """The time of the last use of each credential, until the sweeper stores it."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, datetime] = {}
-        self._lock = threading.Lock()
-
-    def record_use(self, credential_id: str, now: datetime) -> None:
-        """Record that a credential was used."""
-        with self._lock:
-            self._last[credential_id] = now
-
-    def take_all(self) -> dict[str, datetime]:
-        """Return and forget the recorded times. A crash loses those of the last minute."""
-        with self._lock:
-            times, self._last = self._last, {}
-        return times
-
-
 class LoggedCheck:
     """A check whose outcome is logged whenever it changes.
 
@@ -178,7 +159,8 @@ class Service:
         self.draining = threading.Event()
         self.institution = load_or_create_identity(settings.identity_path)
         self.rates = RateLimiter(settings.requests_per_second)
-        self.uses = CredentialUses()
+        # the last use of each credential, until the sweeper stores it
+        self.last_uses: dict[str, datetime] = {}
         self.ready = CachedValue(LoggedCheck("ready", self._check_ready))
         self.room = LoggedCheck("room for uploads", lambda: self.require_room(0))
         self.figures = CachedValue(metrics.render_text)
@@ -199,7 +181,7 @@ class Service:
         Raises TooManyRequests if the limit is exceeded.
         """
         now = self.clock.now()
-        self.uses.record_use(credential_id, now)
+        self.last_uses[credential_id] = now
         self.rates.take_token(credential_id, now)
 
     def start_draining(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Self
 
 import sqlalchemy as sa
@@ -40,7 +41,6 @@ ORPHAN_AGE: Final = timedelta(minutes=30)
 """Blobs older than this are removed if no row refers to them."""
 
 _TOKEN_RETENTION = timedelta(days=1)
-_AT_ONCE: Final = 1_000
 
 
 # Digests to which rows refer
@@ -86,8 +86,15 @@ def remove_blobs(service: Service, digests: Iterable[str]) -> None:
 # Removal of rows. Each function returns the digests to which the removed rows referred.
 
 
-def _purge_session(db: Transaction, session_id: str) -> set[str]:
+def _purge_session(db: Transaction, session: Session) -> set[str]:
     """Remove tasks, state and contributions; rows of contributions stay as receipts."""
+    digests, now = _remove_payloads(db, session.id), db.now()
+    _update_session(db, session.id, state_digest=None, purged_at=now)
+    audit.add_line(db, session.id, "purged", now)
+    return digests
+
+
+def _remove_payloads(db: Transaction, session_id: str) -> set[str]:
     in_blobs = (
         sa.select(kind.digest).where(
             kind.session_id == session_id, kind.content.is_(None)
@@ -102,14 +109,12 @@ def _purge_session(db: Transaction, session_id: str) -> set[str]:
         .values(content=None)
         .execution_options(synchronize_session=False)
     )
-    _update_session(db, session_id, state_digest=None, purged_at=db.now())
     return digests
 
 
 def _erase_session(db: Transaction, session: Session, actor: Actor) -> set[str]:
     """Remove everything of a session except its audit."""
-    digests = _purge_session(db, session.id)
-    digests |= _collect_digests(
+    digests = _remove_payloads(db, session.id) | _collect_digests(
         db,
         sa.select(Result.digest).where(Result.session_id == session.id),
         sa.select(Session.summary_digest).where(Session.id == session.id),
@@ -127,7 +132,9 @@ def _erase_session(db: Transaction, session: Session, actor: Actor) -> set[str]:
         figures=None,
         chosen=None,
         profiles=None,
+        state_digest=None,
         summary_digest=None,
+        purged_at=now,
         deleted_at=now,
     )
     audit.add_line(db, session.id, "deleted", now)
@@ -166,13 +173,33 @@ def delete_session(service: Service, caller: Caller, session_id: str) -> None:
     remove_blobs(service, service.database.transact(_delete_rows, caller, session_id))
 
 
-def _find_expired(
+def remove_expired(service: Service) -> None:
+    """Remove the data of ended sessions whose retention time is over."""
+    settings = service.settings
+    _remove_after(
+        service,
+        _purge_session,
+        Session.purged_at,
+        Session.keep_contributions,
+        settings.retention_seconds,
+    )
+    _remove_after(
+        service,
+        partial(_erase_session, actor=SERVICE),
+        Session.deleted_at,
+        Session.keep_session,
+        settings.delete_seconds,
+    )
+
+
+def _remove_after(
     service: Service,
+    remove: Callable[[Transaction, Session], set[str]],
     removed_at: orm.InstrumentedAttribute[Any],
     keep: orm.InstrumentedAttribute[Any],
     setting: int | None,
-) -> Sequence[str]:
-    """Return ended sessions whose retention time is over and whose data still exist.
+) -> None:
+    """Remove data of the ended sessions, of each in a transaction of its own.
 
     removed_at: the column with the time of the removal.
     keep: the column with the retention time (seconds) that the terms set, or None.
@@ -191,44 +218,15 @@ def _find_expired(
                 remaining, keep.is_not_distinct_from(in_terms)
             )
             due += db.scalars(query.where(Session.changed_at <= before)).all()
-    return due
 
-
-def purge_ended_sessions(service: Service) -> None:
-    """Remove the contributions, tasks and states of sessions after their retention time."""
-    setting = service.settings.retention_seconds
-    due = _find_expired(service, Session.purged_at, Session.keep_contributions, setting)
-    unpurged = (
-        sa.select(Session)
-        .where(Session.id.in_(due[:_AT_ONCE]), Session.purged_at.is_(None))
-        .with_for_update(skip_locked=True)
-    )
-
-    def purge_due_sessions(db: Transaction) -> set[str]:
-        digests: set[str] = set()
-        for session in db.scalars(unpurged).all():
-            digests |= _purge_session(db, session.id)
-            audit.add_line(db, session.id, "purged", db.now())
-        return digests
-
-    if due:
-        remove_blobs(service, service.database.transact(purge_due_sessions))
-
-
-def delete_ended_sessions(service: Service) -> None:
-    """Delete sessions after their retention time, each in its own transaction."""
-    setting = service.settings.delete_seconds
-
-    def erase_if_present(db: Transaction, session_id: str) -> set[str]:
+    def remove_if_present(db: Transaction, session_id: str) -> set[str]:
         session = find_sessions(db, [session_id], lock=True)[session_id]
-        # another process may have deleted the session
-        is_deleted = session.deleted_at is not None
-        return set() if is_deleted else _erase_session(db, session, SERVICE)
+        # another process may have been first
+        is_present = getattr(session, removed_at.key) is None
+        return remove(db, session) if is_present else set()
 
-    for session_id in _find_expired(
-        service, Session.deleted_at, Session.keep_session, setting
-    ):
-        remove_blobs(service, service.database.transact(erase_if_present, session_id))
+    for session_id in due:
+        remove_blobs(service, service.database.transact(remove_if_present, session_id))
 
 
 def sweep_blobs(service: Service) -> None:
@@ -262,10 +260,10 @@ class Sweeper:
     def run_once(self) -> None:
         """Remove all data that is due, and store when each credential was last used."""
         service = self._service
-        if last := service.uses.take_all():
-            service.database.transact(credentials.record_last_uses, last)
-        purge_ended_sessions(service)
-        delete_ended_sessions(service)
+        last_uses, service.last_uses = service.last_uses, {}
+        if last_uses:  # a crash loses those of the last minute
+            service.database.transact(credentials.record_last_uses, last_uses)
+        remove_expired(service)
         service.database.transact(notices.remove_receivers_of_ended_sessions)
         # Until its token is removed, a party that uses it learns of the deletion.
         before = service.clock.now() - _TOKEN_RETENTION

@@ -21,7 +21,6 @@ import sqlalchemy as sa
 from analyst_service.blobs import FileBlobStore
 from analyst_service.contributions import ALL_ANSWERED, N_ANSWERS
 from analyst_service.database import Transaction, lock_digests
-from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.models import (
     Contribution,
     Result,
@@ -55,11 +54,6 @@ class Lease:
     session: Session
     token: str
     begun: int
-
-    @property
-    def session_id(self) -> str:
-        """The id of the session."""
-        return self.session.id
 
 
 # These statements are built only once, because every step executes them.
@@ -276,7 +270,7 @@ def build_job(db: Transaction, service: Service, session: Session) -> Job:
     """Return the input from which a worker runs a session's next step."""
     return Job(
         blobs=service.settings.blob_location,
-        engine=EngineChoice.from_settings(service.settings),
+        engine=service.settings.engine,
         agreement=session.agreement or b"",
         state=session.state_digest,
         tasks=_fetch_open_payloads(db, Task, session),

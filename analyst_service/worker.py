@@ -24,7 +24,7 @@ from typing import Any, Final
 from typing_extensions import Buffer
 
 from analyst_service.blobs import ROW_BYTES, BlobLocation, FileBlobStore
-from analyst_service.engines.engine_factory import EngineChoice
+from analyst_service.engines import open_engine
 from analyst_service.logs import LoggableError, describe_error
 from clustering_protocols import engine
 from clustering_protocols.common.errors import CoterieError, StorageFull, Unavailable
@@ -40,6 +40,7 @@ class Job:
 
     state: the digest of the session's state; None for the first step.
     tasks, contributions: by slot, short ones as bytes and long ones as digests.
+    engine: the value of the setting ``engine``.
     chooses: whether the step follows the choice of a run, whose number is ``chosen``.
     packages: the distributions whose protocols are offered.
     """
@@ -49,7 +50,7 @@ class Job:
     state: str | None
     tasks: Mapping[str, str | bytes] = field(repr=False)
     contributions: Mapping[str, str | bytes] = field(repr=False)
-    engine: EngineChoice = field(default_factory=EngineChoice)
+    engine: str = "local"
     chooses: bool = False
     chosen: int | None = None
     packages: tuple[str, ...] = ()
@@ -137,7 +138,7 @@ def _compute_move(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
         mapped[job.state],
         tasks,
         contributions,
-        job.engine.open_engine(job.blobs, mapped),
+        open_engine(job.engine, job.blobs, mapped),
     )
 
 
@@ -218,9 +219,8 @@ class WorkerProcess:
         finally:
             far_end.close()  # only the child has it now, so its death closes the pipe
         self._lock = threading.Lock()
-        self._pending: Future[Outcome] | None = None
-        self._is_over = False
-        self._cause = ""
+        self._pending: SimpleQueue[Future[Outcome]] = SimpleQueue()
+        self._exit = ""  # how the process ended, once it has
         self._listener = threading.Thread(target=self._receive_outcomes, daemon=True)
         self._listener.start()
 
@@ -231,9 +231,9 @@ class WorkerProcess:
         """
         future: Future[Outcome] = Future()
         with self._lock:
-            if self._is_over:
-                raise WorkerDied(self._cause)
-            self._pending = future
+            if self._exit:
+                raise WorkerDied(self._exit)
+            self._pending.put(future)
         try:
             self._channel.send(job)
         except OSError:
@@ -251,21 +251,12 @@ class WorkerProcess:
         with suppress(EOFError, OSError):  # OSError if it died while it sent a message
             while True:
                 outcome: Outcome = self._channel.recv()
-                self._take_pending_future().set_result(outcome)
+                self._pending.get().set_result(outcome)
         self._child.join(_REAP_SECONDS)
         with self._lock:
-            self._is_over, self._cause = True, _describe_exit(self._child.exitcode)
-            is_pending = self._pending is not None
-        if is_pending:
-            self._take_pending_future().set_exception(WorkerDied(self._cause))
-
-    def _take_pending_future(self) -> Future[Outcome]:
-        """Return the future of the finished step, and mark the process as free."""
-        with self._lock:
-            future, self._pending = self._pending, None
-        if future is None:
-            raise RuntimeError("the worker process sent an outcome without a job")
-        return future
+            self._exit = _describe_exit(self._child.exitcode)
+        while not self._pending.empty():
+            self._pending.get().set_exception(WorkerDied(self._exit))
 
 
 def _describe_exit(status: int | None) -> str:

@@ -33,6 +33,7 @@ from analyst_service.engines.tasks import (
     BlockResults,
     BlockTask,
     MappedBlobs,
+    TooManyBytes,
     installed_versions,
     run_task,
 )
@@ -52,6 +53,7 @@ SentTask = tuple[Future, int]
 
 _CHECK_SECONDS: Final = 1.0  # interval between checks of the scheduler
 _ANSWER_SECONDS: Final = 10.0  # a healthy scheduler answers within milliseconds
+_RESULT_SECONDS: Final = 300.0  # timeout for the next result of a step
 _START_SECONDS: Final = 120.0  # timeout for starting worker processes on a busy machine
 _RESTART_SECONDS: Final = 30.0  # timeout for restarting a worker
 _AWAY: Final = (
@@ -74,15 +76,11 @@ _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 class Cluster:
     """A connection to a Dask scheduler.
 
-    seconds: the timeout for each result.
     own: a local cluster, which is closed together with the connection.
     """
 
-    def __init__(
-        self, client: Client, seconds: float, own: LocalCluster | None = None
-    ) -> None:
+    def __init__(self, client: Client, own: LocalCluster | None = None) -> None:
         self._client = client
-        self._seconds = seconds
         self._own = own
 
     @property
@@ -95,7 +93,7 @@ class Cluster:
 
         Raises Unavailable if the scheduler does not answer or has no workers.
         """
-        deadline = time.monotonic() + min(_RESTART_SECONDS, self._seconds)
+        deadline = time.monotonic() + _RESTART_SECONDS
         while (n_threads := self._query_n_threads()) == 0:
             if time.monotonic() > deadline:
                 raise self._close_with_error(_NO_WORKERS)
@@ -109,7 +107,7 @@ class Cluster:
             future = self._client.submit(run_task, task, key=key, pure=False)
         except (*_TROUBLE, RuntimeError):  # the client is closed
             raise self._close_with_error(_AWAY) from None
-        return future, len(task.blocks)
+        return future, task.n_blocks
 
     def fetch_results(self, sent: SentTask) -> BlockResults:
         """Return the results of a submitted task, or raise the exception of its kernel.
@@ -144,7 +142,7 @@ class Cluster:
 
         Results arrive through the scheduler, so none would arrive if it were silent.
         """
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + _RESULT_SECONDS
         loop = self._client.loop.asyncio_loop
         result = asyncio.run_coroutine_threadsafe(self._gather_result(future), loop)
         try:
@@ -187,7 +185,7 @@ class Cluster:
 _cluster: Cluster | None = None
 
 
-def connect_to_cluster(scheduler: str, seconds: float, place: BlobLocation) -> Cluster:
+def connect_to_cluster(scheduler: str, place: BlobLocation) -> Cluster:
     """Return the connection of this process, which is opened or reopened if necessary.
 
     scheduler: the address of a scheduler; if empty, a local cluster is started.
@@ -199,18 +197,18 @@ def connect_to_cluster(scheduler: str, seconds: float, place: BlobLocation) -> C
     if _cluster is None or not _cluster.is_open:
         if _cluster is not None:
             _cluster.close()
-        _cluster = _open_cluster(scheduler, seconds, place)
+        _cluster = _open_cluster(scheduler, place)
     return _cluster
 
 
-def _open_cluster(scheduler: str, seconds: float, place: BlobLocation) -> Cluster:
+def _open_cluster(scheduler: str, place: BlobLocation) -> Cluster:
     try:
         own = None if scheduler else _call_within(_START_SECONDS, _start_workers, place)
         client = _call_within(_START_SECONDS, _connect_client, own or scheduler)
     except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
         log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
-    return Cluster(client, seconds, own)
+    return Cluster(client, own)
 
 
 def _connect_client(cluster: LocalCluster | str) -> Client:
@@ -361,20 +359,22 @@ class DaskEngine:
     def _build_tasks(
         self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _KernelCost
     ) -> Iterator[BlockTask]:
-        sent_kernel, _ = self._mapped.replace_arrays(kernel)
         installed = installed_versions(list_enabled_packages())
         while batch := list(islice(blocks, _n_blocks_per_task(cost))):
-            sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
-            yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)
+            content = self._mapped.pack((kernel, batch))
+            yield BlockTask(versions=installed, n_blocks=len(batch), content=content)
 
     def _is_too_large(
         self, kernel: Callable[[B], R], block: B, cost: _KernelCost
     ) -> bool:
         """Return whether the data that would be sent is too large for the work."""
         worth = max(cost.per_block / TASK_SECONDS, 1.0)
-        _, of_kernel = self._mapped.replace_arrays(kernel)
-        _, of_block = self._mapped.replace_arrays(block)
-        return of_block > _MOST_BLOCK_BYTES or of_kernel > _MOST_KERNEL_BYTES * worth
+        try:
+            self._mapped.pack(kernel, _MOST_KERNEL_BYTES * worth)
+            self._mapped.pack(block, _MOST_BLOCK_BYTES)
+        except TooManyBytes:
+            return True
+        return False
 
 
 def _n_blocks_per_task(cost: _KernelCost) -> int:

@@ -221,7 +221,7 @@ def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
     service = session.api.service
     taken = service.database.transact(close_and_lease, service)
     assert taken is not None
-    assert taken[0].session_id == session.id
+    assert taken[0].session.id == session.id
     return taken
 
 
@@ -549,7 +549,7 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
     driver._compared_at = -math.inf
     driver._check_clock_every_second()
     driver.begin()
-    assert [step.lease.session_id for step in driver._running] == [session.id]
+    assert [step.lease.session.id for step in driver._running] == [session.id]
     assert api.send("GET", "/readyz").status_code == 200
 
 

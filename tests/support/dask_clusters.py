@@ -18,14 +18,14 @@ from support.analyst_process import free_port
 
 
 @contextmanager
-def in_this_process(seconds: float = 20.0) -> Iterator[Cluster]:
+def in_this_process() -> Iterator[Cluster]:
     """A scheduler and a worker with two threads, in threads of this process."""
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
         _start_cluster() as local,
         Client(local, set_as_default=False) as client,
     ):
-        yield Cluster(client, seconds)
+        yield Cluster(client)
 
 
 def _start_cluster() -> LocalCluster:

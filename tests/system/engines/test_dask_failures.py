@@ -21,8 +21,6 @@ from tests.system.engines import dask_kernels as kernels
 
 pytestmark = on_command("processes of Dask")
 
-SECONDS = 60.0
-
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
@@ -38,10 +36,11 @@ def engine(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DaskEngine]:
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
+    monkeypatch.setattr(dask_engine, "_RESULT_SECONDS", 60.0)
     monkeypatch.setattr(dask_engine, "_RESTART_SECONDS", 20.0)
     monkeypatch.setattr(dask_engine, "_START_SECONDS", 15.0)
     place = BlobLocation(folder=tmp_path / "blobs")
-    connect = partial(dask_engine.connect_to_cluster, processes.address, SECONDS, place)
+    connect = partial(dask_engine.connect_to_cluster, processes.address, place)
     yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
     if dask_engine._cluster is not None:
         dask_engine._cluster.close()

@@ -67,7 +67,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_who_has_no_certificate_gets_no_worker_to_run_code(tmp_path: Path) -> None:
     """Whichever account it is, even the one that runs them."""
     place = BlobLocation(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
-    running = cluster.connect_to_cluster("", 60, place)
+    running = cluster.connect_to_cluster("", place)
     try:
         assert running.count_threads() == os.cpu_count()
         own = running._own
