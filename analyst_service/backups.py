@@ -1,6 +1,6 @@
 """Backups: a copy of the database, followed by the blobs that the database refers to.
 
-A folder holds ``database.db`` (from SQLite's backup API) or ``tables/NAME`` (from
+A folder holds ``database.db`` (from SQLite's VACUUM INTO) or ``tables/NAME`` (from
 PostgreSQL's COPY), ``blobs``, the analyst's key, and ``backup.json``, which names the
 release. Blobs never change, so copying them after the database is consistent.
 """
@@ -106,10 +106,9 @@ def _copy_data(database: Database, blobs: FileBlobStore, draft: Path) -> int:
 
 def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
-    with _open_sqlite(database) as source, closing(sqlite3.connect(path)) as target:
-        source.backup(target)
-        # A database in WAL mode could not be opened from a read-only folder.
-        target.execute("PRAGMA journal_mode=DELETE")
+    path.unlink(missing_ok=True)
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("VACUUM INTO ?", (str(path),))
     with Transaction(_create_sqlite_engine(path)) as transaction:
         return find_live_digests(transaction)
 
@@ -179,8 +178,11 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
         migrate_schema(_create_sqlite_engine(path))
         with Transaction(_create_sqlite_engine(path)) as transaction:
             _restore_blobs_and_key(folder, transaction, settings)
-        with _open_sqlite(database) as target, closing(sqlite3.connect(path)) as source:
-            source.backup(target)
+        with (
+            closing(database.engine.raw_connection()) as target,
+            closing(sqlite3.connect(path)) as source,
+        ):
+            source.backup(target.driver_connection)  # type: ignore[arg-type]  # SQLite's own
     except sa.exc.DatabaseError:
         raise BackupFailed(_DAMAGED) from None
     finally:
@@ -272,12 +274,6 @@ def _reflect_tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     for table in metadata.sorted_tables:
         if table.name != "alembic_version":
             yield table.name, ", ".join(f'"{name}"' for name in sorted(table.c.keys()))
-
-
-@contextmanager
-def _open_sqlite(database: Database) -> Iterator[Any]:
-    with closing(database.engine.raw_connection()) as connection:
-        yield connection.driver_connection
 
 
 def _create_sqlite_engine(path: Path) -> sa.Engine:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -69,7 +69,6 @@ from clustering_protocols.wire.http_headers import (
     receipt_headers,
 )
 
-ReleasePlace = Callable[[], AbstractContextManager[bool]]
 MAX_WAIT_SECONDS: Final = 25.0  # shorter than the timeouts of proxies
 _QUERY_SECONDS = 5.0  # a waiting request also polls, in case a notification is missed
 
@@ -92,7 +91,7 @@ async def wait_for_task(
     request: TaskRequest,
     waiter: Waiter,
     seconds: float,
-    release_place: ReleasePlace,
+    place: PoolPlace,
     *,
     query_first: bool = True,
 ) -> OpenTask | None:
@@ -104,7 +103,6 @@ async def wait_for_task(
     those being served.
 
     waiter: must have been subscribed before the caller's last answer was stored.
-    release_place: the context manager that gives up the request's place for a while.
     query_first: whether to query the database before the first wait.
     """
     loop = asyncio.get_running_loop()
@@ -116,7 +114,7 @@ async def wait_for_task(
         remaining = 0 if service.draining.is_set() else deadline - loop.time()
         if task is not None or remaining <= 0:
             return task
-        with release_place() as may_wait:
+        with place.release_while_waiting() as may_wait:
             if not may_wait:
                 return None
             await waiter.wait(min(remaining, _QUERY_SECONDS))
@@ -388,11 +386,9 @@ async def get_task(
     wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
 ) -> Response:
     """Return the caller's open task, waiting up to ``wait`` seconds until there is one."""
-    release_place = PoolPlace.from_scope(request.scope).release_while_waiting
+    place = PoolPlace.from_scope(request.scope)
     with service.notifier.subscribe(caller.session_id or "") as waiter:
-        task = await wait_for_task(
-            service, (caller, session_id), waiter, wait, release_place
-        )
+        task = await wait_for_task(service, (caller, session_id), waiter, wait, place)
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
     return await build_task_response(service, task, request.headers)
@@ -421,7 +417,6 @@ async def put_contribution(
     next task, so that a round takes a single request.
     """
     body = await open_request_body(request, service.settings)
-    release_place = PoolPlace.from_scope(request.scope).release_while_waiting
     # Subscribe before storing the answer, because the next task may follow immediately.
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         stored, is_new = await receive_and_store(
@@ -441,7 +436,7 @@ async def put_contribution(
                 (caller, session_id),
                 waiter,
                 seconds,
-                release_place,
+                PoolPlace.from_scope(request.scope),
                 query_first=not is_new,
             )
     headers = receipt_headers(receipt)

@@ -57,12 +57,10 @@ class ServerClock:
     measured by this machine's monotonic clock, which nobody can set.
 
     ask: returns the server's time in UTC; its exceptions are propagated.
-    own: the clock whose skew is measured; by default this machine's.
     """
 
-    def __init__(self, ask: Callable[[], datetime], own: Clock | None = None) -> None:
+    def __init__(self, ask: Callable[[], datetime]) -> None:
         self._ask = ask
-        self._own = own or SystemClock()
         self._answer: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
@@ -73,7 +71,7 @@ class ServerClock:
     def skew(self) -> timedelta:
         """Ask the server for the time; return by how much this machine is ahead of it."""
         self._synchronise()
-        return self._own.now() - self.now()
+        return SystemClock().now() - self.now()
 
     def _synchronise(self) -> tuple[datetime, float]:
         begin = time.monotonic()
@@ -270,9 +268,9 @@ class Database:
 
     # Migrations
 
-    def migrate(self, revision: str = "head") -> None:
-        """Upgrade the schema to a revision; by default to that of this release."""
-        migrate_schema(self.engine, revision)
+    def migrate(self) -> None:
+        """Upgrade the schema to that of this release."""
+        migrate_schema(self.engine)
 
     @contextmanager
     def begin_initial_fill(self) -> Iterator[sa.Connection]:

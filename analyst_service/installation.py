@@ -9,7 +9,6 @@ Any store without a mark is accepted until the database records that it was mark
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
@@ -39,35 +38,25 @@ class KeyMismatch(InstallationMismatch):
 class StoreMismatch(InstallationMismatch):
     """Raised if the blob store has a wrong mark or none, or lacks arrays of sessions."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
-
-@dataclass(frozen=True, slots=True)
-class KeyAndStore:
-    """The public key (hex) and the blob store with which a process was started."""
-
-    key: str
-    store: FileBlobStore
-
-
-def check_installation(database: Database, parts: KeyAndStore) -> None:
+def check_installation(database: Database, key: str, store: FileBlobStore) -> None:
     """Check the key and store of a process. On the first start, record them instead.
 
     If several processes start at once, those of the first one are recorded and the
     others are checked against them.
+
+    key: the public key (hex).
 
     Raises InstallationMismatch if the database has recorded another key or another store.
     """
     with database.read() as transaction:
         row = transaction.get(Installation, _ROW_ID)
     if row is None:
-        database.transact(lambda transaction: _record_installation(transaction, parts))
+        database.transact(_record_installation, key, store)
     if row is None or not row.is_marked:
-        database.transact(lambda transaction: _mark_store(transaction, parts))
+        database.transact(_mark_store, key, store)
         return
-    _require_matching_parts(row, parts)
+    _require_match(row, key, store)
 
 
 def has_started(database: Database) -> bool:
@@ -82,18 +71,18 @@ def adopt_key(database: Database, key: str) -> None:
     database.transact(lambda transaction: transaction.execute(change))
 
 
-def adopt_store(database: Database, parts: KeyAndStore) -> None:
+def adopt_store(database: Database, key: str, store: FileBlobStore) -> None:
     """Make this the database's store, by a new mark that no other store has.
 
     Raises StoreMismatch if this store lacks arrays that sessions refer to.
     """
 
     def mark_as_own_store(transaction: Transaction) -> None:
-        if not parts.store.has_all(find_live_digests(transaction)):
+        if not store.has_all(find_live_digests(transaction)):
             raise StoreMismatch("it lacks arrays that sessions of the database name")
         row = transaction.get(Installation, _ROW_ID, with_for_update=True)
-        new = transaction.merge(_new_row(parts.key if row is None else row.key))
-        parts.store.write_mark(new.store)
+        new = transaction.merge(_new_row(key if row is None else row.key))
+        store.write_mark(new.store)
         new.is_marked = True
 
     database.transact(mark_as_own_store)
@@ -104,27 +93,29 @@ def _new_row(key: str) -> Installation:
     return Installation(id=_ROW_ID, key=key, store=name, is_marked=False)
 
 
-def _record_installation(transaction: Transaction, parts: KeyAndStore) -> None:
+def _record_installation(
+    transaction: Transaction, key: str, store: FileBlobStore
+) -> None:
     """Create the row before the mark is written, so that no mark refers to a lost row."""
     if transaction.get(Installation, _ROW_ID) is not None:
         return
-    if parts.store.read_mark() is not None:
+    if store.read_mark() is not None:
         raise StoreMismatch(_OF_ANOTHER)
-    transaction.add(_new_row(parts.key))
+    transaction.add(_new_row(key))
 
 
-def _mark_store(transaction: Transaction, parts: KeyAndStore) -> None:
+def _mark_store(transaction: Transaction, key: str, store: FileBlobStore) -> None:
     """Mark the store while the row is locked, so that only one store gets the mark."""
     row = transaction.get_one(Installation, _ROW_ID, with_for_update=True)
-    if row.key == parts.key and not row.is_marked and parts.store.read_mark() is None:
-        parts.store.write_mark(row.store)
-    _require_matching_parts(row, parts)
+    if row.key == key and not row.is_marked and store.read_mark() is None:
+        store.write_mark(row.store)
+    _require_match(row, key, store)
     row.is_marked = True
 
 
-def _require_matching_parts(row: Installation, parts: KeyAndStore) -> None:
-    if row.key != parts.key:
-        raise KeyMismatch(row.key, parts.key)
-    mark = parts.store.read_mark()
+def _require_match(row: Installation, key: str, store: FileBlobStore) -> None:
+    if row.key != key:
+        raise KeyMismatch(row.key, key)
+    mark = store.read_mark()
     if mark != row.store:
         raise StoreMismatch("it has no mark" if mark is None else _OF_ANOTHER)

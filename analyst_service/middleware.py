@@ -14,7 +14,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -39,6 +40,7 @@ def client_address(scope: Scope) -> str:
     return f"address {client[0] if client else ''}"
 
 
+@dataclass(slots=True)
 class RequestPool:
     """Counts the concurrent requests, in total and per sender.
 
@@ -48,51 +50,12 @@ class RequestPool:
         included in the other two counts.
     """
 
-    def __init__(
-        self, max_total: int, max_per_sender: int, max_waiting: int = 0
-    ) -> None:
-        self._max_total, self._max_per_sender = max_total, max_per_sender
-        self.max_waiting = max_waiting
-        self._number = 0
-        self._served: Counter[str] = Counter()
-        self.waiting: Counter[str] = Counter()
-
-    @contextmanager
-    def admit_request(self, scope: Scope) -> Iterator[PoolPlace]:
-        """Reserve a place for a request; raise :class:`TooManyRequests` if none is free."""
-        if self._number >= self._max_total:
-            raise TooManyRequests("The service is at its limit.")
-        place = PoolPlace(self)
-        scope[_KEY] = place
-        self._number += 1
-        try:
-            yield place
-        finally:
-            self.release_place(place.sender)
-
-    def count_against_sender(self, sender: str) -> None:
-        """Count a request against its sender's limit; raise TooManyRequests beyond it."""
-        if self._served[sender] >= self._max_per_sender:
-            raise TooManyRequests(f"More than {self._max_per_sender} at once.")
-        self._served[sender] += 1
-
-    def release_place(self, sender: str | None) -> None:
-        """Give up the place of a request; `sender` is None if it is not known yet."""
-        self._number -= 1
-        if sender is not None:
-            self._decrement_sender(self._served, sender)
-
-    def reacquire_place(self, sender: str) -> None:
-        """Take a place again when a long poll has ended, even if the pool is full."""
-        self._number += 1
-        self._served[sender] += 1
-        self._decrement_sender(self.waiting, sender)
-
-    @staticmethod
-    def _decrement_sender(counts: Counter[str], sender: str) -> None:
-        counts[sender] -= 1
-        if not counts[sender]:
-            del counts[sender]  # otherwise the counter would grow with every new sender
+    max_total: int
+    max_per_sender: int
+    max_waiting: int = 0
+    number: int = 0
+    served: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
 
 
 class PoolPlace:
@@ -100,7 +63,20 @@ class PoolPlace:
 
     def __init__(self, pool: RequestPool) -> None:
         self._pool = pool
-        self.sender: str | None = None
+        self._sender: str | None = None
+
+    @classmethod
+    @contextmanager
+    def reserve(cls, pool: RequestPool, scope: Scope) -> Iterator[PoolPlace]:
+        """Reserve a place for a request; raise :class:`TooManyRequests` if none is free."""
+        if pool.number >= pool.max_total:
+            raise TooManyRequests("The service is at its limit.")
+        pool.number += 1
+        place = scope[_KEY] = cls(pool)
+        try:
+            yield place
+        finally:
+            place._release()
 
     @staticmethod
     def from_scope(scope: Scope) -> PoolPlace:
@@ -110,50 +86,45 @@ class PoolPlace:
 
     def set_sender(self, sender: str) -> None:
         """Name the request's sender; raise TooManyRequests if it has too many requests."""
-        self._pool.count_against_sender(sender)
-        self.sender = sender
+        pool = self._pool
+        if pool.served[sender] >= pool.max_per_sender:
+            raise TooManyRequests(f"More than {pool.max_per_sender} at once.")
+        pool.served[sender] += 1
+        self._sender = sender
 
     @contextmanager
     def release_while_waiting(self) -> Iterator[bool]:
         """Give up the place within the ``with`` block, in which the request only waits.
 
         Yields False, and keeps the place, if too many of the sender's requests wait
-        already.
+        already. The request gets a place again afterwards, even if the pool is full.
         """
-        sender, pool = self.sender, self._pool
+        sender, pool = self._sender, self._pool
         if sender is None or pool.waiting[sender] >= pool.max_waiting:
             yield False
             return
         pool.waiting[sender] += 1
-        pool.release_place(sender)
+        self._release()
         try:
             yield True
         finally:
-            pool.reacquire_place(sender)
+            pool.number += 1
+            pool.served[sender] += 1
+            _decrement(pool.waiting, sender)
+
+    def _release(self) -> None:
+        self._pool.number -= 1
+        if self._sender is not None:
+            _decrement(self._pool.served, self._sender)
 
 
-class ConcurrencyLimits(NamedTuple):
-    """The maximum numbers of concurrent requests.
-
-    callers: requests with a credential, not counting waiting long polls.
-    unauthenticated: requests without a credential.
-    each: requests per credential, or per address if there is no credential.
-    waiting: waiting long polls per credential; any further one is answered immediately.
-    """
-
-    callers: int
-    unauthenticated: int
-    each: int
-    waiting: int
+def _decrement(counts: Counter[str], sender: str) -> None:
+    counts[sender] -= 1
+    if not counts[sender]:
+        del counts[sender]  # otherwise the counter would grow with every new sender
 
 
-def concurrency_limits(max_requests: int) -> ConcurrencyLimits:
-    """Return the limits for a process that serves up to ``max_requests`` at a time."""
-    return ConcurrencyLimits(
-        max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
-    )
-
-
+_MAX_WAITING: Final = 32
 BODY_SECONDS: Final = 30.0
 """The time (seconds) that a body may take before its rate is limited."""
 
@@ -179,11 +150,10 @@ class RequestLimits:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        callers, unauthenticated, each, waiting = concurrency_limits(
-            settings.max_requests
-        )
-        self._callers = RequestPool(callers, each, waiting)
-        self._unauthenticated = RequestPool(unauthenticated, each)
+        most = settings.max_requests
+        each = max(1, most // 10)
+        self.callers = RequestPool(most, each, _MAX_WAITING)
+        self.unauthenticated = RequestPool(max(1, most // 2), each)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request with a limited body, or refuse it."""
@@ -201,10 +171,10 @@ class RequestLimits:
         if (refusal := _refuse_large(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
-        pool = self._unauthenticated if is_unauthenticated else self._callers
+        pool = self.unauthenticated if is_unauthenticated else self.callers
         with ExitStack() as stack:
             try:
-                place = stack.enter_context(pool.admit_request(scope))
+                place = stack.enter_context(PoolPlace.reserve(pool, scope))
                 if is_unauthenticated:  # with credentials, the route sets the sender
                     place.set_sender(client_address(scope))
             except TooManyRequests as error:

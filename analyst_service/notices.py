@@ -7,6 +7,7 @@ import secrets
 import smtplib
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -287,23 +288,18 @@ def _forget_address(db: Transaction, receiver: Receiver) -> None:
 
 
 def _receiver_line(db: Transaction, receiver: Receiver) -> ReceiverLine:
-    own = Notice.receiver_id == receiver.id
-    has_failed = Notice.failure.is_not(None)
-    last = (
-        sa.select(Notice.failure)
-        .where(own, has_failed, Notice.state != NoticeState.SENT.value)
-        .order_by(Notice.happened_at.desc())
-        .limit(1)
-    )
-    is_given_up = Notice.state == NoticeState.GIVEN_UP.value
+    query = sa.select(Notice.state, Notice.failure).order_by(Notice.happened_at)
+    notices = db.execute(query.where(Notice.receiver_id == receiver.id)).all()
+    numbers = Counter(NoticeState(state) for state, _ in notices)
+    failed = [(s, why) for s, why in notices if why and s != NoticeState.SENT.value]
     return ReceiverLine(
         id=receiver.id,
         address=receiver.address,
         created_at=receiver.created_at,
-        sent=_count_rows(db, Notice.id, own, Notice.state == NoticeState.SENT.value),
-        given_up=_count_rows(db, Notice.id, own, is_given_up),
-        retrying=_count_rows(db, Notice.id, own, _IS_PENDING, has_failed),
-        failure=db.scalar(last),
+        sent=numbers[NoticeState.SENT],
+        given_up=numbers[NoticeState.GIVEN_UP],
+        retrying=sum(state == NoticeState.PENDING.value for state, _ in failed),
+        failure=failed[-1][1] if failed else None,
     )
 
 
@@ -361,16 +357,14 @@ def lease_next_notice(db: Transaction) -> Notification | None:
 
 def record_outcome(
     db: Transaction, notice: Notice, values: Mapping[str, object]
-) -> bool:
-    """Store the outcome of a delivery; return False if the lease on the notice is lost."""
-    settled = db.execute(
+) -> None:
+    """Store the outcome of a delivery, unless the lease on the notice is lost."""
+    db.execute(
         sa.update(Notice)
         .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
         .values({"lease_token": None, "lease_until": None, **values})
-        .returning(Notice.id)
         .execution_options(synchronize_session=False)
     )
-    return settled.first() is not None
 
 
 def remove_receivers_of_ended_sessions(db: Transaction) -> None:
@@ -509,35 +503,28 @@ class NoticeSender:
             yield notification
 
     def _deliver_notice(self, notification: Notification) -> None:
-        notice = notification.notice
+        """Send a notice. If that fails, schedule another attempt or give it up."""
+        service, notice = self._service, notification.notice
+        failed: DeliveryFailed | None = None
+        changes: dict[str, Any]
         try:
-            send_mail(self._service.settings, notification, self._service.clock.now())
+            send_mail(service.settings, notification, service.clock.now())
         except DeliveryFailed as error:
-            self._handle_failure(notice, error)
+            failed = error
         except Exception as error:  # noqa: BLE001  the other notices are still sent
             log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
-            self._handle_failure(notice, DeliveryFailed(Failure.INTERNAL))
-        else:
-            self._record_outcome(
-                notice, "sent", state=NoticeState.SENT.value, failure=None
-            )
-
-    def _handle_failure(self, notice: Notice, error: DeliveryFailed) -> None:
-        """Schedule another attempt to send a notice, or give up after the last one."""
-        is_last = error.is_final or notice.attempts > len(RETRIES)
-        if is_last:
-            fields = {"failure": error.failure.value}
+            failed = DeliveryFailed(Failure.INTERNAL)
+        now = service.clock.now()
+        if failed is None:
+            outcome, changes = "sent", {"state": NoticeState.SENT.value}
+        elif failed.is_final or notice.attempts > len(RETRIES):
+            fields = {"failure": failed.failure.value}
             log.warning("notice given up", extra={"fields": fields})
-            changes: dict[str, Any] = {"state": NoticeState.GIVEN_UP.value}
+            outcome, changes = "given-up", {"state": NoticeState.GIVEN_UP.value}
         else:
             delay = RETRIES[notice.attempts - 1]
-            changes = {"due_at": self._service.clock.now() + delay}
-        outcome = "given-up" if is_last else "tried-again"
-        self._record_outcome(notice, outcome, failure=error.failure.value, **changes)
-
-    def _record_outcome(self, notice: Notice, outcome: str, **changes: Any) -> None:
-        now = self._service.clock.now()
-        self._service.database.transact(
-            record_outcome, notice, changes | {"settled_at": now}
-        )
-        self._service.metrics.notices.labels(outcome).inc()
+            outcome, changes = "tried-again", {"due_at": now + delay}
+        failure = None if failed is None else failed.failure.value
+        changes |= {"failure": failure, "settled_at": now}
+        service.database.transact(record_outcome, notice, changes)
+        service.metrics.notices.labels(outcome).inc()

@@ -12,18 +12,17 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import ObjectStore, from_url
 from typing_extensions import Buffer
 
 from analyst_service.blobs import FileBlobStore, FileDraft, WrongDigest
-from analyst_service.secret_files import find_credential_files, read_secret
+from analyst_service.secret_files import CREDENTIAL_FILES, read_secret
 from clustering_protocols.common.errors import StorageFull, Unavailable
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +48,6 @@ def open_objects(url: str) -> ObjectStore:
 
     Raises Unavailable if the address is not that of a usable store.
     """
-    from obstore.store import from_url
-
     options: dict[str, Any] = {}
     if not url.startswith(("file:", "memory:")):
         # Client options replace the environment variable, so it is read here.
@@ -70,8 +67,9 @@ def _read_credentials() -> dict[str, str]:
     """Read credentials from files; raise :class:`Unavailable` if one cannot be read."""
     try:
         return {
-            variable.removesuffix("_FILE").lower(): read_secret(variable, path)
-            for variable, path in find_credential_files(os.environ)
+            variable.removesuffix("_FILE").lower(): read_secret(variable, Path(path))
+            for variable in CREDENTIAL_FILES
+            if (path := os.environ.get(variable))
         }
     except ValueError as error:
         raise Unavailable(f"{error}.") from None
@@ -88,6 +86,7 @@ class ObjectBlobStore(FileBlobStore):
         self._objects = objects
         self._cache_bytes = cache_bytes
         self._fetched = 0
+        self._lookups = ThreadPoolExecutor(_LOOKUPS)
 
     def create_draft(self) -> ObjectDraft:
         """Create an empty draft in the cache."""
@@ -120,8 +119,6 @@ class ObjectBlobStore(FileBlobStore):
 
     def has(self, digest: str) -> bool:
         """Return whether the object store itself, not just the cache, has a blob."""
-        import obstore
-
         try:
             with _translate_errors():
                 obstore.head(self._objects, _object_key(digest))
@@ -131,24 +128,16 @@ class ObjectBlobStore(FileBlobStore):
 
     def has_all(self, digests: Collection[str]) -> bool:
         """Return whether the object store has all of these blobs, asking in parallel."""
-        return all(self._lookup_executor.map(self.has, digests))
-
-    @cached_property
-    def _lookup_executor(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_LOOKUPS)
+        return all(self._lookups.map(self.has, digests))
 
     def remove(self, digest: str) -> None:
         """Remove a blob from the object store and from the cache."""
-        import obstore
-
         with suppress(KeyError), _translate_errors():
             obstore.delete(self._objects, _object_key(digest))
         super().remove(digest)
 
     def find_older_than(self, before: float) -> Iterator[str]:
         """Yield the digests of all blobs last written before a POSIX timestamp."""
-        import obstore
-
         with _translate_errors():
             for objects in obstore.list(self._objects):
                 for meta in objects:
@@ -167,8 +156,6 @@ class ObjectBlobStore(FileBlobStore):
 
     def read_mark(self) -> str | None:
         """Return the mark of the object store, or None; the cache has no mark."""
-        import obstore
-
         try:
             with _translate_errors():
                 return bytes(obstore.get(self._objects, _MARK).bytes()).decode()
@@ -177,23 +164,17 @@ class ObjectBlobStore(FileBlobStore):
 
     def write_mark(self, name: str) -> None:
         """Write the mark of the object store."""
-        import obstore
-
         with _translate_errors():
             obstore.put(self._objects, _MARK, name.encode(), use_multipart=False)
 
     def check_writable(self) -> None:
         """Raise unless both the object store and the cache are writable."""
-        import obstore
-
         super().check_writable()
         with _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
 
     def upload(self, digest: str, path: Path) -> None:
         """Write a local file to the object store, completely or not at all."""
-        import obstore
-
         in_parts = path.stat().st_size > _PARTS_ABOVE
         with _translate_errors():
             obstore.put(
@@ -204,8 +185,6 @@ class ObjectBlobStore(FileBlobStore):
             )
 
     def _stream_object(self, digest: str) -> Iterator[bytes]:
-        import obstore
-
         with _translate_errors():
             blob = obstore.get(self._objects, _object_key(digest))
             for piece in blob.stream(min_chunk_size=_PIECE):
@@ -213,8 +192,6 @@ class ObjectBlobStore(FileBlobStore):
 
     def _fetch_range(self, digest: str, begin: int, size: int, check: str) -> None:
         """Fetch a range of a blob into the cache, after verifying its digest."""
-        import obstore
-
         with _translate_errors():
             part = obstore.get_range(
                 self._objects, _object_key(digest), start=begin, length=size
@@ -256,12 +233,6 @@ def _object_key(digest: str) -> str:
 @contextmanager
 def _translate_errors() -> Iterator[None]:
     """Replace the exceptions of the object store, whose messages may contain addresses."""
-    from obstore.exceptions import (
-        BaseError,
-        PermissionDeniedError,
-        UnauthenticatedError,
-    )
-
     try:
         yield
     except (BaseError, OSError) as error:

@@ -206,11 +206,6 @@ SessionID = Annotated[
 # These dependencies are `async` although they await nothing, because the framework would
 # run ordinary functions in threads, which costs more than the functions themselves.
 async def _get_service(request: Request) -> Service:
-    return get_service(request)
-
-
-def get_service(request: Request) -> Service:
-    """Return the service to which a request was sent."""
     service: Service = request.app.state.service
     return service
 
@@ -256,7 +251,7 @@ class AdmittingRoute(APIRoute):
 
 
 async def _authenticate_request(request: Request) -> Caller:
-    service = get_service(request)
+    service: Service = request.app.state.service
     header = request.headers.get("authorization")
     try:
         caller = await service.authenticating.submit(
@@ -273,5 +268,5 @@ async def _authenticate_request(request: Request) -> Caller:
 
 
 def _count_by_address(request: Request) -> None:
-    service = get_service(request)
+    service: Service = request.app.state.service
     service.rates.take_token(client_address(request.scope), service.clock.now())

@@ -226,12 +226,10 @@ def visible_session(
         session = _find_by_name(db, caller.principal_id, session_id, lock=lock)
     else:
         own_id = caller.session_id or ""
-        own = (
-            find_session(db, own_id, lock=lock)
-            if loaded is None
-            else loaded.get(own_id)
-        )
-        session = own if own is not None and own.name == session_id else None
+        found = find_sessions(db, [own_id], lock=lock) if loaded is None else loaded
+        session = found.get(own_id)
+        if session is not None and session.name != session_id:
+            session = None
     if session is None:
         raise NotFound("No session of this id is visible to this credential.")
     if session.deleted_at is not None and not allow_deleted:

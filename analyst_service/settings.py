@@ -11,11 +11,11 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, JsonValue, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from analyst_service.blobs import BlobLocation
-from analyst_service.secret_files import PREFIX, SECRET, read_secrets
+from analyst_service.secret_files import read_secret
 from clustering_protocols.common.limits import BODY_BYTES
 
 # TLS is required, because anyone who can reach a scheduler can run code on its workers.
@@ -33,6 +33,18 @@ _SERVER: Final = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?/?"
 )
 _PORT: Final = 587
+PREFIX: Final = "COTERIE_"
+_SECRET: Final[dict[str, JsonValue]] = {"secret": True}  # its value may be in a file
+
+
+def variable_name(field: str) -> str:
+    """Return the name of a setting's environment variable."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def file_variable_name(field: str) -> str:
+    """Return the name of the variable that names the file of a secret setting."""
+    return f"{variable_name(field)}_FILE"
 
 
 def is_mail_address(text: str) -> bool:
@@ -65,7 +77,7 @@ class Settings(BaseSettings):
         default="",
         description="Object store of arrays, e.g. s3://bucket/prefix; by default files "
         "in the data folder, which otherwise is a cache.",
-        json_schema_extra=SECRET,
+        json_schema_extra=_SECRET,
     )
     cache_bytes: int = Field(
         default=20 << 30,
@@ -75,12 +87,12 @@ class Settings(BaseSettings):
     database_url: str = Field(
         default="",
         description="postgresql://… or sqlite:///…; by default SQLite in the data folder.",
-        json_schema_extra=SECRET,
+        json_schema_extra=_SECRET,
     )
     database_password: SecretStr = Field(
         default=SecretStr(""),
         description="Password of the database's user, if the URL has none.",
-        json_schema_extra=SECRET,
+        json_schema_extra=_SECRET,
     )
     database_connections: int = Field(
         default=20,
@@ -176,7 +188,7 @@ class Settings(BaseSettings):
     smtp_password: SecretStr = Field(
         default=SecretStr(""),
         description="Password of that user.",
-        json_schema_extra=SECRET,
+        json_schema_extra=_SECRET,
     )
     smtp_from: str = Field(default="", description="Sender address of mail.")
 
@@ -220,7 +232,15 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _read_secrets(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**values, **read_secrets(cls.model_fields, values, os.environ)}
+        secrets = {}
+        for name, path in find_secret_files().items():
+            variable, file_variable = variable_name(name), file_variable_name(name)
+            if values.get(name):
+                raise ValueError(
+                    f"{variable} and {file_variable} are both set: give one"
+                )
+            secrets[name] = read_secret(file_variable, path)
+        return {**values, **secrets}
 
     @model_validator(mode="after")
     def _check_database_password(self) -> Self:
@@ -336,3 +356,16 @@ class Settings(BaseSettings):
             match["user"] or "",
             match["scheme"] == "smtp",
         )
+
+
+SECRET_SETTINGS: Final = tuple(
+    name
+    for name, field in Settings.model_fields.items()
+    if field.json_schema_extra == _SECRET
+)
+
+
+def find_secret_files() -> dict[str, Path]:
+    """Return the files of the secret settings that come from files."""
+    paths = {name: os.environ.get(file_variable_name(name)) for name in SECRET_SETTINGS}
+    return {name: Path(path) for name, path in paths.items() if path}

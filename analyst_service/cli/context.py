@@ -8,19 +8,20 @@ from __future__ import annotations
 import getpass
 import logging
 import os
+import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
+    from analyst_service.blobs import FileBlobStore
     from analyst_service.database import Database
-    from analyst_service.installation import KeyAndStore, StoreMismatch
+    from analyst_service.installation import StoreMismatch
     from analyst_service.logs import Actor
     from analyst_service.settings import Settings
     from clustering_protocols.secrecy.identities import Institution
@@ -32,8 +33,7 @@ def read_settings() -> Settings:
     """Read the settings from the environment, and warn about misspelt variables."""
     from pydantic import ValidationError
 
-    from analyst_service.secret_files import variable_name
-    from analyst_service.settings import Settings
+    from analyst_service.settings import Settings, variable_name
     from clustering_protocols.common.values import (
         describe_finding,
         suggest_similar_name,
@@ -56,7 +56,7 @@ def read_settings() -> Settings:
                 for error in problems
             )
         ) from None
-    for warning in _find_warnings(Settings.model_fields):
+    for warning in _find_warnings():
         click.echo(f"Warning: {warning}", err=True)
     use_packages(lambda: settings.protocol_package_names)
     for name in settings.named_hidden:
@@ -68,43 +68,30 @@ def read_settings() -> Settings:
     return settings
 
 
-def _find_warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+def _find_warnings() -> Iterator[str]:
     """Yield warnings about misspelt variables and about secrets that others can read."""
-    from analyst_service.secret_files import (
+    from analyst_service.secret_files import CREDENTIAL_FILES
+    from analyst_service.settings import (
+        PREFIX,
+        SECRET_SETTINGS,
+        Settings,
         file_variable_name,
-        find_credential_files,
-        find_secret_files,
-        is_world_readable,
-        secret_setting_names,
         variable_name,
     )
 
-    variables = [variable_name(name) for name in fields]
-    variables += [file_variable_name(name) for name in secret_setting_names(fields)]
-    for name, similar in find_misspelt_variables(os.environ, variables):
-        yield f"{name} is unknown; did you mean {similar}?"
-    files = [
-        (file_variable_name(name), path)
-        for name, path in find_secret_files(fields, os.environ)
-    ]
-    for name, path in [*files, *find_credential_files(os.environ)]:
-        if is_world_readable(path):
+    secret_files = list(map(file_variable_name, SECRET_SETTINGS))
+    variables = [*map(variable_name, Settings.model_fields), *secret_files]
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in variables:
+            for similar in get_close_matches(name, variables, 1, cutoff=0.88):
+                yield f"{name} is unknown; did you mean {similar}?"
+    for name in (*secret_files, *CREDENTIAL_FILES):
+        path = Path(os.environ.get(name, ""))
+        if path.is_file() and path.stat().st_mode & stat.S_IROTH:
             yield (
                 f"{name}: every account of this machine can read {path}. "
                 "Let only its owner read it: chmod 0400."
             )
-
-
-def find_misspelt_variables(
-    environment: Collection[str], variables: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield each variable that names no setting but resembles one, and the similar name."""
-    from analyst_service.secret_files import PREFIX
-
-    for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in variables:
-            for similar in get_close_matches(name, variables, 1, cutoff=0.88):
-                yield name, similar
 
 
 @contextmanager
@@ -175,9 +162,11 @@ def load_identity(settings: Settings) -> Institution:
         ) from None
 
 
-def open_key_and_store(settings: Settings, database: Database) -> KeyAndStore:
+def open_key_and_store(
+    settings: Settings, database: Database
+) -> tuple[Institution, FileBlobStore]:
     """Load the analyst's key and open its blob store; refuse to replace a missing key."""
-    from analyst_service.installation import KeyAndStore, has_started
+    from analyst_service.installation import has_started
     from clustering_protocols.common.errors import Unavailable
 
     if not settings.identity_path.exists() and has_started(database):
@@ -187,15 +176,15 @@ def open_key_and_store(settings: Settings, database: Database) -> KeyAndStore:
             "COTERIE_IDENTITY_FILE says where it is."
         )
     try:
-        return KeyAndStore(load_identity(settings).key, settings.blob_location.open())
+        return load_identity(settings), settings.blob_location.open()
     except Unavailable as error:
         raise click.ClickException(error.detail) from None
 
 
-def check_installation(
-    settings: Settings, database: Database, parts: KeyAndStore
-) -> None:
-    """Raise ClickException if the key or the blob store belongs to another database."""
+def open_installation(
+    settings: Settings, database: Database
+) -> tuple[Institution, FileBlobStore]:
+    """Open the key and the blob store; refuse those that belong to another database."""
     from analyst_service.installation import (
         KeyMismatch,
         StoreMismatch,
@@ -204,8 +193,9 @@ def check_installation(
     from clustering_protocols.common.errors import CoterieError
     from clustering_protocols.secrecy.identities import fingerprint
 
+    institution, store = open_key_and_store(settings, database)
     try:
-        check_installation(database, parts)
+        check_installation(database, institution.key, store)
     except KeyMismatch as error:
         raise click.ClickException(
             f"The analyst's key in {settings.identity_path} is not the one of this "
@@ -218,6 +208,7 @@ def check_installation(
         raise click.ClickException(explain_wrong_store(settings, error)) from None
     except CoterieError as error:
         raise click.ClickException(error.detail) from None
+    return institution, store
 
 
 def explain_wrong_store(settings: Settings, error: StoreMismatch) -> str:
@@ -225,7 +216,7 @@ def explain_wrong_store(settings: Settings, error: StoreMismatch) -> str:
     variable = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
     return (
         f"The store of arrays in {variable} is not the one of this database: "
-        f"{error.reason}. Correct {variable}, or move all of the arrays there, with the "
+        f"{error}. Correct {variable}, or move all of the arrays there, with the "
         "file 'mark' beside them. If all arrays are there and only the mark is wrong, run "
         "'coterie config adopt store'."
     )

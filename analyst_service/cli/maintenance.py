@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from analyst_service.cli.context import (
-    check_installation,
     explain_wrong_store,
-    load_identity,
     open_current_database,
     open_database_of_any_schema,
+    open_installation,
     open_key_and_store,
     operator,
     read_settings,
@@ -69,12 +67,12 @@ def adopt_part(part: str) -> None:
 
     settings = read_settings()
     with open_current_database(settings) as database:
-        parts = open_key_and_store(settings, database)
+        institution, store = open_key_and_store(settings, database)
         try:
             if part == "key":
-                adopt_key(database, parts.key)
+                adopt_key(database, institution.key)
             else:
-                adopt_store(database, parts)
+                adopt_store(database, institution.key, store)
         except StoreMismatch as error:
             raise click.ClickException(explain_wrong_store(settings, error)) from None
         except CoterieError as error:
@@ -84,9 +82,9 @@ def adopt_part(part: str) -> None:
 
 
 def _describe_settings(settings: Settings) -> Iterator[dict[str, Any]]:
-    from analyst_service.secret_files import find_secret_files, variable_name
+    from analyst_service.settings import find_secret_files, variable_name
 
-    files = dict(find_secret_files(type(settings).model_fields, os.environ))
+    files = find_secret_files()
     for name, value in settings:
         if file := files.get(name):
             source, text = "file", str(file)
@@ -161,9 +159,8 @@ def backup(folder: Path) -> None:
         open_current_database(settings) as database,
         _explain_backup_errors(folder, "be written"),
     ):
-        parts = open_key_and_store(settings, database)
-        check_installation(settings, database, parts)
-        n_blobs = back_up(database, parts.store, load_identity(settings), folder)
+        institution, store = open_installation(settings, database)
+        n_blobs = back_up(database, store, institution, folder)
     log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)
     click.echo(f"Wrote a backup with {n_blobs} blobs to {folder}.", err=True)
     try:

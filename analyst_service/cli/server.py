@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from analyst_service.cli.context import (
-    check_installation,
     open_current_database,
     open_database_of_any_schema,
-    open_key_and_store,
+    open_installation,
     operator,
     read_settings,
 )
@@ -77,7 +76,7 @@ def serve(
     if init or settings.database.startswith("sqlite"):
         _set_up_empty_database(settings, host, port)
     with open_current_database(settings) as database:
-        check_installation(settings, database, open_key_and_store(settings, database))
+        open_installation(settings, database)
     _check_certificate_files(certificate, private_key)
     ends = _check_certificate_expiry(certificate or settings.certificate_file)
     _check_port_is_free(host, port)

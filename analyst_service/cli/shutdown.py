@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import signal
-import sys
 import time
 from collections import defaultdict
 from functools import partial
@@ -94,7 +94,8 @@ class WaitingConnections:
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        self._limit = limit or _default_connection_limit()
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._limit = limit or min(max(files // 4, _LEAST_LIMIT), _MOST_LIMIT)
         self._waiting: dict[str, dict[TimedProtocol, None]] = defaultdict(dict)
         self._n_waiting = 0
 
@@ -181,12 +182,3 @@ class TimedProtocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
             self._waiting.remove(self)
-
-
-def _default_connection_limit() -> int:
-    if sys.platform == "win32":  # Windows has no such limit
-        return _MOST_LIMIT
-    import resource
-
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(max(files // 4, _LEAST_LIMIT), _MOST_LIMIT)

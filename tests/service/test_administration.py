@@ -20,12 +20,12 @@ from analyst_service.credentials import Role, create_key, revoke_tokens
 from analyst_service.database import Database
 from analyst_service.logs import LOGGER
 from analyst_service.object_store import open_objects
-from analyst_service.secret_files import (
+from analyst_service.settings import (
+    SECRET_SETTINGS,
+    Settings,
     file_variable_name,
-    secret_setting_names,
     variable_name,
 )
-from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from tests.service.samples import PARTS, A, B
@@ -375,7 +375,7 @@ def secret(path: Path, text: str) -> Path:
 
 
 def test_every_setting_that_is_a_secret_is_tried_here() -> None:
-    assert sorted(secret_setting_names(Settings.model_fields)) == sorted(VALUES)
+    assert sorted(SECRET_SETTINGS) == sorted(VALUES)
     words = ("password", "secret", "url")
     for name in Settings.model_fields:
         assert name in VALUES or not any(word in name for word in words), name

@@ -18,7 +18,6 @@ from analyst_service.database import Database
 from analyst_service.identity import load_or_create_identity
 from analyst_service.installation import (
     InstallationMismatch,
-    KeyAndStore,
     KeyMismatch,
     StoreMismatch,
     adopt_key,
@@ -59,13 +58,13 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 def test_the_first_start_adopts_and_others_are_refused(
     database: Database, stores: Stores
 ) -> None:
-    check_installation(database, KeyAndStore(OURS, stores("one")))
-    check_installation(database, KeyAndStore(OURS, stores("one")))
+    check_installation(database, OURS, stores("one"))
+    check_installation(database, OURS, stores("one"))
     with pytest.raises(KeyMismatch) as refused:
-        check_installation(database, KeyAndStore(OTHERS, stores("one")))
+        check_installation(database, OTHERS, stores("one"))
     assert (refused.value.expected, refused.value.actual) == (OURS, OTHERS)
     with pytest.raises(StoreMismatch):
-        check_installation(database, KeyAndStore(OURS, stores("another")))
+        check_installation(database, OURS, stores("another"))
     assert stores("another").read_mark() is None, "nothing was written there"
     store = stores("one")
     assert store.read_mark() is not None
@@ -79,11 +78,11 @@ def test_the_first_start_adopts_and_others_are_refused(
 def test_a_moved_store_is_accepted_and_an_emptied_one_refused(
     database: Database, tmp_path: Path
 ) -> None:
-    check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "one")))
+    check_installation(database, OURS, FileBlobStore(tmp_path / "one"))
     shutil.move(tmp_path / "one", tmp_path / "moved")
-    check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "moved")))
+    check_installation(database, OURS, FileBlobStore(tmp_path / "moved"))
     with pytest.raises(StoreMismatch, match="no mark"):
-        check_installation(database, KeyAndStore(OURS, FileBlobStore(tmp_path / "one")))
+        check_installation(database, OURS, FileBlobStore(tmp_path / "one"))
 
 
 @pytest.mark.threat(171)
@@ -92,13 +91,11 @@ def test_a_store_of_another_database_is_not_adopted(
 ) -> None:
     other = Database(f"sqlite:///{tmp_path / 'other.db'}")
     other.migrate()
-    check_installation(other, KeyAndStore(OTHERS, stores("one")))
+    check_installation(other, OTHERS, stores("one"))
     with pytest.raises(StoreMismatch, match="another database"):
-        check_installation(database, KeyAndStore(OURS, stores("one")))
-    check_installation(other, KeyAndStore(OTHERS, stores("one")))
-    check_installation(
-        database, KeyAndStore("c" * 64, stores("two"))
-    )  # nothing was adopted
+        check_installation(database, OURS, stores("one"))
+    check_installation(other, OTHERS, stores("one"))
+    check_installation(database, "c" * 64, stores("two"))  # nothing was adopted
     other.close()
 
 
@@ -115,12 +112,11 @@ def test_a_start_that_died_before_noting_the_mark_is_repeated(
         inner(self, name)
         raise DiedError
 
-    check_parts_of = KeyAndStore(OURS, store)
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "write_mark", die)
         with pytest.raises(DiedError):
-            check_installation(database, check_parts_of)
-    check_installation(database, check_parts_of)
+            check_installation(database, OURS, store)
+    check_installation(database, OURS, store)
     assert store.read_mark() is not None
 
 
@@ -131,23 +127,19 @@ def test_simultaneous_starts_agree_on_one_key_and_one_store(
 ) -> None:
     n, start = 6, Barrier(6)
 
-    def begin(number: int) -> KeyAndStore | None:
-        parts = KeyAndStore(
-            (OURS, OTHERS)[number % 2], FileBlobStore(tmp_path / f"store-{number % 3}")
-        )
+    def begin(number: int) -> tuple[str, str | None] | None:
+        key, place = (OURS, OTHERS)[number % 2], tmp_path / f"store-{number % 3}"
         with closing(Database(Settings(database_url=url).database)) as own:
             start.wait()
             try:
-                check_installation(own, parts)
+                check_installation(own, key, FileBlobStore(place))
             except InstallationMismatch:
                 return None
-            return parts
+            return key, FileBlobStore(place).read_mark()
 
     with databases.current(kind, tmp_path) as url, ThreadPoolExecutor(n) as pool:
-        started = [each for each in pool.map(begin, range(n)) if each]
-    assert started, "one is the first"
-    assert len({each.key for each in started}) == 1
-    assert len({each.store.read_mark() for each in started}) == 1
+        started = {each for each in pool.map(begin, range(n)) if each}
+    assert len(started) == 1, "one is the first, and all agree with it"
     marked = [i for i in range(3) if (tmp_path / f"store-{i}" / "mark").exists()]
     assert len(marked) == 1
 
@@ -156,15 +148,15 @@ def test_simultaneous_starts_agree_on_one_key_and_one_store(
 def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
     database: Database, stores: Stores
 ) -> None:
-    check_installation(database, KeyAndStore(OURS, stores("one")))
+    check_installation(database, OURS, stores("one"))
     adopt_key(database, OTHERS)
-    check_installation(database, KeyAndStore(OTHERS, stores("one")))
+    check_installation(database, OTHERS, stores("one"))
     with pytest.raises(KeyMismatch):
-        check_installation(database, KeyAndStore(OURS, stores("one")))
-    adopt_store(database, KeyAndStore(OTHERS, stores("two")))
-    check_installation(database, KeyAndStore(OTHERS, stores("two")))
+        check_installation(database, OURS, stores("one"))
+    adopt_store(database, OTHERS, stores("two"))
+    check_installation(database, OTHERS, stores("two"))
     with pytest.raises(StoreMismatch):
-        check_installation(database, KeyAndStore(OTHERS, stores("one")))
+        check_installation(database, OTHERS, stores("one"))
 
 
 @pytest.mark.usefixtures("serves")

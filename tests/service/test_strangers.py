@@ -17,7 +17,7 @@ from support.in_process import Api, StartApi
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
-from analyst_service.middleware import ConcurrencyLimits, RequestLimits, RequestPool
+from analyst_service.middleware import RequestLimits, RequestPool
 from analyst_service.process_context import CachedValue
 from analyst_service.requests import MAX_NAMES, UnparsedBody
 from analyst_service.session_endpoints import SessionWrite
@@ -144,6 +144,21 @@ def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
     assert found.error_count() < 8
 
 
+def pots(api: Api) -> tuple[RequestPool, RequestPool]:
+    ask(api, "GET", "/healthz")  # the first request builds the layers
+    layer = api.app.middleware_stack
+    while not isinstance(layer, RequestLimits):
+        layer = layer.__dict__.get("app") or layer.__dict__["_app"]
+    return layer.unauthenticated, layer.callers
+
+
+def limit_pools(
+    api: Api, *, callers: int, strangers: int, each: int, waiting: int
+) -> None:
+    for pot, total in zip(pots(api), (strangers, callers), strict=True):
+        pot.max_total, pot.max_per_sender, pot.max_waiting = total, each, waiting
+
+
 @contextmanager
 def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
     """Requests without a credential whose bodies stop after a byte."""
@@ -160,11 +175,10 @@ def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
 
 @pytest.mark.threat(67, 68)
 def test_strangers_that_fall_silent_take_no_place_from_a_caller(
-    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+    start_api: StartApi,
 ) -> None:
-    shares = ConcurrencyLimits(callers=2, unauthenticated=6, each=4, waiting=0)
-    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
     with start_api() as api:
+        limit_pools(api, callers=2, strangers=6, each=4, waiting=0)
         key = api.key()
         with silent(api, 7) as sent:
             wait_for(lambda: sum(request.done() for request in sent) == 3)
@@ -184,12 +198,9 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
 
 
 @pytest.mark.threat(68)
-def test_one_callers_requests_take_no_place_from_another(
-    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shares = ConcurrencyLimits(callers=6, unauthenticated=6, each=3, waiting=0)
-    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
+def test_one_callers_requests_take_no_place_from_another(start_api: StartApi) -> None:
     with start_api() as api:
+        limit_pools(api, callers=6, strangers=6, each=3, waiting=0)
         flooding, other = api.key(), api.key()
         sent = [
             start(api, "PUT", "/v1/sessions/s", [b"{", SILENCE], secret=flooding)
@@ -209,10 +220,9 @@ def test_one_callers_requests_take_no_place_from_another(
 def test_long_polls_take_no_slot_and_too_many_return_at_once(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = ConcurrencyLimits(callers=2, unauthenticated=2, each=2, waiting=3)
-    monkeypatch.setattr(middleware, "concurrency_limits", lambda _: shares)
     monkeypatch.setattr(endpoints, "MAX_WAIT_SECONDS", 300)
     with start_api() as api:
+        limit_pools(api, callers=2, strangers=2, each=2, waiting=3)
         session, other = api.open(Dummy(), PARTS).join(A), api.key()
         _, callers = pots(api)
         held = []
@@ -229,20 +239,13 @@ def test_long_polls_take_no_slot_and_too_many_return_at_once(
         assert api.send("GET", "/v1/sessions", other).status_code == 200
 
 
-def pots(api: Api) -> tuple[RequestPool, RequestPool]:
-    layer = api.app.middleware_stack
-    while not isinstance(layer, RequestLimits):
-        layer = layer.__dict__.get("app") or layer.__dict__["_app"]
-    return layer._unauthenticated, layer._callers
-
-
 @pytest.mark.threat(67)
 def test_addresses_and_callers_are_forgotten_after_they_leave(api: Api) -> None:
     for number in range(20):
         ask(api, "GET", "/v1/protocols", address=f"192.0.2.{number}")
         api.send("GET", "/v1/sessions", api.key())
     for pot in pots(api):
-        assert (pot._number, dict(pot._served), dict(pot.waiting)) == (0, {}, {})
+        assert (pot.number, dict(pot.served), dict(pot.waiting)) == (0, {}, {})
 
 
 def test_what_is_open_is_counted_before_a_body_is_read(start_api: StartApi) -> None:

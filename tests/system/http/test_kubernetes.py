@@ -10,13 +10,13 @@ import yaml
 
 from analyst_service.app import create_app
 from analyst_service.cli import shutdown
-from analyst_service.secret_files import (
+from analyst_service.secret_files import CREDENTIAL_FILES
+from analyst_service.settings import (
+    SECRET_SETTINGS,
+    Settings,
     file_variable_name,
-    find_credential_files,
-    secret_setting_names,
     variable_name,
 )
-from analyst_service.settings import Settings
 
 DOCKER = Path(__file__).parents[3] / "docker"
 FILE = DOCKER / "kubernetes" / "analyst.yaml"
@@ -69,12 +69,10 @@ def test_variables_are_settings_and_secrets_are_files(pod: dict[str, Any]) -> No
         values = {each["name"]: each["value"] for each in container["env"]}
         own = {name for name in values if name.startswith("COTERIE_")}
         fields = {variable_name(name): name for name in Settings.model_fields}
-        files = set(
-            map(file_variable_name, secret_setting_names(Settings.model_fields))
-        )
+        files = set(map(file_variable_name, SECRET_SETTINGS))
         assert own <= fields.keys() | files
         assert all(name.startswith(("COTERIE_", "AWS_")) for name in values)
-        credentials = {name for name, _ in find_credential_files(values)}
+        credentials = values.keys() & set(CREDENTIAL_FILES)
         named = (own & files) | credentials | {"COTERIE_IDENTITY_FILE"}
         [mount] = [m for m in container["volumeMounts"] if m["name"] == volume["name"]]
         assert mount["readOnly"]
@@ -84,7 +82,7 @@ def test_variables_are_settings_and_secrets_are_files(pod: dict[str, Any]) -> No
         }
         assert {values[name] for name in named} == mounted.keys()
         set_here = {fields[name]: values[name] for name in own & fields.keys()}
-        hidden = {*secret_setting_names(Settings.model_fields)} - {"blob_store"}
+        hidden = {*SECRET_SETTINGS} - {"blob_store"}
         assert hidden.isdisjoint(set_here)
         Settings.model_validate(set_here)
     # the head of the file creates exactly these
