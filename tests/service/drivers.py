@@ -1,6 +1,8 @@
 """Drivers in processes of their own; these import no more than they need to start."""
 
 import os
+import threading
+from multiprocessing.connection import Connection
 from typing import Any
 
 from analyst_service import worker
@@ -27,3 +29,8 @@ def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
             if database.transact(store_result, service.blobs, lease, followed):
                 wins.put(os.getpid())
         barrier.wait()
+
+
+def with_a_worker(told: Connection) -> None:
+    told.send(worker.WorkerProcess()._child.pid)
+    threading.Event().wait()

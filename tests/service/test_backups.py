@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from support import warm
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
 
@@ -173,8 +173,10 @@ main(sys.argv[2:])
 
 
 def kill_after(place: Settings, function: str, *words: str | Path) -> None:
+    program = place.data_dir.parent / "killed.py"
+    program.write_text(KILLED)
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, function, *map(str, words)],
+        [*warm.command(str(program)), function, *map(str, words)],
         env=os.environ | environment_of(place),
         capture_output=True,
         timeout=120,

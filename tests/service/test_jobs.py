@@ -16,14 +16,14 @@ from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
-from support.in_process import StartApi
+from support.in_process import Api, ByHand, StartApi
 from support.repeats import thorough
 
 from analyst_service import models, steps, worker
@@ -47,14 +47,8 @@ from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.engine import Opened
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.service.drivers import race
+from tests.service.drivers import race, with_a_worker
 from tests.service.samples import LAYOUT, PARTS
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-    from pathlib import Path
-
-    from support.in_process import Api, ByHand
 
 
 def stepping(api: Api, params: Dummy | None = None) -> ByHand:
@@ -198,15 +192,9 @@ def test_a_session_that_kills_its_worker_fails_alone(
         assert good.finish().status["state"] == "completed"
 
 
-def with_a_worker(told: Connection) -> None:
-    told.send(WorkerProcess()._child.pid)
-    threading.Event().wait()
-
-
 def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
-    spawn = multiprocessing.get_context("spawn")
-    heard, told = spawn.Pipe(duplex=False)
-    service = spawn.Process(target=with_a_worker, args=(told,))
+    heard, told = FORKS.Pipe(duplex=False)
+    service = FORKS.Process(target=with_a_worker, args=(told,))
     service.start()
     pid = heard.recv()
     service.kill()
