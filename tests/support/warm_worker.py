@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from types import SimpleNamespace
 from typing import Any
@@ -22,16 +25,23 @@ class Process:
         assert target is worker.serve_jobs
         assert daemon
         [self.channel] = args
+        self.lock = threading.Lock()  # driver and listener both wait for the end
 
     def start(self) -> None:
         files = [0, 1, 2, self.channel.fileno()]
         self.running = Warm([__file__], files, env=os.environ)
 
     def kill(self) -> None:
-        self.running.send_signal(signal.SIGKILL)
+        with self.lock:
+            self.running.send_signal(signal.SIGKILL)
 
-    def join(self) -> None:
-        self.running.wait()
+    def join(self, timeout: float | None = None) -> None:
+        with self.lock, suppress(subprocess.TimeoutExpired):
+            self.running.wait(timeout)
+
+    @property
+    def exitcode(self) -> int | None:
+        return self.running.returncode
 
 
 def install() -> None:

@@ -109,7 +109,7 @@ class ImageAnalyst(Analyst):
         super().__init__(data_dir, cold=True)
         self.image = image
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _launch(self) -> subprocess.Popen[bytes]:
         [words] = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
         here = {"0.0.0.0": "127.0.0.1", "8000": str(self.port)}
         command = [here.get(word, word) for word in json.loads(words)]
@@ -166,7 +166,7 @@ def test_it_takes_a_session_to_the_labels_of_the_simulation(
 ) -> None:
     params = DataCollaboration(n_clusters=3, dimensions="all_but_one")
     parts = simulation.split(X, Layout.lattice(2, 2), seed=1)
-    crowd = Crowd(analyst, home, params, parts.layout, parts.data, session=session_id)
+    crowd = Crowd(analyst, home, params, parts, session=session_id)
     crowd.start()
     assert crowd.labels() == crowd.expected()
     crowd.close()
