@@ -169,7 +169,7 @@ def gather(
 
         def make(params: Params, parts: simulation.Split, **options: Any) -> Crowd:
             options = {"session": session_id, **options}
-            crowd = Crowd(analyst, home, params, parts.layout, parts.data, **options)
+            crowd = Crowd(analyst, home, params, parts, **options)
             crowds.callback(crowd.close)
             return crowd
 

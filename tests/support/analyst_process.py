@@ -25,9 +25,7 @@ from analyst_service.models import Base
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.terms.schema import Schema
-from clustering_protocols.terms.terms import Deadlines, Layout
+from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator, Party, Policy, Result
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.coordinator.session import CoordinatedSession
@@ -254,10 +252,14 @@ class House:
             return {slot: each.result() for slot, each in waiting.items()}
 
 
+SEED = 7
+
+
 class Crowd(House):
     """All parties of one session in threads, with the entropy of a simulation.
 
     ``at_home``: each party has a home of its own; else all share the coordinator's.
+    ``sections``: those of the terms that are not as usual.
     """
 
     def __init__(
@@ -265,34 +267,20 @@ class Crowd(House):
         analyst: Analyst,
         home: Path,
         params: Params,
-        layout: Layout,
-        data: Mapping[str, DataSource],
-        seed: int = 7,
-        session: str = "s",
-        deadlines: Deadlines | None = None,
-        dictionary: Sequence[Schema] | None = None,
+        parts: simulation.Split,
         *,
+        session: str = "s",
         at_home: bool = False,
+        **sections: Any,
     ) -> None:
-        keys = simulation.derive_entropies(seed, session, layout.names)
+        keys = simulation.derive_entropies(SEED, session, parts.layout.names)
         super().__init__(analyst, home, keys=keys, shared=not at_home)
-        self.analyst = analyst
-        self.params = params
-        self.layout = layout
-        self.data = data
-        self.seed = seed
-        self.dictionary = dictionary
+        self.analyst, self.params, self.sections = analyst, params, sections
+        self.layout, self.data = parts.layout, parts.data
         self._opened = ExitStack()
         self._opened.enter_context(self.coordinator)
-        self.session = self.open(
-            session,
-            params,
-            layout,
-            about=session,
-            seed=seed,
-            deadlines=deadlines,
-            dictionary=dictionary,
-        )
+        terms = {"about": session, "seed": SEED, **sections}
+        self.session = self.open(session, params, self.layout, **terms)
         self.invitations = self.session.invite()
         self.results: dict[str, Result] = {}
         self.errors: dict[str, Exception] = {}
@@ -329,10 +317,10 @@ class Crowd(House):
             self.params,
             self.layout,
             self.data,
-            seed=self.seed,
+            seed=SEED,
             session=self.session.id,
             analyst=self.session.terms.identities.analyst,
-            dictionary=self.dictionary,
+            dictionary=self.sections.get("dictionary"),
         )
 
     def expected(self) -> dict[str, list[int]]:

@@ -108,7 +108,7 @@ def gatherer(several: Fleet, home: Path, name: str) -> Iterator[Gather]:
 
         def make(number: int, params: Params) -> Crowd:
             session = f"{name}-{number}"
-            crowd = Crowd(several, home, params, LAYOUT, PARTS.data, session=session)
+            crowd = Crowd(several, home, params, PARTS, session=session)
             crowds.callback(crowd.close)
             return crowd
 

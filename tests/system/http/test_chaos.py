@@ -17,7 +17,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
-from tests.system.http.several import LAYOUT, PARTS, Fleet, arrived, assert_whole, fleet
+from tests.system.http.several import PARTS, Fleet, arrived, assert_whole, fleet
 
 N_SESSIONS = 25
 N_AT_FIRST = 6
@@ -80,7 +80,7 @@ def open_sessions(
     for number in range(N_SESSIONS):
         params = PROTOCOLS[number % len(PROTOCOLS)]
         home, session = folder / f"home-{number}", f"{name}-{number}"
-        crowd = Crowd(running, home, params, LAYOUT, PARTS.data, session=session)
+        crowd = Crowd(running, home, params, PARTS, session=session)
         stack.callback(crowd.close)
         crowd.start()
         yield crowd

@@ -20,18 +20,13 @@ from support.repeats import thorough
 from support.warm import with_constants
 
 from analyst_service.models import AuditLine, Contribution
-from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import signed_logs
-from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS, A, B
 from tests.system.http import faulty
 
-LAYOUT = Layout.lattice(2)
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, LAYOUT, seed=1)
-A, B = LAYOUT.names
 PARAMS = Dummy(n_clusters=3, void_attempts=1)
 PROGRAM = str(Path(faulty.__file__))
 RUNS = thorough(ci=1, nightly=25)
@@ -81,7 +76,7 @@ def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
 
 
 def crowd_of(analyst: Analyst, home: Path, session: str) -> Crowd:
-    return Crowd(analyst, home, PARAMS, LAYOUT, PARTS.data, session=session)
+    return Crowd(analyst, home, PARAMS, PARTS, session=session)
 
 
 def killed(analyst: Analyst) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 import yaml
 from sqlalchemy import make_url
@@ -27,18 +26,13 @@ from support.needs import COMPOSE, NGINX, Need, leave_out
 from support.repeats import thorough
 from support.tls import certificate
 
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS
 from tests.system.http.names import Names, names
 
 DOCKER = Path(__file__).parents[3] / "docker"
 CONFIGURATION = (DOCKER / "nginx.conf").read_text()
-
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 
 
 def program(need: Need) -> str:
@@ -260,9 +254,7 @@ class Through(Analyst):
 
 
 def honest(proxy: Proxy, folder: Path) -> None:
-    crowd = Crowd(
-        Through(proxy), folder / "home", Dummy(), PARTS.layout, PARTS.data, session="s"
-    )
+    crowd = Crowd(Through(proxy), folder / "home", Dummy(), PARTS, session="s")
     crowd.start()
     assert crowd.labels() == crowd.expected()
     crowd.close()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from support.analyst_process import Crowd
@@ -13,8 +14,6 @@ from clustering_protocols.protocols.llf.params import LosslessFederated
 from clustering_protocols.records import codec
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState, StopReason
-from coterie import Party, Policy
-from party_sdk.analyst_client.http_analyst import connect
 from tests.system.interop.proxy import between
 from tests.system.interop.sessions import start_with_entropy
 
@@ -37,17 +36,6 @@ def spoil_envelope(path: str, body: bytes) -> bytes:
     return codec.encode(header, {**arrays, "envelope.0": spoilt})
 
 
-def join(crowd: Crowd, slot: str, url: str) -> Party:
-    accepted = frozenset(crowd.session.status().risks)
-    return Party.join(
-        crowd.invitations[slot],
-        policy=Policy(accepted_risks=accepted, least_known=0, minimum_rows=1),
-        home=crowd.home_of(slot),
-        entropy=crowd.keys[slot],
-        analyst=connect(url, patience=120),
-    )
-
-
 def test_a_refusal_in_typescript_ends_the_session_of_all(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
@@ -55,11 +43,8 @@ def test_a_refusal_in_typescript_ends_the_session_of_all(
     crowd.start(HONEST)
     with between(crowd.analyst.url, spoil_envelope) as url:
         foreign = start_with_entropy(crowd, tmp_path, FOREIGN, at=url)
-        with (
-            join(crowd, HOMELY, crowd.analyst.url) as party,
-            pytest.raises(PartyStopped) as told,
-        ):
-            party.run(crowd.data[HOMELY])
+        with pytest.raises(PartyStopped) as told:
+            crowd.party(HOMELY).run(crowd.data[HOMELY])
         _, said = foreign.communicate(timeout=120)
         assert said.splitlines()[-1].partition(":")[0] == "envelope-refused"
         status = crowd.session.status()
@@ -82,10 +67,10 @@ def test_a_party_in_typescript_reads_who_stopped_and_why(
     foreign = start_with_entropy(crowd, tmp_path, FOREIGN)
     with (
         between(crowd.analyst.url, spoil_envelope) as url,
-        join(crowd, HOMELY, url) as party,
+        httpx.Client(base_url=url, timeout=120) as http,
         pytest.raises(Exception, match="envelope"),
     ):
-        party.run(crowd.data[HOMELY])
+        crowd.party(HOMELY, http).run(crowd.data[HOMELY])
     _, said = foreign.communicate(timeout=120)
     assert foreign.returncode == 1
     *_, last = said.splitlines()

@@ -104,7 +104,7 @@ class Told(Analyst):
 def crowd_of(analyst: Analyst, home: Path, params: Params, name: str) -> Crowd:
     X = np.random.default_rng(0).normal(size=(60, 4))
     parts = simulation.split(X, Layout.lattice(3), seed=1)
-    return Crowd(analyst, home, params, parts.layout, parts.data, session=name)
+    return Crowd(analyst, home, params, parts, session=name)
 
 
 def test_an_analyst_hands_out_sessions_without_mathematics(tmp_path: Path) -> None:
