@@ -10,13 +10,15 @@ from typing import Any
 from support.in_process import Api
 
 SILENCE = None  # instead of a piece: nothing comes any more
+GONE = ""  # instead of a piece: the client has disconnected
+Piece = bytes | str | None
 
 
 @dataclass
 class Exchange:
     """What the app read of a request, and answered."""
 
-    pieces: list[bytes | None]
+    pieces: list[Piece]
     read: int = 0
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -30,6 +32,8 @@ class Exchange:
         piece = self.pieces.pop(0) if self.pieces else SILENCE
         if piece is SILENCE:  # and the client stays
             await asyncio.Event().wait()
+        if piece == GONE:
+            return {"type": "http.disconnect"}
         self.read += len(piece or b"")
         more = bool(self.pieces)
         return {"type": "http.request", "body": piece, "more_body": more}
@@ -45,7 +49,7 @@ def start(
     api: Api,
     method: str,
     path: str,
-    pieces: Sequence[bytes | None] = (),
+    pieces: Sequence[Piece] = (),
     *,
     secret: str | None = None,
     address: str = "192.0.2.1",

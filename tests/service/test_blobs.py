@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from analyst_service.blobs import FileBlobStore, FileDraft, map_file, trim_pages
+from analyst_service.blobs import FileBlobStore, map_file, trim_pages
 from clustering_protocols.common.errors import StorageFull, Unavailable
 
 DIGEST = sha256(b"x").hexdigest()
@@ -117,30 +116,6 @@ def test_blobs_are_found_by_their_age_and_removed(
     assert not blobs.has(DIGEST)
     assert files(root) == []
     assert bytes(held) == b"x"
-
-
-@pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let drafts write to a device on which nothing fits."""
-    begin: Callable[[FileBlobStore], FileDraft] = FileBlobStore.create_draft
-
-    def draft(self: FileBlobStore) -> FileDraft:
-        begun = begin(self)
-        begun._file.close()
-        begun._file = Path("/dev/full").open("wb")  # noqa: SIM115  the draft closes it
-        return begun
-
-    monkeypatch.setattr(FileBlobStore, "create_draft", draft)
-
-
-@pytest.mark.usefixtures("full_disk")
-@pytest.mark.parametrize("size", [1, 1 << 20], ids=["when sealed", "when written"])
-def test_a_full_disk_is_said_and_leaves_nothing(
-    blobs: FileBlobStore, root: Path, size: int
-) -> None:
-    with pytest.raises(StorageFull):
-        blobs.put(bytes(size))
-    assert files(root) == []
 
 
 def test_an_exhausted_quota_alone_counts_as_a_full_disk(

@@ -28,6 +28,7 @@ from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.wire.answers import Receipt
 from party_sdk.analyst_client.requests import bearer_header, contribution_headers
+from tests.service.raw_requests import GONE, start
 from tests.service.samples import PARTS, A, B, problem_of
 
 
@@ -326,34 +327,11 @@ def test_an_upload_whose_connection_ends_leaves_no_trace(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     api = upload.session.api
-    arrived = [
-        {"type": "http.request", "body": upload.body[:9], "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-
-    async def receive() -> dict[str, Any]:
-        return arrived.pop(0)
-
-    async def send(message: object) -> None:
-        """Nobody listens any more."""
-
-    request = api.client.build_request(
-        "PUT",
-        upload.path,
-        content=upload.body,
-        headers={**upload.headers, **bearer_header(upload.token)},
-    )
-    scope = {
-        "type": "http",
-        "scheme": "http",
-        "method": "PUT",
-        "path": upload.path,
-        "query_string": b"",
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
-    }
+    headers = {**upload.headers, "content-length": str(len(upload.body))}
+    pieces = [upload.body[:9], GONE]
     before = api.stored()
-    api.portal.call(api.app, scope, receive, send)
-    assert not arrived
+    sent = start(api, "PUT", upload.path, pieces, secret=upload.token, **headers)
+    assert not sent.result(60).pieces
     assert api.stored() == before
     assert not caplog.records, "a lost connection is no error of the service"
     assert upload.send().status_code == 201

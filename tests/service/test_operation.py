@@ -181,14 +181,10 @@ def test_one_callers_flood_is_held_up_and_no_other_caller(start_api: StartApi) -
         api.clock.forward(1)
         asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(5)]
         assert [r.status_code for r in asked] == [200, 200, 200, 200, 429]
-
-
-def test_guessing_keys_is_held_up(start_api: StartApi) -> None:
-    with start_api(requests_per_second=4) as api:
         guesses = [f"ck_guess-{number}" for number in range(25)]
         asked = [api.send("GET", "/v1/sessions", guess) for guess in guesses]
         assert [r.status_code for r in asked] == [401] * 20 + [429] * 5
-        assert api.send("GET", "/v1/sessions", api.key()).status_code == 200
+        assert api.send("GET", "/v1/sessions", other).status_code == 200
 
 
 @pytest.mark.threat(7)

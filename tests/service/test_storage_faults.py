@@ -24,7 +24,7 @@ from analyst_service.database import _REPEATS, Database
 from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from tests.service.samples import PARTS, A, B
+from tests.service.samples import PARTS, A, B, problem_of
 
 pytestmark = pytest.mark.usefixtures("in_blobs")
 
@@ -32,11 +32,6 @@ pytestmark = pytest.mark.usefixtures("in_blobs")
 @pytest.fixture
 def session(api: Api) -> ByHand:
     return api.open(Dummy(), PARTS).join()
-
-
-def refused(response: Any, problem: Problem) -> bool:
-    document = response.json()
-    return (response.status_code, document["type"]) == (problem.status, problem.urn)
 
 
 class Cut:
@@ -109,7 +104,7 @@ def test_requests_fail_without_a_database_and_resume_with_it(
         far_api.send("GET", session.path, session.key),
         far_api.send("GET", "/readyz"),
     ):
-        assert refused(response, Problem.UNAVAILABLE)
+        assert problem_of(response) is Problem.UNAVAILABLE
         assert response.headers["retry-after"] == "2"
     assert far_api.send("GET", "/healthz").status_code == 200
     with pytest.raises(OperationalError):
@@ -149,7 +144,7 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
                 sa.engine.default.DefaultDialect, "do_commit", commit_and_lose
             )
         response = session.put(A, content, session.place(content))
-        assert refused(response, Problem.UNAVAILABLE)
+        assert problem_of(response) is Problem.UNAVAILABLE
     line.whole = True
     again = session.put(A, content)
     assert again.status_code == {"before": 201, "after": 200}[moment]
@@ -221,7 +216,7 @@ def test_a_conflict_without_end_is_told_and_leaves_nothing(
     before, _ = session.api.stored()
     with monkeypatch.context() as context:
         context.setattr(Database, "write", failing(100, CONFLICT))
-        assert refused(session.put(A, content), Problem.UNAVAILABLE)
+        assert problem_of(session.put(A, content)) is Problem.UNAVAILABLE
     assert session.api.stored()[0] == before
     assert session.put(A, content).status_code == 201
 
@@ -258,7 +253,7 @@ def test_a_full_disk_is_reported_and_the_upload_works_later(
     content = session.reply(A)
     before, _ = session.api.stored()
     with no_room(monkeypatch, where):
-        assert refused(session.put(A, content), Problem.STORAGE_FULL)
+        assert problem_of(session.put(A, content)) is Problem.STORAGE_FULL
     assert session.api.stored()[0] == before
     assert not list(
         (session.api.service.settings.blob_location.folder / "tmp").iterdir()
@@ -300,7 +295,7 @@ def test_a_failed_sync_is_an_error_and_its_file_is_not_reused(
 
     with monkeypatch.context() as context:
         context.setattr(os, "fsync", sync)
-        assert refused(session.put(A, content), Problem.INTERNAL)
+        assert problem_of(session.put(A, content)) is Problem.INTERNAL
     assert len(calls) == which, "the same file is not synced again"
     assert session.api.stored()[0] == before
     assert session.task(A).status_code == 200, "the answer is still asked for"
