@@ -20,8 +20,9 @@ from clustering_protocols.wire.states import Event
 
 
 class AuditEntry(NamedTuple):
-    """A line of an audit, together with its line number."""
+    """A line of a session's audit, together with its line number."""
 
+    session_id: str
     number: int
     line: str
 
@@ -43,39 +44,35 @@ def add_line(
 
     **fields: slot, round, attempt, digest, reason and so on; None means omitted.
     """
-    add_lines(db, event, at, {session_id: [fields]})
+    add_lines(db, event, at, [(session_id, fields)])
 
 
 def add_lines(
     db: Transaction,
     event: str,
     at: datetime,
-    entries: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> dict[str, list[AuditEntry]]:
-    """Append lines to the audits of several sessions; return the new lines by session."""
+    entries: Sequence[tuple[str, Mapping[str, Any]]],
+) -> list[AuditEntry]:
+    """Append lines to the audits of sessions, and return them in the same order.
+
+    entries: for each line the id of its session, and its fields as in :func:`add_line`.
+    """
     if not entries:
-        return {}
-    lock_sessions(db, entries)
-    written: dict[str, list[AuditEntry]] = {}
+        return []
+    session_ids = {session_id for session_id, _ in entries}
+    lock_sessions(db, session_ids)
     # Query after locking: a statement sees only what was committed before it began.
-    rows = db.execute(_LAST, {"session_ids": list(entries)})
-    for session_id, name, number, last_line in rows:
-        common = {"session": name, "event": event, "at": at.isoformat()}
-        last, written[session_id] = last_line, []
-        for at_number, fields in enumerate(
-            entries[session_id], start=1 + (number or 0)
-        ):
-            present = {
-                name: value for name, value in fields.items() if value is not None
-            }
-            last = hash_chain.write(last, at_number, {**common, **present})
-            written[session_id].append(AuditEntry(at_number, last))
-    lines = [
-        {"session_id": session_id, **entry._asdict()}
-        for session_id, session_entries in written.items()
-        for entry in session_entries
-    ]
-    db.execute(_INSERT, lines)
+    rows = db.execute(_LAST, {"session_ids": list(session_ids)})
+    last = {row.id: (row.name, row.number or 0, row.line) for row in rows}
+    written = []
+    for session_id, fields in entries:
+        name, number, line = last[session_id]
+        content = {"session": name, "event": event, "at": at.isoformat(), **fields}
+        present = {key: value for key, value in content.items() if value is not None}
+        line = hash_chain.write(line, number + 1, present)
+        last[session_id] = name, number + 1, line
+        written.append(AuditEntry(session_id, number + 1, line))
+    db.execute(_INSERT, [entry._asdict() for entry in written])
     return written
 
 

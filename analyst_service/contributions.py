@@ -203,11 +203,8 @@ def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
     digests = {task.place: task.digest for task in tasks}
     audit.lock_sessions(db, {place.session_id for place in digests})
     marked = db.execute(_MARK_SENT, {"places": list(digests), "now": now})
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for place in sorted(SlotAttempt(*row) for row in marked):
-        lines.setdefault(place.session_id, []).append(
-            _audit_fields(place, digests[place])
-        )
+    places = sorted(SlotAttempt(*row) for row in marked)
+    lines = [_audit_entry(place, digests[place]) for place in places]
     audit.add_lines(db, "task-sent", now, lines)
 
 
@@ -289,12 +286,9 @@ def store_uploads(
     stored = try_each(store_upload, uploads)
     if not fresh:
         return stored, False
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for place, row in fresh.items():
-        lines.setdefault(place.session_id, []).append(_audit_fields(place, row.digest))
+    lines = [_audit_entry(place, row.digest) for place, row in fresh.items()]
     entries = audit.add_lines(db, "contribution", now, lines)
-    for place, row in fresh.items():
-        entry = entries[place.session_id].pop(0)
+    for row, entry in zip(fresh.values(), entries, strict=True):
         row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)
     # A plain INSERT is faster than the ORM, and nothing has to be read back.
     columns = _CONTRIBUTIONS.c.keys()
@@ -305,12 +299,12 @@ def store_uploads(
         for place, task in tasks.items()
         if not task.is_answered and place not in fresh
     }
-    return stored, not lines.keys() <= missing
+    return stored, not {place.session_id for place in fresh} <= missing
 
 
-def _audit_fields(place: SlotAttempt, digest: str) -> dict[str, Any]:
-    fields = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
-    return fields | {"digest": digest}
+def _audit_entry(place: SlotAttempt, digest: str) -> tuple[str, dict[str, Any]]:
+    fields = place._asdict() | {"digest": digest}
+    return fields.pop("session_id"), fields
 
 
 def _slot_attempt_of(session: Session, upload: Upload) -> SlotAttempt:

@@ -144,9 +144,10 @@ class Driver:
         # Query first, because on SQLite a write transaction blocks all others.
         if not self._free and database.query(has_rounds_to_close):
             database.transact(close_rounds)
-        while self._free and database.query(has_work, self._span):
-            step = database.transact(close_and_lease, self._service)
-            if step is None:
+        while self._free:
+            is_due = database.query(has_work, self._span)
+            step = is_due and database.transact(close_and_lease, self._service)
+            if not step:
                 break
             self._running.append(self._submit_step(*step))
         if self._has_outage:

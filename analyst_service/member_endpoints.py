@@ -32,8 +32,6 @@ from clustering_protocols.terms.terms import Name, Text, read_terms
 from clustering_protocols.wire.answers import Codes, Joined, Preview
 from clustering_protocols.wire.states import SessionState, SlotState
 
-_CODE = Field(min_length=16, max_length=128, description="From the invitation.")
-
 
 class InvitationWrite(StrictModel):
     """The slots for which to create invitations."""
@@ -46,23 +44,21 @@ class InvitationWrite(StrictModel):
 class CodeWrite(StrictModel):
     """The one-time code of an invitation."""
 
-    code: str = _CODE
+    code: str = Field(min_length=16, max_length=128, description="From the invitation.")
 
 
-class DeclineWrite(StrictModel):
+class DeclineWrite(CodeWrite):
     """The code of an invitation, and the reason why the invited party does not join."""
 
-    code: str = _CODE
     state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
         description="Whether a check of the party refused, or its people declined."
     )
     reason: Text = Field(description="The check that refused, or people's own words.")
 
 
-class JoinWrite(StrictModel):
+class JoinWrite(CodeWrite):
     """The code of an invitation, and the party's entry for the roster."""
 
-    code: str = _CODE
     member: Member
     proof: str = Field(
         pattern=r"^[0-9a-f]{128}$",

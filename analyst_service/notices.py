@@ -16,6 +16,7 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -43,6 +44,7 @@ from clustering_protocols.wire.answers import (
 )
 from clustering_protocols.wire.states import SessionState
 
+_PORT = 587
 _SERVER_SECONDS = 10.0  # timeout of each exchange with the mail server
 _REFUSED_FOR_GOOD = 500
 _HEADLINES = {
@@ -94,13 +96,14 @@ def compose_mail(notification: Notification, sender: str, at: datetime) -> Email
 def send_mail(settings: Settings, notification: Notification, at: datetime) -> None:
     """Send a notice; raise :class:`DeliveryFailed` unless the mail server accepts it."""
     mail = compose_mail(notification, settings.smtp_from, at)
-    place = settings.mail_server
+    url = urlsplit(settings.smtp_server)
+    host, port = url.hostname or "", url.port or _PORT
     try:
-        with smtplib.SMTP(place.host, place.port, timeout=_SERVER_SECONDS) as server:
-            if place.is_tls:
+        with smtplib.SMTP(host, port, timeout=_SERVER_SECONDS) as server:
+            if url.scheme == "smtp":  # smtp+plain is without TLS
                 server.starttls(context=ssl.create_default_context())
-            if place.user:
-                server.login(place.user, settings.smtp_password.get_secret_value())
+            if url.username:
+                server.login(url.username, settings.smtp_password.get_secret_value())
             server.send_message(mail)
     except smtplib.SMTPRecipientsRefused as error:
         [(code, _)] = error.recipients.values()

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, JsonValue, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -29,10 +29,8 @@ _MAIL: Final = re.compile(
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
 )
 _SERVER: Final = re.compile(
-    r"(?P<scheme>smtp|smtp\+plain)://(?:(?P<user>[^\s/:@]+)@)?(?P<host>[^\s/:@]+)"
-    r"(?::(?P<port>[0-9]{1,5}))?/?"
+    r"smtp(?:\+plain)?://(?:[^\s/:@]+@)?[^\s/:@]+(?::[0-9]{1,5})?/?"
 )
-_PORT: Final = 587
 PREFIX: Final = "COTERIE_"
 _SECRET: Final[dict[str, JsonValue]] = {"secret": True}  # its value may be in a file
 
@@ -54,15 +52,6 @@ def is_mail_address(text: str) -> bool:
 
 def _items(text: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, text.split(","))))
-
-
-class MailServer(NamedTuple):
-    """A mail server to send mail through; ``user`` is empty if it requires no login."""
-
-    host: str
-    port: int
-    user: str
-    is_tls: bool
 
 
 class Settings(BaseSettings):
@@ -344,18 +333,6 @@ class Settings(BaseSettings):
     def sends_mail(self) -> bool:
         """Whether a mail server is configured."""
         return bool(self.smtp_server)
-
-    @property
-    def mail_server(self) -> MailServer:
-        """The configured mail server; raises ValueError if there is none."""
-        if (match := _SERVER.fullmatch(self.smtp_server)) is None:
-            raise ValueError("no mail server is set")
-        return MailServer(
-            match["host"],
-            int(match["port"] or _PORT),
-            match["user"] or "",
-            match["scheme"] == "smtp",
-        )
 
 
 SECRET_SETTINGS: Final = tuple(

@@ -11,11 +11,10 @@ import concurrent.futures
 import logging
 import os
 import secrets
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -47,7 +46,6 @@ from clustering_protocols.protocol_packages import list_enabled_packages
 
 log = logging.getLogger(__name__)
 B = TypeVar("B")
-T = TypeVar("T")
 R = TypeVar("R")
 SentTask = tuple[Future, int]
 
@@ -202,31 +200,19 @@ def connect_to_cluster(scheduler: str, place: BlobLocation) -> Cluster:
 
 
 def _open_cluster(scheduler: str, place: BlobLocation) -> Cluster:
+    threads = ThreadPoolExecutor(1)  # so that a call that hangs ends after a while
     try:
-        own = None if scheduler else _call_within(_START_SECONDS, _start_workers, place)
-        client = _call_within(_START_SECONDS, _connect_client, own or scheduler)
+        own = None
+        if not scheduler:
+            own = threads.submit(_start_workers, place).result(_START_SECONDS)
+        options = {"timeout": _ANSWER_SECONDS, "set_as_default": False}
+        opening = threads.submit(Client, own or scheduler, **options)
+        return Cluster(opening.result(_START_SECONDS), own)
     except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
         log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
-    return Cluster(client, own)
-
-
-def _connect_client(cluster: LocalCluster | str) -> Client:
-    return Client(cluster, timeout=_ANSWER_SECONDS, set_as_default=False)
-
-
-def _call_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
-    """Call a function in a thread; raise TimeoutError if it takes longer than this."""
-    result: concurrent.futures.Future[R] = concurrent.futures.Future()
-
-    def call_function() -> None:
-        try:
-            result.set_result(function(argument))
-        except Exception as error:  # noqa: BLE001  raised by `result`
-            result.set_exception(error)
-
-    threading.Thread(target=call_function, daemon=True).start()
-    return result.result(timeout=seconds)
+    finally:
+        threads.shutdown(wait=False)
 
 
 def _start_workers(place: BlobLocation) -> LocalCluster:
