@@ -1,4 +1,4 @@
-"""Logs with one line per event, as JSON or text, which contain no data and no secrets.
+"""Logs with one line of JSON per event, which contain no data and no secrets.
 
 An exception is logged by its type, code and location only, because its message and its
 traceback may contain data.
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session as Transaction
@@ -88,45 +88,25 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
         request = _request.get()
+        error = record.exc_info[1] if record.exc_info else None
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
             "request_id": request and request.request_id,
-            "error": _logged_error(record),
+            "error": error and describe_error(error),
             **getattr(record, "fields", {}),
         }
         present = {name: value for name, value in entry.items() if value is not None}
         return json.dumps(present, default=str)
 
 
-class TextFormatter(logging.Formatter):
-    """Formats a log record as a line of text: local time, level, message and fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line of text."""
-        when = datetime.fromtimestamp(record.created, UTC).astimezone()
-        more = {"error": _logged_error(record), **getattr(record, "fields", {})}
-        fields = [
-            f"{name}={value}" for name, value in more.items() if value is not None
-        ]
-        parts = [f"{when:%Y-%m-%d %H:%M:%S}", f"{record.levelname.lower():7}"]
-        return "  ".join([*parts, record.getMessage(), *fields])
-
-
-def configure_logging(
-    form: Literal["json", "text"] = "json", level: str = "info"
-) -> None:
-    """Send all logs of this process to standard output, in the chosen format."""
+def configure_logging(level: str) -> None:
+    """Send all logs of this process to standard output."""
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-
-
-def _logged_error(record: logging.LogRecord) -> str | None:
-    error = record.exc_info[1] if record.exc_info else None
-    return describe_error(error) if error else None
 
 
 # Administrative acts, with one log line for each. A line identifies a person by the id and

@@ -8,7 +8,7 @@ import ssl
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
 @click.option("--certificate", type=click.Path(exists=True), help="PEM file for TLS.")
 @click.option("--private-key", type=click.Path(exists=True), help="PEM file for TLS.")
 @click.option(
-    "--log-format",
-    type=click.Choice(["json", "text"]),
-    default="json",
-    show_default=True,
-    help="json for programs, text for people.",
-)
-@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -59,7 +52,6 @@ def serve(
     port: int,
     certificate: str | None,
     private_key: str | None,
-    log_format: Literal["json", "text"],
     log_level: str,
     *,
     init: bool,
@@ -93,7 +85,7 @@ def serve(
             "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
             err=True,
         )
-    configure_logging(log_format, log_level)
+    configure_logging(log_level)
     _log_startup(host, port, settings, is_tls=certificate is not None)
     run_server(
         create_app(settings, certificate_ends=ends if certificate else None),
