@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cache, partial
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from analyst_service import errors
+from analyst_service import errors, retention
 from analyst_service.contribution_endpoints import router as contributions
 from analyst_service.database import Clock, Database
 from analyst_service.driver import Driver
@@ -20,9 +20,9 @@ from analyst_service.member_endpoints import router as members
 from analyst_service.metrics import Figure, GaugeCollector, Metrics, read_expiry
 from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
-from analyst_service.notices import NoticeSender
+from analyst_service.notices import POLL_SECONDS, send_due_notices
 from analyst_service.openapi import complete_document
-from analyst_service.process_context import Service
+from analyst_service.process_context import Service, repeat_in_thread
 from analyst_service.public_endpoints import (
     alive_router,
     catalogue_router,
@@ -30,7 +30,6 @@ from analyst_service.public_endpoints import (
     pages_router,
 )
 from analyst_service.requests import AdmittingRoute
-from analyst_service.retention import Sweeper
 from analyst_service.session_endpoints import results_router, router as sessions
 from analyst_service.sessions import count_sessions_by_state, longest_wait_by_state
 from analyst_service.settings import Settings
@@ -84,7 +83,16 @@ def create_app(
         gauges = GaugeCollector(define_gauges(service))
         metrics.registry.register(gauges)
         try:
-            with Driver(service), Sweeper(service), NoticeSender(service):
+            with Driver(service), ExitStack() as threads:
+                sweeping = partial(retention.sweep, service)
+                threads.enter_context(
+                    repeat_in_thread("sweeping", retention.SWEEP_SECONDS, sweeping)
+                )
+                if settings.sends_mail:
+                    sending = partial(send_due_notices, service)
+                    threads.enter_context(
+                        repeat_in_thread("sending notices", POLL_SECONDS, sending)
+                    )
                 yield
         finally:
             metrics.registry.unregister(gauges)

@@ -6,7 +6,6 @@ import logging
 import secrets
 import smtplib
 import ssl
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,15 +13,16 @@ from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
+from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy import orm
 
 from analyst_service.credentials import Caller
-from analyst_service.database import Transaction
+from analyst_service.database import Database, Transaction
 from analyst_service.logs import describe_error
 from analyst_service.models import Credential, Notice, Receiver, Session
 from analyst_service.outbox import NoticeEvent, NoticeState, write_first_notices
@@ -454,80 +454,51 @@ RETRIES = tuple(
 )
 """The delay before each retry of a notice; after the last retry it is given up."""
 
+POLL_SECONDS = 1.0
 _AT_ONCE = 4
-_POLL_SECONDS = 1.0
 
 
-class NoticeSender:
-    """Context manager that sends due notices from a background thread."""
+def send_due_notices(service: Service) -> int:
+    """Send up to four due notices in parallel, and return how many there were."""
+    notifications = list(islice(_lease_due_notices(service.database), _AT_ONCE))
+    if notifications:
+        with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
+            list(pool.map(partial(_deliver_notice, service), notifications))
+    return len(notifications)
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run_until_stopped, name="notices")
-        self._has_outage = False
 
-    def __enter__(self) -> Self:
-        if self._service.settings.sends_mail:
-            self._thread.start()
-        return self
+def _lease_due_notices(database: Database) -> Iterator[Notification]:
+    """Lease due notices one by one, each in a short transaction of its own."""
+    while database.query(has_due_notice):
+        notification = database.transact(lease_next_notice)
+        if notification is None:
+            return
+        yield notification
 
-    def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
-    def send_due_notices(self) -> int:
-        """Send up to four due notices in parallel, and return how many there were."""
-        notifications = list(islice(self._lease_due_notices(), _AT_ONCE))
-        if notifications:
-            with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
-                list(pool.map(self._deliver_notice, notifications))
-        return len(notifications)
-
-    def _run_until_stopped(self) -> None:
-        while not self._stop.wait(_POLL_SECONDS):
-            try:
-                while self.send_due_notices() and not self._stop.is_set():
-                    pass
-                self._has_outage = False
-            except Exception as error:  # noqa: BLE001  the notices stay due
-                if not self._has_outage:  # each outage is logged once
-                    log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
-                self._has_outage = True
-
-    def _lease_due_notices(self) -> Iterator[Notification]:
-        """Lease due notices one by one, each in a short transaction of its own."""
-        database = self._service.database
-        while database.query(has_due_notice):
-            notification = database.transact(lease_next_notice)
-            if notification is None:
-                return
-            yield notification
-
-    def _deliver_notice(self, notification: Notification) -> None:
-        """Send a notice. If that fails, schedule another attempt or give it up."""
-        service, notice = self._service, notification.notice
-        failed: DeliveryFailed | None = None
-        changes: dict[str, Any]
-        try:
-            send_mail(service.settings, notification, service.clock.now())
-        except DeliveryFailed as error:
-            failed = error
-        except Exception as error:  # noqa: BLE001  the other notices are still sent
-            log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
-            failed = DeliveryFailed(Failure.INTERNAL)
-        now = service.clock.now()
-        if failed is None:
-            outcome, changes = "sent", {"state": NoticeState.SENT.value}
-        elif failed.is_final or notice.attempts > len(RETRIES):
-            fields = {"failure": failed.failure.value}
-            log.warning("notice given up", extra={"fields": fields})
-            outcome, changes = "given-up", {"state": NoticeState.GIVEN_UP.value}
-        else:
-            delay = RETRIES[notice.attempts - 1]
-            outcome, changes = "tried-again", {"due_at": now + delay}
-        failure = None if failed is None else failed.failure.value
-        changes |= {"failure": failure, "settled_at": now}
-        service.database.transact(record_outcome, notice, changes)
-        service.metrics.notices.labels(outcome).inc()
+def _deliver_notice(service: Service, notification: Notification) -> None:
+    """Send a notice. If that fails, schedule another attempt or give it up."""
+    notice = notification.notice
+    failed: DeliveryFailed | None = None
+    changes: dict[str, Any]
+    try:
+        send_mail(service.settings, notification, service.clock.now())
+    except DeliveryFailed as error:
+        failed = error
+    except Exception as error:  # noqa: BLE001  the other notices are still sent
+        log.error("notices: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
+        failed = DeliveryFailed(Failure.INTERNAL)
+    now = service.clock.now()
+    if failed is None:
+        outcome, changes = "sent", {"state": NoticeState.SENT.value}
+    elif failed.is_final or notice.attempts > len(RETRIES):
+        fields = {"failure": failed.failure.value}
+        log.warning("notice given up", extra={"fields": fields})
+        outcome, changes = "given-up", {"state": NoticeState.GIVEN_UP.value}
+    else:
+        delay = RETRIES[notice.attempts - 1]
+        outcome, changes = "tried-again", {"due_at": now + delay}
+    failure = None if failed is None else failed.failure.value
+    changes |= {"failure": failure, "settled_at": now}
+    service.database.transact(record_outcome, notice, changes)
+    service.metrics.notices.labels(outcome).inc()

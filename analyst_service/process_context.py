@@ -9,8 +9,8 @@ import errno
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
@@ -67,22 +67,22 @@ class RateLimiter:
             raise TooManyRequests(f"More than {self._per_second:g} per second.")
 
 
-class LoggedCheck:
+class LoggedCheck(Generic[_V]):
     """A check whose outcome is logged whenever it changes.
 
     condition: the name, in the log, of the state that the check confirms: ``ready``.
     check: raises an exception if something is wrong.
     """
 
-    def __init__(self, condition: str, check: Callable[[], None]) -> None:
+    def __init__(self, condition: str, check: Callable[[], _V]) -> None:
         self._condition = condition
         self._check = check
         self._fault = ""
 
-    def __call__(self) -> None:
-        """Run the check, and propagate its exceptions."""
+    def __call__(self) -> _V:
+        """Run the check, return its value, and propagate its exceptions."""
         try:
-            self._check()
+            value = self._check()
         except CoterieError as error:
             self._log_change(error.detail)
             raise
@@ -90,6 +90,7 @@ class LoggedCheck:
             self._log_change(describe_error(error))
             raise
         self._log_change("")
+        return value
 
     def _log_change(self, fault: str) -> None:
         if fault == self._fault:
@@ -99,6 +100,33 @@ class LoggedCheck:
             log.error("not %s: %s", self._condition, fault)
         else:
             log.info("%s again", self._condition)
+
+
+@contextmanager
+def repeat_in_thread(
+    name: str, seconds: float, work: Callable[[], object]
+) -> Iterator[None]:
+    """Repeat ``work`` in a thread while the block runs; log when it begins to fail.
+
+    name: says in the log what the thread does.
+    seconds: the pause between two calls; there is none after a call that returns true.
+    """
+    check, stop = LoggedCheck(name, work), threading.Event()
+
+    def run_until_stopped() -> None:
+        has_more: object = False
+        while not stop.wait(0 if has_more else seconds):
+            has_more = False
+            with suppress(Exception):  # it is logged, and the next call tries again
+                has_more = check()
+
+    thread = threading.Thread(target=run_until_stopped, name=name)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 class CachedValue(Generic[_V]):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -15,7 +13,7 @@ from sqlalchemy import orm
 from analyst_service import audit, credentials, notices
 from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction, lock_digests
-from analyst_service.logs import SERVICE, Act, Actor, describe_error, log_when_committed
+from analyst_service.logs import SERVICE, Act, Actor, log_when_committed
 from analyst_service.models import (
     Contribution,
     Invitation,
@@ -32,10 +30,8 @@ from analyst_service.sessions import (
     visible_session,
 )
 
-log = logging.getLogger(__name__)
-
 SWEEP_SECONDS: Final = 60.0
-"""Seconds between two sweeps."""
+"""Seconds between two sweeps; several processes may sweep."""
 
 ORPHAN_AGE: Final = timedelta(minutes=30)
 """Blobs older than this are removed if no row refers to them."""
@@ -241,40 +237,16 @@ def sweep_blobs(service: Service) -> None:
     remove_blobs(service, (digest for digest in old if digest not in live))
 
 
-class Sweeper:
-    """A thread that regularly removes expired data; several processes may run one."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="keeper")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def run_once(self) -> None:
-        """Remove all data that is due, and store when each credential was last used."""
-        service = self._service
-        last_uses, service.last_uses = service.last_uses, {}
-        if last_uses:  # a crash loses those of the last minute
-            service.database.transact(credentials.record_last_uses, last_uses)
-        remove_expired(service)
-        service.database.transact(notices.remove_receivers_of_ended_sessions)
-        # Until its token is removed, a party that uses it learns of the deletion.
-        before = service.clock.now() - _TOKEN_RETENTION
-        service.database.transact(credentials.remove_old_tokens, before)
-        service.database.truncate_write_ahead_log()
-        sweep_blobs(service)
-
-    def _loop(self) -> None:
-        while not self._stop.wait(SWEEP_SECONDS):
-            self._service.is_ready()  # logs changes even without requests
-            try:
-                self.run_once()
-            except Exception as error:  # noqa: BLE001  the next sweep retries
-                log.error("keeper: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
+def sweep(service: Service) -> None:
+    """Remove all data that is due, and store when each credential was last used."""
+    service.is_ready()  # logs changes even without requests
+    last_uses, service.last_uses = service.last_uses, {}
+    if last_uses:  # a crash loses those of the last minute
+        service.database.transact(credentials.record_last_uses, last_uses)
+    remove_expired(service)
+    service.database.transact(notices.remove_receivers_of_ended_sessions)
+    # Until its token is removed, a party that uses it learns of the deletion.
+    before = service.clock.now() - _TOKEN_RETENTION
+    service.database.transact(credentials.remove_old_tokens, before)
+    service.database.truncate_write_ahead_log()
+    sweep_blobs(service)

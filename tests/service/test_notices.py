@@ -23,9 +23,14 @@ from support.tls import certificate
 
 from analyst_service.credentials import revoke_credential
 from analyst_service.models import Notice, Receiver, Session
-from analyst_service.notices import RETRIES, NoticeSender, Notification, compose_mail
+from analyst_service.notices import (
+    RETRIES,
+    Notification,
+    compose_mail,
+    send_due_notices,
+)
 from analyst_service.outbox import GRACE, NoticeEvent
-from analyst_service.retention import Sweeper
+from analyst_service.retention import sweep
 from analyst_service.settings import is_mail_address
 from clustering_protocols.protocols.dummy import Dummy
 from tests.service.samples import PARTS, A, B
@@ -133,8 +138,7 @@ def listed(session: ByHand, who: str | None = None) -> list[dict[str, Any]]:
 
 
 def tell(api: Api) -> None:
-    sender = NoticeSender(api.service)
-    while sender.send_due_notices():
+    while send_due_notices(api.service):
         pass
 
 
@@ -409,7 +413,7 @@ def test_what_was_deleted_is_told_and_then_forgotten(
     told_api.send("DELETE", session.path, session.key)
     tell(told_api)
     assert mails.events() == ["added", "ended"]
-    Sweeper(told_api.service).run_once()
+    sweep(told_api.service)
     rows, _ = told_api.stored()
     assert rows["receivers"] == rows["notices"] == []
 

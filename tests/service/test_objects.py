@@ -11,7 +11,7 @@ import pytest
 from obstore.store import MemoryStore, S3Store
 
 from analyst_service.object_store import ObjectBlobStore, open_objects
-from analyst_service.retention import Sweeper, find_live_digests
+from analyst_service.retention import find_live_digests, sweep
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from tests.party.small_servers import SmallHandler, serving
@@ -232,6 +232,6 @@ def test_an_analyst_keeps_all_arrays_in_the_store(
         result = api.send("GET", f"{session.path}/result", session.key)
         assert result.status_code == 200
         api.clock.forward(2 * 366 * 86_400)  # files have the time of this machine
-        Sweeper(api.service).run_once()
+        sweep(api.service)
         left = {path.name for path in folder.rglob("*") if path.is_file()}
         assert left <= api.service.database.query(find_live_digests) | {"probe"}

@@ -1,11 +1,13 @@
 """What is removed when, and what signed terms say about it."""
 
 import os
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
@@ -16,13 +18,14 @@ from support.repeats import thorough
 from analyst_service import worker
 from analyst_service.blobs import FileBlobStore
 from analyst_service.credentials import list_tokens
-from analyst_service.database import lock_digests
+from analyst_service.database import Database, lock_digests
 from analyst_service.models import Contribution, Credential, Session, Task
+from analyst_service.process_context import repeat_in_thread
 from analyst_service.retention import (
     ORPHAN_AGE,
     SWEEP_SECONDS,
-    Sweeper,
     remove_blobs,
+    sweep,
     sweep_blobs,
 )
 from analyst_service.steps import build_job, store_result, take_lease
@@ -33,10 +36,6 @@ from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, X
 
 OTHERS = simulation.split(X[:20], Layout.lattice(2), seed=1)
-
-
-def keep(api: Api) -> None:
-    Sweeper(api.service).run_once()
 
 
 def blobs_of(api: Api) -> set[str]:
@@ -63,7 +62,7 @@ def test_an_ended_session_releases_its_stored_data(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join().finish()
     contributions = column(api, Contribution.digest, session)
     assert contributions < blobs_of(api)
-    keep(api)
+    sweep(api.service)
     assert column(api, Contribution.digest, session) == contributions
     assert column(api, Task.digest, session) == set()
     results = {
@@ -72,7 +71,7 @@ def test_an_ended_session_releases_its_stored_data(api: Api) -> None:
     }
     assert len(blobs_of(api)) == len(results)
     before = api.stored()
-    keep(api)
+    sweep(api.service)
     assert api.stored() == before
 
 
@@ -83,7 +82,7 @@ def test_an_ended_session_releases_the_answers_in_its_rows(api: Api) -> None:
     assert column(api, Contribution.content, session) == {content}
     assert is_in_files(content[-64:], api)
     session.cancel()
-    keep(api)
+    sweep(api.service)
     assert column(api, Contribution.content, session) == {None}
     assert not is_in_files(content[-64:], api)
 
@@ -101,7 +100,7 @@ def test_the_receipt_of_what_was_purged_is_given_again(api: Api) -> None:
     receipt = session.put(A, content)
     session.answer(B)
     session.finish()
-    keep(api)
+    sweep(api.service)
     again = session.put(A, content)
     assert (again.status_code, again.json()) == (200, receipt.json())
 
@@ -114,7 +113,7 @@ def test_a_session_that_expired_is_purged_and_none_that_runs(api: Api) -> None:
     api.clock.forward(60)
     api.turn()
     assert session.status["state"] == "expired"
-    keep(api)
+    sweep(api.service)
     assert column(api, Session.purged_at, session) == {api.clock.now()}
     assert column(api, Session.purged_at, running) == {None}
     running.answer(B)
@@ -141,10 +140,10 @@ def test_what_another_session_holds_too_stays(api: Api) -> None:
             )
         )
     first.cancel()
-    keep(api)
+    sweep(api.service)
     assert digest in blobs_of(api)
     second.cancel()
-    keep(api)
+    sweep(api.service)
     assert digest not in blobs_of(api)
 
 
@@ -202,7 +201,7 @@ def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     followed = worker.run_step(job)
     assert not database.transact(store_result, service.blobs, lease, followed)
     grow_old(api)
-    keep(api)
+    sweep(api.service)
     assert api.stored()[1] == []
 
 
@@ -215,24 +214,28 @@ def test_what_a_crash_left_is_removed_within_an_hour(api: Api) -> None:
     orphan = blobs.put(b"nobody names this")
     draft = blobs.create_draft()
     draft.write(b"half")
-    keep(api)
+    sweep(api.service)
     assert blobs.has(orphan), "a row may name it soon"
     grow_old(api)
     assert ORPHAN_AGE.total_seconds() + SWEEP_SECONDS < 3600
-    keep(api)
+    sweep(api.service)
     assert blobs_of(api) == named
     draft.discard()
 
 
-def test_the_keeper_works_by_itself(
-    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+def test_a_sweep_is_repeated_and_says_when_it_fails(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("analyst_service.retention.SWEEP_SECONDS", 0.01)
-    with start_api() as api:
-        session = api.open(Dummy(), PARTS).join()
-        session.cancel()
-        with Sweeper(api.service):
+    session = api.open(Dummy(), PARTS).join()
+    session.cancel()
+    with monkeypatch.context() as away:
+        away.setattr(Database, "transact", Mock(side_effect=RuntimeError("canary")))
+        with repeat_in_thread("sweeping", 0.01, partial(sweep, api.service)):
+            wait_for(lambda: "not sweeping: RuntimeError at" in caplog.text)
+            away.undo()
             wait_for(lambda: column(api, Session.purged_at, session) != {None})
+    assert caplog.text.count("not sweeping") == 1
+    assert "canary" not in caplog.text
 
 
 @pytest.mark.thorough
@@ -322,11 +325,11 @@ def test_tokens_go_with_their_session(api: Api) -> None:
     api.send("DELETE", session.path, session.key)
     assert listed() == {other.id}
     api.clock.forward(86_399)
-    keep(api)
+    sweep(api.service)
     asked = f"{session.path}/task", session.tokens[A]
     assert api.send("GET", *asked).status_code == 410  # it reads why
     api.clock.forward(1)
-    keep(api)
+    sweep(api.service)
     assert api.send("GET", *asked).status_code == 401
     assert column(api, Credential.id, session) == set()
     assert len(column(api, Credential.id, other)) == 2
@@ -352,10 +355,10 @@ def test_a_session_is_deleted_by_the_shorter_of_terms_and_settings(
     with start_api(delete_seconds=setting) as api:
         session = api.open(Dummy(), PARTS, retention=terms).join().finish()
         api.clock.forward(kept - 1)
-        keep(api)
+        sweep(api.service)
         assert session.status["state"] == "completed"
         api.clock.forward(1)
-        keep(api)
+        sweep(api.service)
         assert api.send("GET", session.path, session.key).status_code == 410
 
 
@@ -364,7 +367,7 @@ def test_what_neither_terms_nor_settings_limit_stays(api: Api) -> None:
     goes = api.open(Dummy(), PARTS, retention={"session": DAY})
     goes = goes.join().finish()
     api.clock.forward(60 * DAY)
-    keep(api)
+    sweep(api.service)
     assert stays.status["state"] == "completed"
     assert api.send("GET", goes.path, goes.key).status_code == 410
 
@@ -376,12 +379,12 @@ def test_contributions_go_by_the_shorter_of_terms_and_settings(
         by_terms = api.open(Dummy(), PARTS, retention={"session": DAY})
         by_terms = by_terms.join().finish()
         by_settings = api.open(Dummy(), PARTS).join().finish()
-        keep(api)
+        sweep(api.service)
         assert column(api, Task.digest, by_terms) == set()
         before = api.stored()
         api.clock.forward(3_599)
-        keep(api)
+        sweep(api.service)
         assert api.stored() == before
         api.clock.forward(1)
-        keep(api)
+        sweep(api.service)
         assert column(api, Task.digest, by_settings) == set()

@@ -33,7 +33,7 @@ from support.repeats import some, thorough
 
 from analyst_service.credentials import rotate_key
 from analyst_service.models import Contribution
-from analyst_service.retention import Sweeper
+from analyst_service.retention import sweep
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy import envelopes
@@ -179,7 +179,7 @@ class Faults(RuleBasedStateMachine):
 
     @rule()
     def collect_garbage(self) -> None:
-        Sweeper(self.api.service).run_once()
+        sweep(self.api.service)
 
     # What coordinators do
 

@@ -267,8 +267,7 @@ def in_process(
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
-        patch.setattr(application, "Sweeper", idle)
-        patch.setattr(application, "NoticeSender", idle)
+        patch.setattr(application, "repeat_in_thread", lambda *_: nullcontext())
         # else each request looks on the disk for a library that is not there
         patch.setattr("httpx._transports.asgi.is_running_trio", lambda: False)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
