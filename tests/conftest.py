@@ -240,14 +240,18 @@ def api(tmp_path: Path) -> Iterator[Api]:
 
 
 @pytest.fixture(params=BOTH_DATABASES)
-def each_api(
+def start_each_api(
     request: pytest.FixtureRequest, databases: Databases, tmp_path: Path
-) -> Iterator[Api]:
+) -> Iterator[StartApi]:
+    """Start the same on each kind of database, with changed settings."""
+    with databases.current(request.param, tmp_path) as url:
+        yield partial(in_process, tmp_path / "api", url)
+
+
+@pytest.fixture
+def each_api(start_each_api: StartApi) -> Iterator[Api]:
     """The same on each kind of database."""
-    with (
-        databases.current(request.param, tmp_path) as url,
-        in_process(tmp_path / "api", url) as running,
-    ):
+    with start_each_api() as running:
         yield running
 
 

@@ -14,14 +14,14 @@ from tests.service.samples import command
 
 @pytest.fixture
 def in_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every task and contribution be a blob, as long ones are."""
+    """Store every task and contribution as a blob, also the short ones."""
     for module in ("contribution_endpoints", "worker"):
         monkeypatch.setattr(f"analyst_service.{module}.ROW_BYTES", 0)
 
 
 @pytest.fixture
 def serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `coterie serve` end where it would begin to answer."""
+    """Let `coterie serve` return instead of running a server."""
     monkeypatch.setattr(
         "analyst_service.cli.shutdown.run_server", lambda *_, **__: None
     )
@@ -33,13 +33,13 @@ def serves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def file_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """An analyst for a whole file, on SQLite; bodies may have 64 KiB."""
+    """An analyst on SQLite for all tests of a file; bodies have at most 64 KiB."""
     with in_process(tmp_path_factory.mktemp("file"), max_body_bytes=1 << 16) as api:
         yield api
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Result]:
-    """Run a command of an administrator in an environment of its own."""
+    """Run an administrator's command with a data folder of its own."""
     place = Settings(data_dir=tmp_path / "data")
     return partial(command, place, COTERIE_DATABASE_URL="")

@@ -1,4 +1,4 @@
-"""Drivers in processes of their own; these import no more than they need to start."""
+"""Functions that tests run in other processes; the module imports little, to start fast."""
 
 import os
 import threading

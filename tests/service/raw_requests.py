@@ -1,4 +1,4 @@
-"""Requests straight into the app, whose bodies a test counts, or never sends."""
+"""Requests sent to the ASGI app directly, so that a test controls each piece of a body."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ Piece = bytes | str | None
 
 @dataclass
 class Exchange:
-    """What the app read of a request, and answered."""
+    """A request's pieces, how many bytes the app read of them, and its response."""
 
     pieces: list[Piece]
     read: int = 0

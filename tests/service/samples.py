@@ -1,4 +1,4 @@
-"""The session of most tests of the service, and what its answers say."""
+"""The data of most tests of the service, and functions that read its responses."""
 
 import httpx
 import numpy as np
@@ -21,7 +21,7 @@ A, B = LAYOUT.names
 
 
 class Cast:
-    """A session in its first round, and everybody who might ask for something."""
+    """A session in its first round, and the secrets of everybody who may send a request."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -39,7 +39,7 @@ class Cast:
 
 
 def environment_of(place: Settings) -> dict[str, str]:
-    """The environment of a program at the place of an analyst."""
+    """Return the variables with which a program uses an analyst's folder and database."""
     return {
         "COTERIE_DATA_DIR": str(place.data_dir),
         "COTERIE_DATABASE_URL": place.database,
@@ -47,7 +47,7 @@ def environment_of(place: Settings) -> dict[str, str]:
 
 
 def command(place: Settings, *words: object, **variables: object) -> Result:
-    """Run a command of an administrator at the place of an analyst."""
+    """Run an administrator's command on an analyst's folder and database."""
     given = {name: str(value) for name, value in variables.items()}
     environment = environment_of(place) | given
     return CliRunner().invoke(main, [str(word) for word in words], env=environment)
@@ -61,8 +61,8 @@ def problem_of(response: httpx.Response) -> Problem:
 
 
 def figures(api: Api) -> dict[tuple[str, ...], float]:
-    """Return all samples, by name and values of labels."""
-    api.clock.forward(1)  # they are worked out once a second
+    """Return the samples of /metrics, by name and label values."""
+    api.clock.forward(1)  # they are computed at most once a second
     response = api.send("GET", "/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=")
     return {

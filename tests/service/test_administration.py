@@ -1,4 +1,4 @@
-"""Commands of an administrator: settings, secrets in files, who did what."""
+"""The administrator's commands: settings, secrets in files, and the log of acts."""
 
 import json
 import logging

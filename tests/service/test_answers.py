@@ -1,4 +1,4 @@
-"""Answers: what comes together is done together, and one may wait for the next task."""
+"""Simultaneous requests share transactions, and an upload may wait for the next task."""
 
 import asyncio
 import threading
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it in a thread: a browser that is open here has a loop in this one."""
+    """Run a coroutine in a new thread: this thread may have an event loop, of a browser."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
@@ -118,7 +118,7 @@ def events(session: ByHand) -> Counter[str]:
 
 
 class Refused(FileDraft):
-    """What arrived for an answer that is refused."""
+    """A draft of a refused contribution, which must not be stored."""
 
     def __init__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The audit at the analyst, the ledger at a party, and what each proves of the other."""
+"""The audit of the analyst and the ledger of a party, and how one checks the other."""
 
 import json
 import shutil
@@ -149,7 +149,7 @@ def alone(start_api: StartApi, home: Path) -> Iterator[Alone]:
 
 
 def fail_at(last: int) -> Callable[[httpx.Request, httpx.Response], httpx.Response]:
-    """Lose one answer to an upload: the so-manyeth."""
+    """Return a function that loses the response to the upload with this number."""
     numbers = count(1)
 
     def lose(request: httpx.Request, response: httpx.Response) -> httpx.Response:
@@ -164,7 +164,7 @@ def fail_at(last: int) -> Callable[[httpx.Request, httpx.Response], httpx.Respon
 def test_a_contribution_and_its_entry_survive_a_power_cut(
     alone: Alone, tmp_path: Path
 ) -> None:
-    """Both are in the database as it is copied before the first byte leaves."""
+    """A copy of the home, taken before the first byte is sent, contains both."""
     numbers = count(1)
 
     def before(request: httpx.Request) -> None:
@@ -207,7 +207,7 @@ def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
 def test_a_copy_of_a_home_that_is_behind_sends_nothing(
     alone: Alone, tmp_path: Path
 ) -> None:
-    """The copy, and the party itself, answer in turns: the journal knows better."""
+    """The copy lacks rounds that the party has answered; its journal refuses the task."""
     alone.wire.after = fail_at(2)
     with pytest.raises(Exception, match="attempt"):
         alone.run()
@@ -274,7 +274,7 @@ def receipt_for(digest: str, sequence: int) -> Receipt:
 def test_an_analyst_whose_receipts_differ_is_noticed(
     tmp_path: Path, name: str, value: Any
 ) -> None:
-    """Its log was lost or changed: restored from a backup, for one."""
+    """Its log was lost or changed, for example by restoring a backup."""
     ledger = PartySession(tmp_path, "s", A).ledger
     digest = "1" * 64
     receipt = receipt_for(digest, sequence=5)

@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import Result
 from support.analyst_process import wait_for
-from support.databases import BOTH_DATABASES, Databases
-from support.in_process import Api, StartApi, in_process
+from support.in_process import Api, StartApi
 
 from analyst_service.credentials import Role
 from analyst_service.members import TOKEN_SECONDS
@@ -24,7 +23,7 @@ from tests.service.samples import PARTS, A, B, Cast, command, problem_of
 
 
 class Asking(Cast):
-    """The same, and one harmless request of each operation."""
+    """A cast with one harmless request for each operation of the API."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
@@ -266,7 +265,7 @@ def test_a_revoked_party_does_not_come_back_by_joining(
 def test_requests_in_progress_fail_once_their_token_is_revoked(
     api: Api, run: Run
 ) -> None:
-    """A poll that waits is given no task, and an upload that arrives is not kept."""
+    """A waiting poll gets no task, and an upload that is still arriving is not stored."""
     recruiting = api.open(Dummy(), PARTS).join(A)
     poll = start(
         api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]
@@ -373,15 +372,11 @@ def test_a_coordinator_opens_as_many_sessions_as_its_quota_says(
         assert put("s-third").status_code == 201
 
 
-@pytest.mark.parametrize("kind", BOTH_DATABASES)
 def test_uploads_over_the_quota_are_refused_without_a_trace(
-    kind: str, databases: Databases, tmp_path: Any
+    start_each_api: StartApi,
 ) -> None:
-    """Also those that come at once: the second one waits for the first one's row."""
-    with (
-        databases.current(kind, tmp_path) as url,
-        in_process(tmp_path / "api", url, quota_bytes=QUOTA) as api,
-    ):
+    """Of two simultaneous uploads the second one waits until the first one is counted."""
+    with start_each_api(quota_bytes=QUOTA) as api:
         session, other = (api.open(Dummy(), PARTS).join() for _ in range(2))
         content = {slot: session.reply(slot) for slot in (A, B)}
         with ThreadPoolExecutor(2) as threads:

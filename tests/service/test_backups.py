@@ -1,4 +1,4 @@
-"""Backups: whole or not at all, of either database, and only into an empty analyst."""
+"""Backups of both databases are complete or absent, and are restored only if empty."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def copy(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(
     database_kind: str, databases: Databases, tmp_path: Path
 ) -> Iterator[Settings]:
-    """Where an analyst over the same kind of database may be restored."""
+    """The settings of an empty analyst with the same kind of database."""
     (tmp_path / "other").mkdir()
     with databases.empty(database_kind, tmp_path / "other") as url:
         yield Settings(data_dir=tmp_path / "new", database_url=url)
@@ -77,7 +77,7 @@ def refused(place: Settings, copy: Path) -> str:
 def test_a_session_continues_from_a_backup_made_under_load(
     databases: Databases, tmp_path: Path, database_kind: str, place: Settings
 ) -> None:
-    """Uploads arrive and sessions end meanwhile."""
+    """While the backup is made, uploads arrive and sessions end."""
     copy = tmp_path / "copy"
     with (
         databases.current(database_kind, tmp_path) as url,
@@ -110,7 +110,7 @@ def test_a_session_continues_from_a_backup_made_under_load(
 
 @contextmanager
 def loaded(api: Api, acknowledged: list[str]) -> Iterator[None]:
-    """Let sessions be opened, answered and ended all the while."""
+    """Open, answer and end sessions in a thread while the block runs."""
     stop = threading.Event()
 
     def work() -> None:
@@ -133,7 +133,7 @@ def loaded(api: Api, acknowledged: list[str]) -> Iterator[None]:
 
 
 def finished(session: ByHand) -> bytes:
-    """Let B answer, and return what A gets in the end."""
+    """Let B answer, run the session to its end, and return A's result."""
     session.answer(B)
     while (state := session.status["state"]) != "completed":
         if state == "collecting":
@@ -231,7 +231,7 @@ def test_an_analyst_that_is_there_is_never_written_over(
 def test_a_migrated_database_without_rows_counts_as_empty(
     copy: Path, place: Settings
 ) -> None:
-    """As with Docker, where the schema is created before any other command."""
+    """With Docker, the schema is created before any other command."""
     assert run(place, "migrate").exit_code == 0
     done = run(place, "restore", copy)
     assert done.exit_code == 0, done.output

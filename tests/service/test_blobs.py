@@ -54,7 +54,7 @@ def test_a_blob_is_found_by_its_digest_alone(
 def test_a_blob_is_named_only_after_its_folder_is_synced(
     blobs: FileBlobStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the folder is there: who made it may not have synced it yet."""
+    """This includes an existing folder, because its creator may not have synced it yet."""
     blobs.put(b"x")
     order: list[object] = []
     folder, replace, sync = root / DIGEST[:2], Path.replace, os.fsync
@@ -131,7 +131,7 @@ def test_an_exhausted_quota_alone_counts_as_a_full_disk(
 
 
 def resident(path: Path) -> int:
-    """Bytes of a mapped file that are in this process's memory."""
+    """Return how many bytes of a mapped file are in this process's memory."""
     maps = Path("/proc/self/smaps").read_text().partition(str(path))[2]
     return int(re.search(r"Rss:\s+(\d+) kB", maps)[1]) << 10  # type: ignore[index]  # a mapped file has this line
 

@@ -1,4 +1,4 @@
-"""Uploads: what is stored, and everything that must not be."""
+"""Uploads: which are stored, and which must be refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.service.samples import PARTS, A, B, problem_of
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A request, in the parts that a test changes."""
+    """An upload's request, split into the parts that tests change."""
 
     session: ByHand
     token: str | None
@@ -87,7 +87,7 @@ def upload(session: ByHand) -> Upload:
 
 @pytest.fixture(scope="module")
 def refused_upload(shared_api: Api) -> Iterator[Upload]:
-    """One for all that is refused: after all of it the good one is still welcome."""
+    """An upload that all refused ones are derived from; it is accepted after them."""
     upload = Upload.of(shared_api.open(Dummy(), PARTS).join().until("count"), A)
     yield upload
     assert upload.send().status_code == 201
@@ -141,7 +141,7 @@ def arrayed(make: Callable[..., Mapping[str, Any]]) -> Change:
 def assert_refused(
     api: Api, send: Callable[[], httpx.Response], problem: Problem
 ) -> httpx.Response:
-    """The answer is this problem's document, and nothing stored has changed."""
+    """Assert that a request is refused with this problem and changes nothing."""
     before = api.stored()
     response = send()
     assert problem_of(response) is problem
@@ -166,7 +166,7 @@ def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> Non
 
 
 def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
-    """What a receipt says of the audit's line on an upload."""
+    """Return a receipt's fields about the upload's line in the audit."""
     lines = session.audit_lines
     digest = sha256(upload.body).hexdigest()
     [number] = [n for n, line in enumerate(lines, 1) if digest in line]
@@ -301,7 +301,7 @@ REFUSED: dict[str, tuple[Change, Problem]] = {
 
 
 class Armed:
-    """Says so when it is unpickled."""
+    """An object that fails the test when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return pytest.fail, ("somebody unpickled what came",)

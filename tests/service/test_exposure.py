@@ -1,4 +1,4 @@
-"""Every operation, verb, role and field: nothing more is open than is listed here."""
+"""No verb, field or secret is exposed beyond what the tests list."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
-    """One for all that is refused: nothing of it changes anything."""
+    """A cast for all tests with refused requests, which change nothing."""
     with in_process(tmp_path_factory.mktemp("world")) as api:
         yield Cast(api)
 
@@ -180,7 +180,7 @@ CANARY = 1234567.890625  # exact in binary
 
 
 def canary_parts() -> simulation.Split:
-    """Rows among which one number, and ids among which one name, stand out."""
+    """Return parts with a number and with ids that can be searched for."""
     layout = Layout.lattice(2, 2)
     rows = np.random.default_rng(3).normal(size=(60, 6))
     parts = simulation.split(rows, layout, seed=1)
@@ -195,7 +195,7 @@ def canary_parts() -> simulation.Split:
 
 
 def forms(secret: bytes | str) -> list[bytes]:
-    """Every form in which a secret might lie around."""
+    """Return the encodings in which a secret might be stored."""
     raw = secret.encode() if isinstance(secret, str) else secret
     encoded = (base64.b64encode(raw), base64.urlsafe_b64encode(raw))
     hexadecimal = raw.hex().encode()

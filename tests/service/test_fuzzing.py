@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI document: no failure, nothing that it does not tell."""
+"""Requests generated from the OpenAPI document get documented answers, never a 5xx."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -40,7 +40,7 @@ CHECKS = [
 
 @schemathesis.serializer(MEDIA_TYPE)
 def as_it_is(context: Any, value: Any) -> bytes:
-    """Arrays are sent as bytes; what else a strategy makes, as text."""
+    """Send bytes unchanged, and any other value of a strategy as text."""
     del context
     return value if isinstance(value, bytes) else str(value).encode()
 
@@ -96,7 +96,7 @@ KNOWN = {"method", "url", "headers", "params", "json", "data", "cookies", "files
 
 @pytest.fixture(scope="module")
 def world(shared_api: Api) -> World:
-    """On each kind of database: what PostgreSQL takes of a text differs."""
+    """A world on each kind of database, because PostgreSQL accepts other texts."""
     return World(shared_api)
 
 
@@ -131,7 +131,7 @@ def test_no_request_gets_a_failure_or_undocumented_answer(
 
 
 def check(response: httpx.Response, documented: dict[str, Any]) -> None:
-    """A success is one of those that are named; a refusal is on the closed list."""
+    """Assert that a success is documented, and that a refusal is in the catalogue."""
     if response.is_success:
         assert str(response.status_code) in documented
         return

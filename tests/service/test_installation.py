@@ -1,4 +1,4 @@
-"""One key and one store of arrays for each database: adopted once, then held to."""
+"""A database records one key and one blob store, and refuses others from then on."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture(params=["files", "objects"])
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
-    """Stores by name; each of the same name is the same one."""
+    """Return a function that opens blob stores by name."""
     places: dict[str, MemoryStore] = {}
 
     def open_store(name: str) -> FileBlobStore:

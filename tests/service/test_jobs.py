@@ -52,7 +52,7 @@ from tests.service.samples import LAYOUT, PARTS
 
 
 def stepping(api: Api, params: Dummy | None = None) -> ByHand:
-    """A session whose first step has to run; the driver has not looked yet."""
+    """Return a session whose first step is due and not yet taken."""
     session = api.open(params or Dummy(), PARTS).join(turn=False)
     assert session.status["state"] == "stepping"
     return session
@@ -64,7 +64,7 @@ def complete(session: ByHand) -> ByHand:
 
 
 def blob_of(session: ByHand) -> Path:
-    """A blob that the next step of this session reads, and of no other."""
+    """Return the path of a blob that only this session's next step reads."""
     place = (session.id, 1, 1, LAYOUT.names[0])
     with session.api.service.database.read() as transaction:
         digest = transaction.get_one(models.Contribution, place).digest
@@ -81,7 +81,7 @@ def standing(session: ByHand) -> tuple[str, int]:
 def a_bad_and_a_good_one(
     api: Api, params: Dummy, stage: str = "opening"
 ) -> tuple[ByHand, ByHand]:
-    """Two sessions of which a round is complete."""
+    """Return two sessions, each with a complete round."""
     both = api.open(params, PARTS).join(), api.open(Dummy(n_clusters=3), PARTS).join()
     for session in both:
         session.until(stage)
@@ -118,7 +118,7 @@ def test_a_step_that_crashes_is_tried_again_and_fails_alone(
 def test_an_unstorable_outcome_fails_only_its_session(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever a database refuses: here the row of a session's next round."""
+    """The database refuses the row of the session's next round."""
     bad, good = a_bad_and_a_good_one(api, Dummy())
 
     @sa.event.listens_for(api.service.database.engine, "before_cursor_execute")
@@ -263,7 +263,7 @@ def test_only_the_driver_with_the_lease_stores_an_outcome(
 def test_a_last_answer_during_the_deadline_check_counts(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL counts answers as of a query's beginning, and locks as it ends."""
+    """PostgreSQL counts answers when a query begins, and locks rows when it ends."""
     late = api.open(Dummy(), PARTS, deadlines={"round": 60}).join()
     session = complete(api.open(Dummy(), PARTS, deadlines={"round": 60}).join())
     api.clock.forward(61)
@@ -353,7 +353,7 @@ def row_of(session: ByHand) -> Session:
 
 @contextmanager
 def racing(settings: Settings, rounds: int) -> Iterator[tuple[Any, Any]]:
-    """Lend the barrier and the list of winners of processes that race."""
+    """Start processes that race; yield their barrier and the queue of winners."""
     barrier, wins = FORKS.Barrier(DRIVERS + 1), FORKS.Queue()
     arguments = (settings, barrier, wins, rounds)
     drivers = [FORKS.Process(target=race, args=arguments) for _ in range(DRIVERS)]
@@ -466,7 +466,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
 
 @pytest.mark.threat(56)
 def test_a_step_begun_too_often_fails_only_its_session(api: Api) -> None:
-    """Its drivers were killed, each time: nobody said that it crashed."""
+    """Each of its drivers was killed, so none reported a crash."""
     bad = stepping(api)
     for begun in range(1, STEP_ATTEMPTS + 1):
         lease = take_of(api)
@@ -563,7 +563,7 @@ def test_a_clock_jump_neither_stops_nor_repeats_a_step(
 
 
 class SlowStore(FileBlobStore):
-    """Writes nothing before two wait to be written."""
+    """A store that writes a blob only once a second one waits to be written."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -575,7 +575,7 @@ class SlowStore(FileBlobStore):
 
 
 class Place(BlobLocation):
-    """Where blobs lie slowly."""
+    """The location of a :class:`SlowStore`."""
 
     def open(self) -> SlowStore:
         return SlowStore(self.folder)

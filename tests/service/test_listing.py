@@ -1,4 +1,4 @@
-"""Lists: the session that somebody looks for is on the first page, for each reader."""
+"""Lists of sessions: order, pages, filters, and the commands that use them."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ OWNERS, EACH = 40, 20
 
 
 def copy(api: Api, owners: int, each: int) -> None:
-    """Copy the rows of the one session for many owners, an hour older each."""
+    """Copy the only session's rows for many owners; each copy is an hour older."""
     tables = [table(kind) for kind in (Principal, Credential, Session, Member)]
     with api.service.database.write() as transaction:
         run = transaction.execute
@@ -59,7 +59,7 @@ def commanding(api: Api, key: str, home: Path) -> Callable[..., Result]:
 
 
 def listed(api: Api, key: str, **query: Any) -> list[str]:
-    """The ids on all pages, each of which is asked for as the one before says."""
+    """Return the ids on all pages, following each page's cursor."""
     found: list[str] = []
     after: str | None = ""
     while after is not None:

@@ -1,4 +1,4 @@
-"""Migrations: from nothing, back to nothing, and without drift."""
+"""Migrations create and remove the tables of the models, on both databases."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Who is told what and when by mail, and what an address cannot make the analyst do."""
+"""Mail about sessions: who gets which notice when, and which addresses are refused."""
 
 import secrets
 import ssl
@@ -17,8 +17,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from support.analyst_process import free_port
-from support.databases import BOTH_DATABASES, Databases
-from support.in_process import Api, ByHand, StartApi, in_process
+from support.in_process import Api, ByHand, StartApi
 from support.tls import certificate
 
 from analyst_service.credentials import revoke_credential
@@ -80,7 +79,7 @@ class Mailbox:
 
 @contextmanager
 def mailbox(folder: Path | None = None) -> Iterator[Mailbox]:
-    """Run a mail server; ``folder``: it takes mail under TLS and a login only."""
+    """Run a mail server; with a ``folder`` of a certificate it requires TLS and a login."""
     kept = Mailbox(free_port())
     options: dict[str, Any] = {}
     if folder is not None:
@@ -123,7 +122,7 @@ def post(session: ByHand, address: str, who: str | None = None) -> Any:
 
 
 def leave(session: ByHand, who: str | None = None) -> str:
-    """Leave an address that names who is told; return its id."""
+    """Add an address that names its receiver, and return its id."""
     answer = post(session, f"{who or 'desk'}@ward.example", who)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
@@ -441,7 +440,7 @@ REFUSED = [
 
 @pytest.mark.threat(120, 123)
 def test_an_address_of_the_web_or_of_more_than_one_is_refused(told_api: Api) -> None:
-    """The analyst opens no address that somebody names."""
+    """The analyst connects to no address that a caller names."""
     session = told_api.open(Dummy(), PARTS)
     for address in REFUSED:
         assert not is_mail_address(address)
@@ -462,14 +461,10 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
 
 
 @pytest.mark.threat(125)
-@pytest.mark.parametrize("kind", BOTH_DATABASES)
 def test_of_many_senders_one_sends_each_notice(
-    kind: str, databases: Databases, tmp_path: Path, mails: Mailbox
+    start_each_api: StartApi, mails: Mailbox
 ) -> None:
-    with (
-        databases.current(kind, tmp_path) as url,
-        in_process(tmp_path / "api", url, **mails.settings) as api,
-    ):
+    with start_each_api(**mails.settings) as api:
         sessions = [api.open(Dummy(), PARTS) for _ in range(12)]
         for session in sessions:
             leave(session)

@@ -1,4 +1,4 @@
-"""Blobs in an object store: what is durable, what is a copy, and what goes wrong."""
+"""Blobs in an object store: durability, the local cache, and failures."""
 
 import os
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_a_blob_is_found_by_its_digest_from_every_cache(
 def test_a_draft_is_an_object_before_it_counts(
     objects: MemoryStore, tmp_path: Path
 ) -> None:
-    """Killed between the two, the copy is missing and not the object."""
+    """If the process is killed in between, only the cached copy is missing."""
     order = []
 
     class Watched(ObjectBlobStore):
@@ -130,7 +130,7 @@ def test_the_cache_keeps_what_was_used_last(
 
 @pytest.fixture
 def answering(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A store at which something answers what a store answers in trouble."""
+    """An S3 store whose server gives the parametrised answer to every request."""
     status, body = request.param
 
     class Answer(SmallHandler):

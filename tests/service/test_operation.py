@@ -145,7 +145,7 @@ def test_a_log_line_stays_one_line_and_shows_no_text_of_an_error(
 def test_the_text_of_a_failure_reaches_neither_log_nor_collectors(
     api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The framework would tell what collects traces of every request and error."""
+    """FastAPI would report every request and error to a trace collector."""
 
     class Collecting:
         def __getattr__(self, name: str) -> Any:
@@ -259,7 +259,7 @@ def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
 
 
 def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
-    """Of a join that was sent twice either response may be the one that arrives."""
+    """If a join was sent twice, either response may be the one that arrives."""
     session = api.open(Dummy(), PARTS).join(A, turn=False)
     first = session.tokens[A]
     session.join(A, turn=False)
@@ -321,7 +321,7 @@ def test_a_full_server_is_waited_for(postgres_url: str) -> None:
 
 @pytest.mark.postgres
 def test_requests_beyond_the_connections_wait_for_an_answer(postgres_url: str) -> None:
-    """Twenty threads of each of two processes, a server that takes three."""
+    """Two databases with twenty threads each use a server that allows three connections."""
     with (
         limit_connections(postgres_url, 3) as url,
         closing(Database(url, 2)) as one,
@@ -333,10 +333,7 @@ def test_requests_beyond_the_connections_wait_for_an_answer(postgres_url: str) -
 
 
 def test_more_requests_than_threads_share_two_connections(start_api: StartApi) -> None:
-    """A request that keeps its connection while it waits for a thread stops all.
-
-    What is counted of a refused invitation is looked up once its request has ended.
-    """
+    """A request must not keep its connection while it waits for a thread: deadlock."""
     with start_api(database_connections=2) as api, ThreadPoolExecutor(60) as threads:
         session, code = api.open(Dummy(), PARTS), {"code": "i" * 43}
         asked = [

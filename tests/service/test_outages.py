@@ -1,4 +1,4 @@
-"""What is wrong at night is said: in a line of the log with its cause, and to parties."""
+"""Outages: the log names each cause once, and parties and metrics show them."""
 
 import logging
 import os
@@ -47,7 +47,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str
 def test_a_failure_is_logged_with_its_code_or_reason_and_no_value(
     postgres_url: str,
 ) -> None:
-    """A server tells no SQLSTATE before it lets in: as after a rotated password."""
+    """A server that refuses a connection sends no SQLSTATE, so its reason is logged."""
     name, canary = f"refused_{os.getpid()}", sa.text("SELECT 'canary' FROM nowhere")
     with closing(Database(postgres_url)) as database:
         engine = database.engine
@@ -105,7 +105,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
 def test_low_disk_space_refuses_uploads_but_serves_results(
     api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
-    """A folder that all analysts share takes none of them out of the balancer."""
+    """Analysts may share the full folder, so all of them have to stay ready."""
     ended = api.open(Dummy(), PARTS).join().finish()
     session = api.open(Dummy(), PARTS, session="second").join()
     content = session.reply(A)

@@ -1,4 +1,4 @@
-"""What anybody may read: the document of the API, and the page at ``/``."""
+"""What needs no credential: the OpenAPI document, the catalogue and the page at ``/``."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_the_document_that_is_served_is_the_one_that_is_written_down(
     file_api: Api, document: dict[str, Any]
 ) -> None:
-    """Its ids, references, problems and who needs a credential are read there."""
+    """A reader of the written page checks ids, references and required credentials."""
     assert file_api.send("GET", "/openapi.json").json() == document
     assert openapi.PAGE.read_text() == openapi.page(), "run: make generated"
 

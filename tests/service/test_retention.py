@@ -1,4 +1,4 @@
-"""What is removed when, and what signed terms say about it."""
+"""Which data are removed when, by settings and by signed terms."""
 
 import os
 from functools import partial
@@ -43,7 +43,7 @@ def blobs_of(api: Api) -> set[str]:
 
 
 def grow_old(api: Api) -> None:
-    """Let all files be as old as the clock of the test says, and then time pass."""
+    """Date all files by the test's clock, and make them older than a sweep needs."""
     now = api.clock.now().timestamp()
     for name in api.stored()[1]:
         os.utime(name, (now, now))
@@ -88,7 +88,7 @@ def test_an_ended_session_releases_the_answers_in_its_rows(api: Api) -> None:
 
 
 def is_in_files(content: bytes, api: Api) -> bool:
-    """Whether a file of the data folder, or of SQLite, holds these bytes."""
+    """Return whether a file of the data folder or of SQLite contains these bytes."""
     database = Path(api.service.database.engine.url.database or "")
     files = (api.service.settings.data_dir.rglob("*"), database.parent.glob("*.db*"))
     return any(content in path.read_bytes() for path in chain(*files) if path.is_file())
@@ -122,7 +122,7 @@ def test_a_session_that_expired_is_purged_and_none_that_runs(api: Api) -> None:
 
 @pytest.mark.usefixtures("in_blobs")
 def test_what_another_session_holds_too_stays(api: Api) -> None:
-    """Equal answers are one blob: it goes with the last that names it."""
+    """Equal contributions are one blob, which is removed with the last of them."""
     first = api.open(Dummy(), PARTS).join()
     first.answer(A, turn=False)
     second = api.open(Dummy(), PARTS).join()
@@ -243,7 +243,7 @@ def test_a_sweep_is_repeated_and_says_when_it_fails(
 def test_an_upload_of_bytes_that_are_being_removed_survives(
     each_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sweep has decided; before it acts, the same bytes come again."""
+    """The same bytes arrive after the sweep chose the blob and before it removes it."""
     session = each_api.open(Dummy(), PARTS).join()
     content = session.reply(A)
     orphan = each_api.service.blobs.put(content)

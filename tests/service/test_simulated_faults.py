@@ -53,7 +53,7 @@ fates = st.sampled_from(["ok", "response lost", "twice"])
 
 
 class Unhidden:
-    """As the suite that seals envelopes, with nothing drawn, and nothing hidden."""
+    """Replaces the suite that seals envelopes; draws nothing and hides nothing."""
 
     def encrypt(self, content: bytes, *_: Any, **__: Any) -> bytes:
         return bytes(48) + content  # as long as a key and a tag

@@ -1,4 +1,4 @@
-"""When database or disk fail: a 2xx is true, and what failed may be sent again."""
+"""If database or disk fail, a 2xx is still true, and a failed upload may be repeated."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ def session(api: Api) -> ByHand:
 
 
 class Cut:
-    """A line to PostgreSQL that a test cuts."""
+    """A TCP proxy before PostgreSQL whose connections a test can cut."""
 
     def __init__(self, host: str, port: int) -> None:
         self.target = (host, port)
@@ -85,7 +85,7 @@ def line(postgres_url: str) -> Iterator[Cut]:
 
 @pytest.fixture
 def far_api(line: Cut, postgres_url: str, start_api: StartApi) -> Iterator[Api]:
-    """An analyst whose database is at the end of the line."""
+    """An analyst that reaches its database through the proxy."""
     url = sa.make_url(postgres_url).set(port=line.port, host="127.0.0.1")
     with start_api(database_url=url.render_as_string(hide_password=False)) as api:
         yield api
@@ -172,7 +172,7 @@ def test_an_outcome_is_stored_once_the_database_is_back(
 
 
 def failing(times: int, error: Exception) -> Callable[..., Any]:
-    """Write transactions whose commit fails so often, and then works."""
+    """Return a ``Database.write`` whose commit fails so many times before it works."""
     write, left = Database.write, [times]
 
     @contextmanager
@@ -223,7 +223,7 @@ def test_a_conflict_without_end_is_told_and_leaves_nothing(
 
 @contextmanager
 def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
-    """Let there be no room while streaming, when syncing, or in the database."""
+    """Make the disk full for writes of drafts, for syncs, or for the database."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with monkeypatch.context() as context:
         if where == "database":

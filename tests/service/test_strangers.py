@@ -1,4 +1,4 @@
-"""Who shows no credential costs little, and takes no place from who does."""
+"""Requests without a credential cost little, and block no request that has one."""
 
 import json
 import threading
@@ -132,7 +132,7 @@ LONG = {
 
 @pytest.mark.parametrize("what", LONG)
 def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
-    """The validator holds the interpreter: a list of mistakes would hold up everybody."""
+    """The validator holds the interpreter lock: a long list of errors would block all."""
     body = LONG[what]
     with pytest.raises(ValidationError) as patient:
         SessionWrite.model_validate(body)
@@ -161,7 +161,7 @@ def limit_pools(
 
 @contextmanager
 def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
-    """Requests without a credential whose bodies stop after a byte."""
+    """Send requests without a credential whose bodies stop after a byte."""
     sent = [
         start(api, "POST", "/v1/join/preview", [b"{", SILENCE], **more)
         for _ in range(n)

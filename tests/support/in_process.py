@@ -1,4 +1,4 @@
-"""The service within this process: no socket, no thread of its own, time by hand."""
+"""The service in this process: without a socket or threads, on a clock that tests set."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ACCEPTING = Policy(
 
 
 class HandClock:
-    """A clock whose hand a test moves."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 3, 1, tzinfo=UTC)
@@ -75,7 +75,7 @@ class HandClock:
 
 
 class Inline(WorkerProcess):
-    """Runs a step where it is submitted."""
+    """Runs a step in the thread that submits it."""
 
     def __init__(self) -> None:
         pass
@@ -90,7 +90,7 @@ class Inline(WorkerProcess):
 
 
 class HandDriver(Driver):
-    """Steps rounds within this process: by itself if entered, else by :meth:`turn`."""
+    """A driver without processes: a thread if entered, else driven by :meth:`turn`."""
 
     def _start_process(self) -> Inline:
         return Inline()
@@ -137,7 +137,7 @@ class InProcess(httpx.BaseTransport):
 
 
 class Wire(httpx.BaseTransport):
-    """Stands between a party and the analyst.
+    """A transport between a party and the analyst that a test can observe and change.
 
     before: sees each request, and may answer in the analyst's place.
     after: may change each answer.
@@ -163,7 +163,7 @@ class Wire(httpx.BaseTransport):
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """An analyst in this process: its parts, and a client that calls it."""
+    """An analyst in this process, with its parts and a client."""
 
     app: Any
     portal: BlockingPortal
@@ -192,7 +192,7 @@ class Api:
         return self.client.request(method, path, headers=headers, **options)
 
     def turn(self) -> None:
-        """Let the driver look once, and step what there is to step."""
+        """Let the driver look for work once, and run the steps that are due."""
         self.driver.turn()
 
     def open(self, params: Params, parts: simulation.Split, **more: Any) -> ByHand:
@@ -213,10 +213,7 @@ class Api:
         )
 
     def stored(self) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
-        """Everything that the service keeps: all rows, and the names of all blobs.
-
-        The rows are as the database's driver gives them.
-        """
+        """Return all rows, as the driver reads them, and the paths of all blobs."""
         engine = self.service.database.engine
         with closing(engine.raw_connection()) as connection:
             cursor = connection.cursor()
@@ -309,7 +306,7 @@ def _commit_in_memory(database: Database) -> None:
 
 
 class ByHand:
-    """A session whose parties a test moves, one request at a time."""
+    """A session in which a test sends each request of coordinator and parties."""
 
     def __init__(
         self,
@@ -378,7 +375,7 @@ class ByHand:
         return roster_entries.build_agreement(self.drawn, roster)
 
     def invitation(self, slot: str, terms: bytes | None = None, **more: Any) -> str:
-        """What the coordinator hands to a party, by default for the session's terms."""
+        """Return a slot's invitation, by default for the session's terms."""
         signed = digest(terms or self.drawn)
         named = {
             "url": "http://127.0.0.1",
@@ -417,7 +414,7 @@ class ByHand:
         shape: tuple[int, int] | None = None,
         institution: Institution | None = None,
     ) -> Member:
-        """A line of the roster, marked and signed, with what a party says of itself."""
+        """Return a party's signed line of the roster."""
         key, data = entropy or self.keys[slot], self.parts.data[slot]
         n_rows, n_columns = shape or (data.n_rows, len(data.columns))
         return roster_entries.create_roster_line(
@@ -433,7 +430,7 @@ class ByHand:
     def joining(
         self, slot: str, member: Member | None = None, entropy: bytes | None = None
     ) -> dict[str, Any]:
-        """The body of a join, with the proof of the key that the entropy stands for."""
+        """Return the body of a join, signed with the key that follows from the entropy."""
         code = self.codes[slot]
         key = entropy or self.keys[slot]
         line = member or self.member(slot, entropy)

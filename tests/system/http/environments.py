@@ -1,6 +1,6 @@
-"""Environments that hold what is asked for and no more, made of what is installed here.
+"""Virtual environments with only the named libraries, linked from this installation.
 
-Each library is a link to where it lies, so one takes no network and hardly any time.
+The links need no network and hardly any time.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 
 def needed(name: str, extras: AbstractSet[str] = frozenset()) -> set[str]:
-    """Return the names of all that a distribution needs, for so many of its extras."""
+    """Return the names of all distributions that one needs, including these extras."""
     found: set[str] = set()
     ahead = [(name, frozenset(extras))]
     seen = set(ahead)

@@ -1,8 +1,7 @@
-"""`coterie` with places at which it kills itself when it is told to: run as a program.
+"""The program `coterie` with wrapped functions that can kill its process.
 
-A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; anyone who comes
-there removes the file and dies. The product knows nothing of this: functions of it are
-wrapped here.
+A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; a process that
+reaches the place removes the file and kills itself.
 """
 
 import functools
@@ -31,7 +30,7 @@ PARTY = (
 
 
 def die(fault: str) -> None:
-    """End here, if this is the place: no handler, no flush, no goodbye."""
+    """Kill this process if the test has named this place."""
     armed = Path(os.environ["COTERIE_TEST_FAULT"])
     if armed.exists() and armed.read_text() == fault:
         armed.unlink()
@@ -63,7 +62,7 @@ def wrap_response(exchange: Any) -> None:
 
 
 def wrap_transactions(store: Any) -> None:
-    """Let each transaction of a home be two places: before its commit, and after."""
+    """Name two places for each transaction of a home: before and after its commit."""
     numbers, transaction = count(1), store.transaction
 
     @contextmanager

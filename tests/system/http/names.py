@@ -1,4 +1,4 @@
-"""A name service (DNS over UDP) that a test tells what a name stands for."""
+"""A DNS server over UDP whose answer a test sets."""
 
 import socket
 import struct
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass
 class Names:
-    """Answers every question with one address of version 4."""
+    """Answers every question with one IPv4 address."""
 
     port: int
     stands_for: str = "127.0.0.1"
     asked: int = 0
 
     def answer(self, question: bytes) -> bytes:
-        """Return the answer to a question, of one record that lasts for a second."""
+        """Return the answer to a question: one record that is valid for a second."""
         self.asked += 1
         end = question.index(b"\0", 12) + 5
         head = question[:2] + struct.pack(">HHHHH", 0x8180, 1, 1, 0, 0)

@@ -1,4 +1,4 @@
-"""Several analysts over one database and one store, and ways to them."""
+"""Several analysts with one database and one blob store, and clients for them."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,10 +29,7 @@ Gather = Callable[[int, Params], Crowd]
 
 
 class Rotating(httpx.BaseTransport):
-    """Asks one address, and the next one after whatever went wrong there.
-
-    As a service in front of several analysts does for anyone who asks again.
-    """
+    """Sends requests to one address, and to the next one after any error there."""
 
     def __init__(self, urls: Sequence[str], first: int = 0) -> None:
         self._inner = httpx.HTTPTransport(verify=False)  # no https, no authorities
@@ -57,10 +54,7 @@ class Rotating(httpx.BaseTransport):
 
 
 class Fleet(Analyst):
-    """Analysts with data folders of their own, as one analyst with several addresses.
-
-    Anyone who opens a way to it gets the next address first.
-    """
+    """Analysts with separate data folders; each new client starts at the next address."""
 
     def __init__(self, analysts: Sequence[Analyst]) -> None:
         self.analysts = analysts
@@ -74,7 +68,7 @@ class Fleet(Analyst):
         return connect(self.url, patience=120, http=there)
 
     def on_new_host(self, analyst: Analyst) -> None:
-        """Start one again that was killed, without what it had on its disk."""
+        """Start a killed analyst again without its blobs, as on a new host."""
         shutil.rmtree(analyst.data_dir / "blobs")
         analyst.start()
 
@@ -103,7 +97,7 @@ def fleet(
 
 @contextmanager
 def gatherer(several: Fleet, home: Path, name: str) -> Iterator[Gather]:
-    """Open sessions by number; each party asks the next of the addresses first."""
+    """Yield a function that opens sessions by number and closes them at the end."""
     with ExitStack() as crowds:
 
         def make(number: int, params: Params) -> Crowd:
@@ -116,7 +110,7 @@ def gatherer(several: Fleet, home: Path, name: str) -> Iterator[Gather]:
 
 
 def start_sessions(gather: Gather, turn: int = 0) -> list[Crowd]:
-    """Start eight sessions at once: one moves arrays, in the others a round is void."""
+    """Start eight sessions: one with large arrays, the others with a void attempt."""
     crowds = []
     for number in range(N_SESSIONS):
         params = Dummy(n_clusters=3, void_attempts=1)
@@ -147,7 +141,7 @@ def arrived(several: Fleet, crowds: Sequence[Crowd]) -> int:
 
 
 def assert_whole(crowd: Crowd) -> None:
-    """Labels are the simulation's, and both sides' records say the same."""
+    """Assert that labels equal the simulation's, and that audit and ledgers agree."""
     assert crowd.labels() == crowd.expected()
     audit = crowd.session.audit()
     for slot in crowd.layout.names:

@@ -48,7 +48,7 @@ pytestmark = [*on_command("analysts killed at random"), pytest.mark.postgres]
 def test_twenty_kills_over_twenty_five_sessions_lose_nothing(
     databases: Databases, tmp_path: Path, session_id: str
 ) -> None:
-    """Who comes back has nothing on its disk, as on another host."""
+    """A killed analyst comes back without its blobs, as on another host."""
     chance = random.Random()  # kills come by chance even where what is drawn does not
     (tmp_path / "objects").mkdir()
     store = (tmp_path / "objects").as_uri()

@@ -1,4 +1,4 @@
-"""Killed anywhere, nothing is lost: the labels are those of an undisturbed run."""
+"""Sessions end with the same labels wherever an analyst or a party is killed."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def fragile_of_the_file(
 
 @pytest.fixture
 def fragile(fragile_of_the_file: Analyst) -> Analyst:
-    """An analyst that kills itself where it is told to."""
+    """An analyst that kills itself at the place that a test names."""
     fault = Path(fragile_of_the_file.environment["COTERIE_TEST_FAULT"])
     fault.unlink(missing_ok=True)
     fragile_of_the_file.start_unless_running()
@@ -97,7 +97,7 @@ def whole_blobs(analyst: Analyst) -> None:
 def test_an_analyst_killed_before_a_commit_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
-    """On one database: no database has seen anything of the upload yet."""
+    """One database suffices, because neither has seen the upload yet."""
     run_through(fragile, home, session_id, fault)
 
 
@@ -120,7 +120,7 @@ def test_an_analyst_killed_around_a_step_loses_nothing(
 
 
 def run_through(analyst: Analyst, home: Path, session_id: str, fault: str) -> None:
-    """Let the analyst kill itself at a place, in one session after another."""
+    """Kill the analyst at a place in each of several sessions, and start it again."""
     for number in range(RUNS):
         with ExitStack() as stack:
             crowd = crowd_of(analyst, home, f"{session_id}-{number}")
@@ -208,7 +208,7 @@ def test_a_party_killed_around_a_transaction_of_its_home_goes_on(
 
 
 def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None:
-    """Let a party die at a place, and run it again as it is named then."""
+    """Kill a party at a place, and run it again with the words ``again``."""
     crowd.start(B)
     out, entropy = tmp_path / "labels.csv", tmp_path / "entropy"
     entropy.write_text(crowd.keys[A].hex())
@@ -231,7 +231,7 @@ def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None
 
 
 def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
-    """One answer under each round and attempt, each with its receipt, in both logs."""
+    """Assert one contribution and one receipt per round and attempt, in both logs."""
     log = crowd.party(A).stored.ledger
     ledger = log.verified_entries()
     sent = Counter(

@@ -28,7 +28,7 @@ from tests.system.http.several import (
 
 A = LAYOUT.names[0]
 TURNS = thorough(ci=1, nightly=8)
-# caches are emptied all the time, and what nobody names is looked for
+# caches are emptied and orphaned blobs are looked for all the time
 SETTINGS = {
     **with_constants(
         {
@@ -103,7 +103,7 @@ def test_an_analyst_stopping_answers_all_and_parties_move_on(
 def test_each_analyst_is_killed_in_turn_and_nothing_is_lost(
     several: Fleet, gathering: Gather
 ) -> None:
-    """Who comes back has nothing on its disk, as on another host."""
+    """A killed analyst comes back without its blobs, as on another host."""
     for turn in range(TURNS):
         crowds = start_sessions(gathering, turn)
         for number, analyst in enumerate(several.analysts):
