@@ -426,9 +426,9 @@ def _build_notification(
 def _is_free_to_lease(now: datetime) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a notice is due and no sender serves its receiver.
 
-    Each receiver gets one notice at a time, so that its notices arrive in order and a
-    slow receiver blocks only one sender. A lease that ends later than any sender would
-    set it is ignored: it was set before the clock was turned back.
+    Each receiver gets one notice at a time, so that its notices arrive in order. A lease
+    that ends later than any sender would set it is ignored: it was set before the clock
+    was turned back.
     """
     other = orm.aliased(Notice)
     has_no_lease = sa.or_(
