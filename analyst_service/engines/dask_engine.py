@@ -11,10 +11,11 @@ import concurrent.futures
 import logging
 import os
 import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -32,7 +33,6 @@ from analyst_service.engines.tasks import (
     BlockResults,
     BlockTask,
     MappedBlobs,
-    TooManyBytes,
     installed_versions,
     run_task,
 )
@@ -46,6 +46,7 @@ from clustering_protocols.protocol_packages import list_enabled_packages
 
 log = logging.getLogger(__name__)
 B = TypeVar("B")
+T = TypeVar("T")
 R = TypeVar("R")
 SentTask = tuple[Future, int]
 
@@ -105,7 +106,7 @@ class Cluster:
             future = self._client.submit(run_task, task, key=key, pure=False)
         except (*_TROUBLE, RuntimeError):  # the client is closed
             raise self._close_with_error(_AWAY) from None
-        return future, task.n_blocks
+        return future, len(task.blocks)
 
     def fetch_results(self, sent: SentTask) -> BlockResults:
         """Return the results of a submitted task, or raise the exception of its kernel.
@@ -200,19 +201,31 @@ def connect_to_cluster(scheduler: str, place: BlobLocation) -> Cluster:
 
 
 def _open_cluster(scheduler: str, place: BlobLocation) -> Cluster:
-    threads = ThreadPoolExecutor(1)  # so that a call that hangs ends after a while
     try:
-        own = None
-        if not scheduler:
-            own = threads.submit(_start_workers, place).result(_START_SECONDS)
-        options = {"timeout": _ANSWER_SECONDS, "set_as_default": False}
-        opening = threads.submit(Client, own or scheduler, **options)
-        return Cluster(opening.result(_START_SECONDS), own)
+        own = None if scheduler else _call_within(_START_SECONDS, _start_workers, place)
+        client = _call_within(_START_SECONDS, _connect_client, own or scheduler)
     except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
         log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
-    finally:
-        threads.shutdown(wait=False)
+    return Cluster(client, own)
+
+
+def _connect_client(cluster: LocalCluster | str) -> Client:
+    return Client(cluster, timeout=_ANSWER_SECONDS, set_as_default=False)
+
+
+def _call_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
+    """Call a function in a thread; raise TimeoutError if it takes longer than this."""
+    result: concurrent.futures.Future[R] = concurrent.futures.Future()
+
+    def call_function() -> None:
+        try:
+            result.set_result(function(argument))
+        except Exception as error:  # noqa: BLE001  raised by `result`
+            result.set_exception(error)
+
+    threading.Thread(target=call_function, daemon=True).start()
+    return result.result(timeout=seconds)
 
 
 def _start_workers(place: BlobLocation) -> LocalCluster:
@@ -345,22 +358,20 @@ class DaskEngine:
     def _build_tasks(
         self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _KernelCost
     ) -> Iterator[BlockTask]:
+        sent_kernel, _ = self._mapped.replace_arrays(kernel)
         installed = installed_versions(list_enabled_packages())
         while batch := list(islice(blocks, _n_blocks_per_task(cost))):
-            content = self._mapped.pack((kernel, batch))
-            yield BlockTask(versions=installed, n_blocks=len(batch), content=content)
+            sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
+            yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)
 
     def _is_too_large(
         self, kernel: Callable[[B], R], block: B, cost: _KernelCost
     ) -> bool:
         """Return whether the data that would be sent is too large for the work."""
         worth = max(cost.per_block / TASK_SECONDS, 1.0)
-        try:
-            self._mapped.pack(kernel, _MOST_KERNEL_BYTES * worth)
-            self._mapped.pack(block, _MOST_BLOCK_BYTES)
-        except TooManyBytes:
-            return True
-        return False
+        _, of_kernel = self._mapped.replace_arrays(kernel)
+        _, of_block = self._mapped.replace_arrays(block)
+        return of_block > _MOST_BLOCK_BYTES or of_kernel > _MOST_KERNEL_BYTES * worth
 
 
 def _n_blocks_per_task(cost: _KernelCost) -> int:

@@ -6,15 +6,13 @@ tasks and results omit their data from ``repr``, and a worker never raises.
 
 from __future__ import annotations
 
-import io
-import math
-import pickle
 import platform
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -119,53 +117,69 @@ class MappedBlobs:
             self._checks[key] = sha256(blob[begin:end].data).hexdigest()
         return self._checks[key]
 
-    def pack(self, value: Any, most_bytes: float = math.inf) -> bytes:
-        """Pickle a value, with references in place of its arrays that a blob contains.
+    def replace_arrays(self, value: Any) -> tuple[Any, int]:
+        """Replace arrays in blobs by references, and add up the bytes of all others."""
+        n_bytes = 0
 
-        Raises TooManyBytes if its other arrays take more than ``most_bytes``.
-        """
-        content = io.BytesIO()
-        _Packer(content, self, most_bytes).dump(value)
-        return content.getvalue()
+        def replace_array(array: Any) -> Any:
+            nonlocal n_bytes
+            reference = self.find_reference(array)
+            n_bytes += 0 if reference else array.nbytes
+            return reference or array
 
-
-class TooManyBytes(Exception):
-    """Raised if the arrays of a value take too many bytes to be sent."""
-
-
-class _Packer(pickle.Pickler):
-    def __init__(
-        self, content: io.BytesIO, mapped: MappedBlobs, most_bytes: float
-    ) -> None:
-        super().__init__(content, pickle.HIGHEST_PROTOCOL)
-        self._mapped = mapped
-        self._remaining = most_bytes
-
-    def persistent_id(self, value: Any) -> ArrayReference | None:
-        """Return the reference that is pickled instead of an array, or None."""
-        if not isinstance(value, np.ndarray):
-            return None
-        reference = self._mapped.find_reference(value)
-        if reference is None:
-            self._remaining -= value.nbytes
-            if self._remaining < 0:
-                raise TooManyBytes
-        return reference
+        return _replace_instances(value, np.ndarray, replace_array), n_bytes
 
 
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, content: io.BytesIO, blobs: FileBlobStore) -> None:
-        super().__init__(content)
-        self._blobs = blobs
-
-    def persistent_load(self, reference: ArrayReference) -> NDArray[Any]:
-        """Return the array for which a reference was pickled."""
-        return reference.read_array(self._blobs)
+def resolve_references(value: Any, blobs: FileBlobStore) -> Any:
+    """Return the value with arrays in place of all references."""
+    return _replace_instances(
+        value, ArrayReference, lambda reference: reference.read_array(blobs)
+    )
 
 
-def unpack(content: bytes, blobs: FileBlobStore) -> Any:
-    """Return the value that :meth:`MappedBlobs.pack` pickled, with all of its arrays."""
-    return _Unpacker(io.BytesIO(content), blobs).load()
+def _replace_instances(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return the value with all instances of ``kind`` in it replaced.
+
+    This searches partial functions, tuples, lists, dictionaries and dataclasses,
+    because kernels and blocks consist of these. If nothing changes, the value itself is
+    returned.
+    """
+    if isinstance(value, kind):
+        return change(value)
+    parts, rebuild = _decompose(value)
+    changed = [_replace_instances(part, kind, change) for part in parts]
+    is_same = all(a is b for a, b in zip(parts, changed, strict=True))
+    return value if is_same else rebuild(changed)
+
+
+def _decompose(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """Return the parts of a value, and a function that rebuilds it from such parts."""
+    if isinstance(value, partial):
+        names = list(value.keywords)
+        parts = [value.func, *value.args, *value.keywords.values()]
+        n = 1 + len(value.args)
+        return parts, lambda p: partial(*p[:n], **dict(zip(names, p[n:], strict=True)))
+    if isinstance(value, tuple):
+        return list(value), getattr(value, "_make", type(value))  # of named tuples
+    if isinstance(value, list):
+        return value, list
+    if isinstance(value, dict):
+        return list(value.values()), lambda p: dict(zip(value, p, strict=True))
+    if is_dataclass(value) and not isinstance(value, type):
+        return _decompose_dataclass(value)
+    return [], list
+
+
+def _decompose_dataclass(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    names = [field.name for field in fields(value)]
+
+    def rebuild_dataclass(parts: list[Any]) -> Any:
+        other = copy(value)  # bypasses __init__, which would reject references
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(other, name, part)
+        return other
+
+    return [getattr(value, name) for name in names], rebuild_dataclass
 
 
 _PACKAGES: Final = (
@@ -177,11 +191,11 @@ Versions = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTask:
-    """A kernel and some blocks, which :meth:`MappedBlobs.pack` has pickled together."""
+    """A kernel and some blocks, with references in place of their rows."""
 
     versions: Versions
-    n_blocks: int
-    content: bytes = field(repr=False)
+    kernel: Callable[[Any], Any] = field(repr=False)
+    blocks: Sequence[Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -222,8 +236,8 @@ def run_task(task: BlockTask) -> BlockResults | BlockFailure:
         # Not as a context manager, which would reset the limit for other threads.
         threadpool_limits(1)
         begin = time.thread_time()
-        kernel, blocks = unpack(task.content, blobs)
-        results = [kernel(block) for block in blocks]
+        kernel = resolve_references(task.kernel, blobs)
+        results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
         return BlockResults(results=results, seconds=time.thread_time() - begin)
     except Exception as error:  # noqa: BLE001  returned, so Dask does not log it
         return BlockFailure(error=error)

@@ -5,6 +5,7 @@ import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,15 @@ from clustering_protocols.records.arrays import FloatArray
 class Piece:
     rows: tuple[FloatArray, ...] = field(repr=False)
     first: int
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(each, np.ndarray) for each in self.rows):
+            raise TypeError("rows are arrays")
+
+
+class Named(NamedTuple):
+    piece: Piece
+    other: list[dict[str, Any]]
 
 
 def summed(shift: FloatArray, block: Piece) -> FloatArray:

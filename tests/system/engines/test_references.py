@@ -1,5 +1,6 @@
 """Rows are sent as the place where they lie, and shown again from there."""
 
+import pickle
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,12 +13,16 @@ from hypothesis import given, strategies as st
 from obstore.store import MemoryStore
 
 from analyst_service.blobs import FileBlobStore
-from analyst_service.engines.tasks import MappedBlobs, TooManyBytes, unpack
+from analyst_service.engines.tasks import (
+    ArrayReference,
+    MappedBlobs,
+    resolve_references,
+)
 from analyst_service.object_store import ObjectBlobStore
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray
-from tests.system.engines.dask_kernels import Piece, summed
+from tests.system.engines.dask_kernels import Named, Piece, summed
 
 X = np.random.default_rng(0).normal(size=(5000, 7))
 
@@ -48,9 +53,11 @@ def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore) -> None:
     _, rows, mapped = stored(files)
     for view in VIEWS:
         seen = view(rows)
-        content = mapped.pack(seen, most_bytes=0)
-        assert len(content) < 500
-        again = unpack(content, files)
+        lean, carried = mapped.replace_arrays(seen)
+        assert isinstance(lean, ArrayReference)
+        assert carried == 0
+        assert len(pickle.dumps(lean)) < 500
+        again = resolve_references(pickle.loads(pickle.dumps(lean)), files)
         assert (again.dtype, again.shape) == (seen.dtype, seen.shape)
         assert again.tobytes() == seen.tobytes()
         assert not again.flags.writeable
@@ -63,7 +70,7 @@ def test_any_slices_of_a_blob_are_shown_again(
     files = FileBlobStore(tmp_path_factory.getbasetemp() / "slices")
     _, rows, mapped = stored(files, X[:40])
     seen = rows[data.draw(st.slices(40)), data.draw(st.slices(7))]
-    again = unpack(mapped.pack(seen), files)
+    again = resolve_references(mapped.replace_arrays(seen)[0], files)
     np.testing.assert_array_equal(again, seen)
 
 
@@ -72,23 +79,34 @@ def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
 ) -> None:
     _, rows, mapped = stored(files)
     shift = np.ones(7)
-    block = Piece(rows=(rows[:10], rows[10:30], shift), first=4)
+    block = Named(
+        Piece(rows=(rows[:10], rows[10:30]), first=4),
+        [{"a": rows[5], "b": shift}, {"c": "text", "d": None}],
+    )
     kernel = partial(summed, shift, unused=rows[:2])
-    with pytest.raises(TooManyBytes):
-        mapped.pack((kernel, block), most_bytes=2 * shift.nbytes - 1)
-    content = mapped.pack((kernel, block), most_bytes=2 * shift.nbytes)
-    assert rows[:10].tobytes() not in content
-    kernel_again, again = unpack(content, files)
-    for one, other in zip(again.rows, block.rows, strict=True):
+    lean, carried = mapped.replace_arrays((kernel, block))
+    assert carried == 2 * shift.nbytes
+    text = pickle.dumps(lean)
+    assert len(text) < 2500
+    assert rows[:10].tobytes() not in text
+    kernel_again, again = resolve_references(pickle.loads(text), files)
+    assert type(again) is Named
+    assert type(again.piece) is Piece
+    assert again.piece.first == 4
+    for one, other in zip(again.piece.rows, block.piece.rows, strict=True):
         np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.other[0]["a"], rows[5])
+    assert again.other[1] == {"c": "text", "d": None}
+    assert kernel_again.func is summed
     np.testing.assert_array_equal(kernel_again.keywords["unused"], rows[:2])
+    assert isinstance(block.piece.rows[0], np.ndarray), "the original is as it was"
 
 
 def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
     files: FileBlobStore,
 ) -> None:
     digest, rows, mapped = stored(files)
-    reference = mapped.find_reference(rows[100:4000])
+    reference = mapped.replace_arrays(rows[100:4000])[0]
     path = files.path(digest)
     whole = path.read_bytes()
     path.unlink()
@@ -113,7 +131,7 @@ def test_a_worker_fetches_only_its_own_rows_and_only_once(
     objects: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
-    reference = mapped.find_reference(rows[200:300])
+    reference = mapped.replace_arrays(rows[200:300])[0]
     asked = []
     get_range = obstore.get_range
 
@@ -135,7 +153,7 @@ def test_bytes_that_are_not_those_of_the_analyst_are_never_used(
     objects: MemoryStore, tmp_path: Path, wrong: str
 ) -> None:
     digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
-    reference = mapped.find_reference(rows[200:300])
+    reference = mapped.replace_arrays(rows[200:300])[0]
     name = f"{digest[:2]}/{digest}"
     content = bytearray(bytes(obstore.get(objects, name).bytes()))
     if wrong == "gone":
