@@ -513,7 +513,7 @@ def merge(
 
 _PRIME: Final = (1 << 31) - 1
 _CHUNK: Final = 64
-"""Classes that are searched for a pivot at once."""
+"""Number of classes whose coefficients are computed at once."""
 
 _ORDERS: Final = 16
 
@@ -545,12 +545,17 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
         if is_new[len(pivots) :].any():  # the last total follows from the others
             return False
         is_few = is_small[order[pivots]]
-        for combination in combinations[: len(pivots)][is_few & is_new[: len(pivots)]]:
+        candidates = combinations[: len(pivots)][is_few & is_new[: len(pivots)]]
+        if not len(
+            candidates
+        ):  # every combination with the last total has a large class
+            return False
+        for combination in candidates:
             sums = (combination.astype(np.float64) @ members) % _PRIME
             if sizes[sums != 0].sum() < minimum:
                 return True
         n_few = int(np.count_nonzero(is_few))
-        if n_few <= 1 or attempt * n_few >= _ORDERS**2:  # many of them take long
+        if attempt * n_few >= _ORDERS**2:  # many of them take long
             break
         order = np.append(
             order[~is_small[order]], rng.permutation(is_small.nonzero()[0])
@@ -560,8 +565,11 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
 
 def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
     """Return how often each total (t) contains each class (c), and the classes' sizes."""
+    import pyarrow as pa  # a late import, as in id_marks
+
     total = np.repeat(np.arange(len(totals)), [len(marks) for marks in totals])
-    _, row = np.unique(np.concatenate(totals), return_inverse=True)
+    # Arrow's hash table is much faster than sorting, as np.unique does
+    row = pa.array(np.concatenate(totals)).dictionary_encode().indices.to_numpy()
     # rows are in the same totals if the sums of these totals' words are equal
     words = np.frombuffer(secrets.token_bytes(8 * len(totals)), np.uint64)
     signatures = np.zeros(row.max(initial=-1) + 1, np.uint64)
@@ -585,18 +593,21 @@ def _echelon(members: FloatArray) -> tuple[IntArray, IntArray]:
     for begin in range(0, n_classes, _CHUNK):
         columns = members[:, begin : begin + _CHUNK]
         # products with small integers are exact in float64
-        while (rank := len(pivots)) < n_totals:
-            values = (combinations[rank:].astype(np.float64) @ columns) % _PRIME
-            column = int((values != 0).any(axis=0).argmax())
-            if not values[:, column].any():
-                break
-            row = rank + int(values[:, column].argmax())
-            combinations[[rank, row]] = combinations[[row, rank]]
-            factors = (combinations.astype(np.float64) @ columns[:, column]) % _PRIME
-            factors = factors.astype(np.int64)
-            inverse = pow(int(factors[rank]), -1, _PRIME)
-            pivot = combinations[rank] * inverse % _PRIME
-            combinations = (combinations - np.outer(factors, pivot)) % _PRIME
-            combinations[rank] = pivot
+        values = (combinations.astype(np.float64) @ columns) % _PRIME
+        rows = np.hstack([values.astype(np.int64), combinations])
+        for column in range(columns.shape[1]):
+            rank = len(pivots)
+            candidates = rows[rank:, column].nonzero()[0]
+            if not len(candidates):
+                continue
+            rows[[rank, rank + candidates[0]]] = rows[[rank + candidates[0], rank]]
+            pivot = rows[rank] * pow(int(rows[rank, column]), -1, _PRIME) % _PRIME
+            others = rows[:, column].nonzero()[0]
+            factors = rows[others, column]
+            rows[others] = (rows[others] - np.outer(factors, pivot)) % _PRIME
+            rows[rank] = pivot
             pivots.append(begin + column)
+        combinations = rows[:, columns.shape[1] :]
+        if len(pivots) == n_totals:
+            break
     return combinations, np.array(pivots, dtype=np.int64)
