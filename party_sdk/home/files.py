@@ -38,7 +38,10 @@ def create_private_folder(path: Path) -> Path:
 
 
 def try_lock(file: IO[bytes]) -> bool:
-    """Lock an open file until it is closed; return False if another process locked it."""
+    """Lock an open file until it is closed.
+
+    Returns False if another process locked it, or if its disk has no locks.
+    """
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -48,7 +51,7 @@ def try_lock(file: IO[bytes]) -> bool:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+    except OSError:
         return False
     return True
 
@@ -67,10 +70,10 @@ def write_private(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        draft.replace(path)
     except (OSError, StorageFull):
         draft.unlink(missing_ok=True)
         raise
-    draft.replace(path)
     if os.name == "nt":  # Windows cannot open a folder to sync it
         return
     folder = os.open(path.parent, os.O_RDONLY)

@@ -226,14 +226,19 @@ class HomeStore:
         The holder keeps a lock on a file of its own. Other processes, even in other
         containers, can thus tell that the holder is alive.
 
-        Raises NotReady if another process holds the lease.
+        Raises NotReady if another process holds the lease, and InvalidParameters if
+        files of the home cannot be locked.
         """
         create_private_folder(self.home)
         token = secrets.token_hex(8)
         file = self._lock_file(token)
         try:
             with os.fdopen(_create_private(file), "wb") as lock_file:
-                try_lock(lock_file)
+                if not try_lock(lock_file):  # others would take the lease for free
+                    raise InvalidParameters(
+                        f"Files in {self.home} cannot be locked: name a --home on a disk of "
+                        "this machine."
+                    )
                 with self.transaction(durable=False) as database:
                     if self.lease_holder(name) is not None:
                         raise NotReady(f"Another process is at work on {name}.")

@@ -1,5 +1,7 @@
 """The database of a home: crashes, full disks, other processes, other releases."""
 
+import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -14,6 +16,7 @@ import pytest
 
 from clustering_protocols.common.errors import InvalidParameters, NotReady
 from party_sdk.home import store as module
+from party_sdk.home.files import write_private
 from party_sdk.home.store import VERSION, HomeStore
 from party_sdk.party.party_session import Document, PartySession
 
@@ -283,6 +286,28 @@ def test_names_of_clusters_are_few_short_and_different(
     with pytest.raises(InvalidParameters, match=why):
         party.name_clusters(names, 3)
     assert party.cluster_names == ()
+
+
+def test_no_lease_is_held_without_a_lock(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(InvalidParameters, match="cannot be locked"),
+        PartySession(home, "s", "a").lock(),
+    ):
+        pytest.fail("it runs")
+    assert not list(home.glob(".*"))
+
+
+def test_a_draft_that_cannot_be_renamed_is_removed(home: Path) -> None:
+    (home / "labels").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        write_private(home / "labels", b"content")
+    assert [path.name for path in home.iterdir()] == ["labels"]
 
 
 def test_a_home_that_was_removed_is_made_anew(home: Path) -> None:
