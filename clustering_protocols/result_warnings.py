@@ -22,22 +22,21 @@ if TYPE_CHECKING:
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.terms.terms import Layout, Terms
 
-_OUTLIERS = 2
+_OUTLIERS: Final = 2
 """Clusters with at most this many rows are reported as possible outliers."""
+
+_MOST_NAMES: Final = 5
 
 
 def find_terms_warnings(terms: Terms) -> list[str]:
     """Return warnings about a session's terms; empty if they have no dictionary."""
     if terms.dictionary is None:
         return []
-    plans = terms.plans
-    widths = [len(schema.clustered_part.names) for schema in terms.dictionary]
-    if plans:
-        widths = [len(plan.columns) for plan in plans]
+    widths = [len(terms.columns(group[0], ())) for group in terms.layout.column_groups]
     params = session_terms.check_terms(terms)
     return [
         *find_session_warnings(params, terms.layout, widths),
-        *find_field_warnings(params, terms.layout, terms.dictionary, plans),
+        *find_field_warnings(params, terms.layout, terms.dictionary, terms.plans),
     ]
 
 
@@ -65,13 +64,39 @@ def find_field_warnings(
         protocol.shows(params, layout), Reader.OUTSIDE
     ):
         return []
-    clustered = [schema.clustered_part for schema in dictionary]
-    sentences = (
-        _rounded_warning(clustered, plans),
-        _few_values_warning(clustered),
-        _imputed_warning(plans),
-    )
-    return [sentence for sentence in sentences if sentence]
+    fields = [f for schema in dictionary for f in schema.clustered_part.fields]
+    curved = {  # the logarithms of rounded numbers lie on no lattice
+        field.name
+        for plan in plans
+        for field in plan.schema.fields
+        if plan.preparation.of(field).log1p
+    }
+    rounded = [
+        field.name
+        for field in fields
+        if field.last_digit is not None and field.name not in curved
+    ]
+    with_few_values = [
+        field.name for field in fields if field.is_category or field.type == "boolean"
+    ]
+    imputed = [fill.name for plan in plans for fill in plan.fills]
+    warnings = []
+    if rounded:
+        warnings.append(
+            "Rounded numbers may show the analyst which directions are "
+            f"{_list_names(rounded)}."
+        )
+    if with_few_values:
+        warnings.append(
+            "Yes or no and levels may show the analyst which directions are "
+            f"{_list_names(with_few_values)}. Leave out fields that must not show."
+        )
+    if imputed:
+        warnings.append(
+            "Rows with the same imputed value may show the analyst which direction is "
+            f"{_list_names(imputed, 'or')}. With missing 'drop', such rows do not take part."
+        )
+    return warnings
 
 
 def _all_clusters_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
@@ -154,52 +179,6 @@ def _size_warnings(sizes: Sequence[int]) -> list[str]:
             "with kmedoids or hdbscan, which outliers pull less."
         )
     return sentences
-
-
-_MOST_NAMES: Final = 5
-
-
-def _rounded_warning(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> str:
-    curved = {  # the logarithms of rounded numbers lie on no lattice
-        field.name
-        for plan in plans
-        for field in plan.schema.fields
-        if plan.preparation.of(field).log1p
-    }
-    names = [
-        field.name
-        for schema in dictionary
-        for field in schema.fields
-        if field.last_digit is not None and field.name not in curved
-    ]
-    if not names:
-        return ""
-    return f"Rounded numbers may show the analyst which directions are {_list_names(names)}."
-
-
-def _few_values_warning(dictionary: Sequence[Schema]) -> str:
-    names = [
-        field.name
-        for schema in dictionary
-        for field in schema.fields
-        if field.is_category or field.type == "boolean"
-    ]
-    if not names:
-        return ""
-    return (
-        "Yes or no and levels may show the analyst which directions are "
-        f"{_list_names(names)}. Leave out fields that must not show."
-    )
-
-
-def _imputed_warning(plans: Sequence[ColumnPlan]) -> str:
-    names = [fill.name for plan in plans for fill in plan.fills]
-    if not names:
-        return ""
-    return (
-        "Rows with the same imputed value may show the analyst which direction is "
-        f"{_list_names(names, 'or')}. With missing 'drop', such rows do not take part."
-    )
 
 
 def _list_names(names: Iterable[str], conjunction: str = "and") -> str:

@@ -21,7 +21,7 @@ from clustering_protocols.contract.disclosures import (
 )
 from clustering_protocols.contract.parameters import required_choices
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.agreements import Agreement, read_agreement
+from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -271,18 +271,15 @@ def risks_of_terms(terms: Terms) -> dict[str, Risk]:
 def build_session_context(agreement: bytes) -> SessionContext:
     """Return the session context that the exact bytes of an agreement define."""
     document, terms = read_agreement(agreement)
-    params = check_terms(terms).resolve_sizes(*_total_shape(document, terms.layout))
+    rows, columns = terms.layout.row_groups, terms.layout.column_groups
+    params = check_terms(terms).resolve_sizes(
+        sum(document.member(group[0]).n_rows for group in rows),
+        sum(document.member(group[0]).n_columns for group in columns),
+    )
     return SessionContext(
         agreement=document,
         agreement_digest=digest(agreement),
         terms=terms,
         params=params,
         runs=params_per_run(params, terms.evaluation),
-    )
-
-
-def _total_shape(document: Agreement, layout: Layout) -> tuple[int, int]:
-    return (
-        sum(document.member(group[0]).n_rows for group in layout.row_groups),
-        sum(document.member(group[0]).n_columns for group in layout.column_groups),
     )

@@ -9,7 +9,7 @@ Parties agree on the plan in the terms, and each applies it to its own table.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field as attribute
 from functools import cached_property
 from typing import Annotated, Final, Literal, NamedTuple, Self, TypeAlias
@@ -184,24 +184,24 @@ def build_imputation(
 
 
 def _check_treatment(field: Field, treatment: Treatment) -> None:
-    def refuse(problem: str) -> ValueError:
-        return ValueError(f"{field.name!r}: {problem}")
-
     numeric = not field.is_category and field.type != "boolean"
     low, high = field.bounds
+    problem = ""
     match treatment.missing:
         case "mean" if not numeric:
-            raise refuse("levels have no mean; use most_frequent")
+            problem = "levels have no mean; use most_frequent"
         case "median" if not (numeric or field.is_ordinal):
-            raise refuse("levels without an order have no median")
-        case "median" if numeric and not (-float("inf") < low < high < float("inf")):
-            raise refuse("a median needs a minimum and a maximum in the dictionary")
+            problem = "levels without an order have no median"
+        case "median" if numeric and not (low < high and math.isfinite(high - low)):
+            problem = "a median needs a minimum and a maximum in the dictionary"
         case "most_frequent" if numeric:
-            raise refuse("most_frequent is for levels; numbers have a mean or a median")
+            problem = "most_frequent is for levels; numbers have a mean or a median"
     if treatment.indicator and treatment.missing not in FILLED:
-        raise refuse("an indicator needs a rule that imputes missing values")
+        problem = "an indicator needs a rule that imputes missing values"
     if treatment.log1p and not (numeric and field.type != "date" and low > -1):
-        raise refuse("log1p is for numbers whose minimum in the dictionary is above -1")
+        problem = "log1p is for numbers whose minimum in the dictionary is above -1"
+    if problem:
+        raise ValueError(f"{field.name!r}: {problem}")
 
 
 class Ranges(NamedTuple):
@@ -256,7 +256,7 @@ def check_finite_ranges(
                 f"dictionary (--schema) lacks one for {field.name!r}, or its site "
                 "effects are removed and no bounds remain."
             )
-        if wide and field.extremes[0] == field.extremes[1]:
+        if wide and low == high:
             raise InvalidParameters(
                 f"{subject} needs ranges of more than one value: leave {field.name!r} out."
             )
@@ -370,8 +370,7 @@ class ColumnPlan:
 
     @cached_property
     def _pieces(self) -> Sequence[_FieldColumns]:
-        pieces: list[_FieldColumns] = []
-        begin = 0
+        pieces, begin = list[_FieldColumns](), 0
         for field in self.schema.fields:
             pieces.append(_FieldColumns(field, self.preparation.of(field), begin))
             begin += len(pieces[-1].names)
@@ -395,10 +394,7 @@ class ColumnPlan:
     @cached_property
     def weights(self) -> FloatArray:
         """Return the factor (m,) that multiplies each column after scaling."""
-        weights = [
-            piece.treatment.weight for piece in self._pieces for _ in piece.names
-        ]
-        return np.array(weights)
+        return np.array([p.treatment.weight for p in self._pieces for _ in p.names])
 
     @cached_property
     def unscaled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -420,12 +416,9 @@ class ColumnPlan:
     @cached_property
     def bounds(self) -> Ranges:
         """Return the ranges of the columns; infinite for harmonised columns."""
-        low, high = self._ranges.T
-        unknown = Ranges.unbounded(len(low))
-        return Ranges(
-            np.where(self.harmonised, unknown.low, low),
-            np.where(self.harmonised, unknown.high, high),
-        )
+        is_unknown = self.harmonised[:, None]
+        low, high = np.where(is_unknown, (-np.inf, np.inf), self._ranges).T
+        return Ranges(low, high)
 
     @cached_property
     def _ranges(self) -> FloatArray:
@@ -512,7 +505,7 @@ class ColumnPlan:
                 piece.treatment.missing,
                 *piece.observed_range,
                 whole=piece.field.type != "number" and not piece.treatment.log1p,
-                ranking=tuple(_rank_levels(piece.field)),
+                ranking=_rank_levels(piece.field),
             )
             for number, piece in enumerate(self._pieces)
             if piece.treatment.missing in FILLED
@@ -582,29 +575,26 @@ def _write_columns(
         columns[:, begin + (piece.n_levels or 1)] = weight * gaps
 
 
-def _rank_levels(field: Field) -> Iterator[int]:
-    """Yield the indices of levels: ordinals in their order, others sorted by value.
+def _rank_levels(field: Field) -> tuple[int, ...]:
+    """Return the indices of levels: ordinals in their order, others sorted by value.
 
     The first of equally frequent levels is imputed, as in scikit-learn.
     """
     if field.type == "boolean":
-        yield from (0, 1)
-        return
+        return (0, 1)
     numbers = range(len(field.levels))
     if field.is_ordinal:
-        yield from numbers
-    elif field.type == "integer":
-        yield from sorted(numbers, key=lambda number: int(field.levels[number]))
-    else:
-        yield from sorted(numbers, key=lambda number: field.levels[number])
+        return tuple(numbers)
+    value = int if field.type == "integer" else str
+    return tuple(sorted(numbers, key=lambda number: value(field.levels[number])))
 
 
 def build_column_plans(
     n_groups: int,
     dictionary: Sequence[Schema] | None,
     preparation: Sequence[Preparation] | None,
-) -> tuple[ColumnPlan, ...] | None:
-    """Return the plan of each column group, or None without a preparation.
+) -> tuple[ColumnPlan, ...]:
+    """Return the plan of each column group; none without a preparation.
 
     Raises ValueError if there are not ``n_groups`` dictionaries or preparations, if a
         preparation has no dictionary that it fits, or if categories have no
@@ -617,7 +607,7 @@ def build_column_plans(
             for field in schema.clustered_part.fields:
                 if field.is_category:
                     raise ValueError(f"{field.name!r} has levels: add a preparation")
-        return None
+        return ()
     if dictionary is None:
         raise ValueError("a preparation needs a dictionary of the fields")
     if len(preparation) != n_groups:
@@ -672,10 +662,8 @@ def find_usable_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     Raises InvalidData if a field has gaps that are refused, or if every row has a gap
         that excludes it.
     """
-    dropping, refusing = (
-        plan.fields_by_missing("drop"),
-        plan.fields_by_missing("refuse"),
-    )
+    dropping = plan.fields_by_missing("drop")
+    refusing = plan.fields_by_missing("refuse")
     if not (len(dropping) or len(refusing)):
         return None
     row_numbers, begin = [], 0

@@ -154,13 +154,12 @@ class Layout(Value):
 
     def audience_groups(self, audience: Audience) -> list[tuple[str, ...]]:
         """Return groups of slot names: all, by row or column group, or singly."""
-        if audience == "all":
-            return [self.names]
-        if audience == "row":
-            return list(self.row_groups)
-        if audience == "column":
-            return list(self.column_groups)
-        return [(name,) for name in self.names]
+        groups = {
+            "all": (self.names,),
+            "row": self.row_groups,
+            "column": self.column_groups,
+        }
+        return list(groups.get(audience) or ((name,) for name in self.names))
 
     def slot(self, name: str) -> Slot:
         """Return the slot of this name; raise :class:`KeyError` if there is none."""
@@ -312,7 +311,7 @@ class Terms(SessionRequest, Section):
     guards: Guards
     risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
 
-    _plans: tuple[ColumnPlan, ...] | None = PrivateAttr(default=None)
+    _plans: tuple[ColumnPlan, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -331,7 +330,7 @@ class Terms(SessionRequest, Section):
     def plan(self, slot: str) -> ColumnPlan | None:
         """Return the plan that turns a slot's fields into columns, or None."""
         column = self.layout.slot(slot).column
-        return None if self._plans is None else self._plans[column]
+        return self._plans[column] if self._plans else None
 
     def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
         """Return a slot's clustered columns; ``fields``: the columns of its table."""
@@ -357,7 +356,7 @@ class Terms(SessionRequest, Section):
 
     @cached_property  # roles read the ranges in every round
     def _ranges(self) -> Sequence[Ranges] | None:
-        if self._plans is not None:
+        if self._plans:
             return [plan.bounds for plan in self._plans]
         if self.dictionary is None:
             return None
@@ -366,7 +365,7 @@ class Terms(SessionRequest, Section):
     @property
     def plans(self) -> Sequence[ColumnPlan]:
         """Return the plans of all column groups; empty without a preparation."""
-        return self._plans or ()
+        return self._plans
 
     @property
     def title(self) -> str:

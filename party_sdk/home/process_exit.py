@@ -8,26 +8,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-
-@dataclass(slots=True)
-class _LastStep:
-    """Exit handler that ends the process immediately, unless its status is None."""
-
-    status: int | None = None
-
-    def __call__(self) -> None:
-        if self.status is None:
-            return
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except OSError:
-            return  # the interpreter reports the error when it exits normally
-        os._exit(self.status)
 
 
 def run_without_finalisation(command: Callable[[], Any]) -> None:
@@ -38,15 +20,26 @@ def run_without_finalisation(command: Callable[[], Any]) -> None:
     handlers still run, and a process that fails with an exception exits normally.
     """
     gc.set_threshold(50_000, 20, 50)  # imports create few cycles to collect
-    last = _LastStep()
-    atexit.register(last)  # runs after all handlers registered later
+    status: int | None = None
+
+    @atexit.register  # runs after all handlers registered later
+    def end_process() -> None:
+        if status is None:
+            return
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            return  # the interpreter reports the error when it exits normally
+        os._exit(status)
+
     try:
         command()
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
-            last.status = end.code or 0
+            status = end.code or 0
         raise
-    last.status = 0
+    status = 0
 
 
 def error_location(error: Exception) -> str:

@@ -290,16 +290,16 @@ class Party:
             with self.announce_refusals():
                 data = self._open_table(table, id_column, columns, mapping)
                 admitted = self.enrol(data)
-            try:
-                with announce_stops(self.stored, self._analyst):
+            with announce_stops(self.stored, self._analyst):
+                try:
                     outcome = self._run_rounds(admitted, on_progress)
-            except Unauthenticated:
-                # An expired token is replaced by joining again. After a revocation the
-                # analyst refuses that, because it revoked the invitation as well.
-                self._save_identity(self._identity.model_copy(update={"token": None}))
-                admitted = self.enrol(data)
-                with announce_stops(self.stored, self._analyst):
-                    outcome = self._run_rounds(admitted, on_progress)
+                except Unauthenticated:
+                    # An expired token is replaced by joining again. After a revocation the
+                    # analyst refuses that, because it revoked the invitation as well.
+                    self._save_identity(
+                        self._identity.model_copy(update={"token": None})
+                    )
+                    outcome = self._run_rounds(self.enrol(data), on_progress)
         return self._result_of(outcome, data)
 
     def announce_refusals(self) -> AbstractContextManager[None]:
@@ -580,14 +580,16 @@ class Party:
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
-        admitted = self._admitted_rows
-        return outcome if admitted is None else admitted.put_back(outcome)
+        return self._put_back(outcome)
 
-    @property
-    def _admitted_rows(self) -> AdmittedRows | None:
-        """Return which rows of the table take part; None if all do, in their order."""
-        stored = self.stored.load_document(Document.ADMITTED_ROWS)
-        return None if stored is None else AdmittedRows.decode(stored)
+    def _put_back(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in the order of the table, unless its order was admitted."""
+        admitted = self.stored.load_document(Document.ADMITTED_ROWS)
+        return (
+            outcome
+            if admitted is None
+            else AdmittedRows.decode(admitted).put_back(outcome)
+        )
 
     def early_outcomes(self) -> list[Outcome | None]:
         """Return the outcome of each run before there is a result, in table order.
@@ -596,13 +598,8 @@ class Party:
         """
         party = self._build_engine(self.stored.agreement or b"")
         last = self.stored.load_state()
-        admitted = self._admitted_rows
-        return [
-            outcome
-            if outcome is None or admitted is None
-            else admitted.put_back(outcome)
-            for outcome in party.early_outcomes(last.journal, last.after)
-        ]
+        outcomes = party.early_outcomes(last.journal, last.after)
+        return [None if o is None else self._put_back(o) for o in outcomes]
 
     def _build_engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(

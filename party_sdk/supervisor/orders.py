@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
@@ -483,11 +483,8 @@ def hash_table_file(path: str) -> str:
 
     Raises InvalidParameters if the file cannot be read.
     """
-    digest = sha256()
     try:
         with Path(path).open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
+            return file_digest(file, "sha256").hexdigest()
     except OSError:
         raise InvalidParameters(f"{Path(path).name!r} cannot be read.") from None
-    return digest.hexdigest()
