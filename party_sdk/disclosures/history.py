@@ -42,6 +42,7 @@ from party_sdk.disclosures.known_rows import (
     Store,
     cell_words,
     id_marks,
+    marks_missing,
     mix,
     positions_of,
     replace_marks,
@@ -118,8 +119,8 @@ class Overlap(NamedTuple):
         if np.array_equal(before.marks, now.marks):
             added = removed = now.marks[:0]
         else:
-            added = now.marks[positions_of(now.marks, before.marks) < 0]
-            removed = before.marks[positions_of(before.marks, now.marks) < 0]
+            added = marks_missing(now.marks, before.marks)
+            removed = marks_missing(before.marks, now.marks)
         touched = len(np.unique(np.concatenate([added, removed]) % np.uint64(_BUCKETS)))
         changes = [n for n in _count_changes(before, now) if n < touched or not touched]
         differing = [max(len(added), len(removed)), *changes]

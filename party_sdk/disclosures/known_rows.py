@@ -378,6 +378,15 @@ def positions_of(marks: WordArray, table: WordArray) -> IntArray:
     return np.where(table[candidates] == marks, candidates, -1)
 
 
+def marks_missing(marks: WordArray, table: WordArray) -> WordArray:
+    """Return the marks (n,) that are not in a table of marks, sorted."""
+    marks, table = np.sort(marks), np.sort(table)  # a search in order is much faster
+    if not len(table):
+        return marks
+    candidates = table.take(np.searchsorted(table, marks), mode="clip")
+    return marks[candidates != marks]
+
+
 def _entropy_bits(column: CellWords) -> float:
     _, counts = np.unique(column, return_counts=True)
     return float((counts * np.log2(len(column) / counts)).sum())
