@@ -52,7 +52,7 @@ def find_field_warnings(
     params: Params,
     layout: Layout,
     dictionary: Sequence[Schema],
-    plans: Sequence[ColumnPlan] = (),
+    plans: Sequence[ColumnPlan],
 ) -> list[str]:
     """Return warnings about fields that the analyst may recognise in disguised rows.
 

@@ -310,8 +310,8 @@ LIMITS: Final = frozenset(CHOICES)
 def find_risk_codes(
     layout: Layout,
     identities: Identities,
-    plans: Sequence[ColumnPlan] = (),
-    release: Release | None = None,
+    plans: Sequence[ColumnPlan],
+    release: Release | None,
 ) -> set[str]:
     """Return the codes of the risks that follow from these parts of the terms."""
     codes = set()

@@ -20,7 +20,6 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client.analyst import Analyst
-from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.party.party_session import PartySession
 
 _HOLD_ERRORS: Final = (GuardRefused, InvalidData, ShapeConflict, OverlapTooSmall)
@@ -60,15 +59,15 @@ def leave_session(
     stored: PartySession,
     analyst: Analyst,
     explanation: str,
-    code: str | None = None,
-    reason: StopReason = StopReason.LEFT,
+    code: str,
+    reason: StopReason,
 ) -> bool:
     """Stop a party for good; if it has not joined yet, decline its slot.
 
     The stop is stored before the analyst is informed, so nothing more can be sent.
 
     explanation: the operator's own words; sent only while the slot is free.
-    code: the code of the current invitation; by default that of the accepted one.
+    code: the code of the current invitation.
     reason: sent to the others if the party has joined.
 
     Returns bool: whether the others were informed.
@@ -87,7 +86,6 @@ def leave_session(
             stored.save_journal(stored.journal.stop(text, reason, left=True))
     if stored.has_joined:
         return announce_stop(stored, analyst)
-    code = code or Invitation.parse(identity.invitation).code
     try:
         decline_slot(analyst, code, explanation)
     except InvitationUsed:  # it did join, but the response was lost

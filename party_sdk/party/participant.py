@@ -430,9 +430,7 @@ class Party:
             self.save_mapping(chosen_mapping, data)
         return data
 
-    def save_mapping(
-        self, mapping: TableMapping | None, data: DataSource | None = None
-    ) -> None:
+    def save_mapping(self, mapping: TableMapping | None, data: DataSource) -> None:
         """Store a mapping of this party's table, which is used from now on.
 
         data: the table as read with the mapping.
@@ -443,7 +441,7 @@ class Party:
             return
         mappings, ledger = self.stored.mappings, self.stored.ledger
         if mapping != mappings.current_mapping():
-            if data is not None and self._identity.data_digest is not None:
+            if self._identity.data_digest is not None:
                 self.check_table(data)
             mappings.add(mapping)
         digest = mappings.digest(mapping)
@@ -758,7 +756,7 @@ def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_choices(
-    stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str] = ()
+    stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str]
 ) -> dict[str, Any]:
     """Return the choices of a party that continues, which must equal its earlier ones.
 

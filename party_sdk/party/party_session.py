@@ -323,14 +323,11 @@ class PartySession:
         )
         return Journal.decode(row[0]) if row else Journal()
 
-    def save_state(
-        self, state: DurableState, before: DurableState | None = None
-    ) -> None:
+    def save_state(self, state: DurableState, before: DurableState) -> None:
         """Store the party's state, before its answer is sent.
 
-        before: the stored state, if the caller has it; unchanged memory is not written.
+        before: the stored state, whose unchanged memory is not written again.
         """
-        before = before or self.load_state()
         with self.store.transaction() as database:
             party = self.id_in(database)
             database.execute(
@@ -567,13 +564,12 @@ class Consents:
         """Return when consent was last withdrawn, or None."""
         return self._party.objections[1]
 
-    def give(self, sheet: str = "") -> None:
-        """Store consent to the sheet with this SHA-256, by default that of the terms."""
-        if not sheet:
-            from coterie_pages.views.terms_sheet import consent_digest
+    def give(self) -> None:
+        """Store consent to the sheet of the terms."""
+        from coterie_pages.views.terms_sheet import consent_digest
 
-            text = self._party.load_identity().terms.encode()
-            sheet = consent_digest(text, read_terms(text))
+        text = self._party.load_identity().terms.encode()
+        sheet = consent_digest(text, read_terms(text))
         with self._store.transaction() as database:
             database.execute(
                 "INSERT INTO consents VALUES (?, 'sheet', ?, ?)",

@@ -1,6 +1,6 @@
 """What an answer may take: anyone who answers fills no memory, and holds up nobody."""
 
-import socket
+import socketserver
 import threading
 import time
 import tracemalloc
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import httpx
@@ -45,52 +45,42 @@ Send = Callable[[bytes], None]
 Answer = Callable[[Send], None]
 
 
-class Peer:
+class Peer(NamedTuple):
     """Anyone who answers at an address, byte by byte, and what it was asked."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[bytes] = []
-        self.closing = threading.Event()
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.port = self.server.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+    port: int
+    asked: list[bytes]
 
-    def serve(self) -> None:
-        while not self.closing.is_set():
-            with suppress(OSError):
-                self._serve(self.server.accept()[0])
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
-    def _serve(self, line: socket.socket) -> None:
-        with line, suppress(OSError):
-            while head := self._head(line):
-                self.asked.append(head)
-                self.answer(line.sendall)
 
-    @staticmethod
-    def _head(line: socket.socket) -> bytes:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            piece = line.recv(1 << 16)
-            if not piece:
-                return b""
-            head += piece
-        return head
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads, block_on_close = True, False  # some answers have no end
 
 
 @contextmanager
 def answering(answer: Answer) -> Iterator[Peer]:
-    peer = Peer(answer)
-    thread = threading.Thread(target=peer.serve, daemon=True)
-    thread.start()
-    try:
-        yield peer
-    finally:
-        peer.closing.set()
-        with suppress(OSError):
-            socket.create_connection(("127.0.0.1", peer.port)).close()
-        peer.server.close()
-        thread.join(10)
+    asked: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            with suppress(OSError):
+                while line := self.rfile.readline():
+                    head += line
+                    if line == b"\r\n":
+                        asked.append(head)
+                        answer(self.request.sendall)
+                        head = b""
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield Peer(server.server_address[1], asked)
+        finally:
+            server.shutdown()
 
 
 def whole(content: bytes, coding: bytes = b"") -> Answer:

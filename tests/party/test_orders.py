@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -57,12 +56,27 @@ def accepting(home: Path) -> Path:
     return home
 
 
-def run(home: Path, session: str, slot: str = SLOT) -> ExitCode:
-    return OrderRunner(home, session, slot).run()
+def place(home: Path, invitation: str, rows: Path, **more: Any) -> PartyOrder:
+    status = place_order(home, an_order(invitation, rows, **more))
+    assert status.state is OrderState.QUEUED
+    return PartyOrder(home, status.session, status.slot)
 
 
-def state(home: Path, session: str, slot: str = SLOT) -> OrderState:
-    return PartyOrder(home, session, slot).status().state
+@pytest.fixture
+def order(online: Terminal, rows: Path, accepting: Path) -> PartyOrder:
+    """An order of the only party of a session."""
+    return place(accepting, opened(online)[1], rows)
+
+
+def run(order: PartyOrder) -> ExitCode:
+    return OrderRunner(order.home, order.session, order.slot).run()
+
+
+def ended(order: PartyOrder, state: OrderState) -> str:
+    """Check how an order ended; return what its status says of it."""
+    status = order.status()
+    assert status.state is state
+    return status.trouble.detail if status.trouble else ""
 
 
 def opened_for_two(online: Terminal) -> tuple[str, str, str]:
@@ -74,12 +88,11 @@ def opened_for_two(online: Terminal) -> tuple[str, str, str]:
 def test_an_order_runs_to_labels_and_its_status_tells_no_secret(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
-    session, invitation = opened(online)
-    orders, labels = partial(PartyOrder, accepting), tmp_path / "out" / "labels.csv"
-    placed = place_order(accepting, an_order(invitation, rows, labels=labels))
-    assert placed.state is OrderState.QUEUED
-    assert run(accepting, session) is ExitCode.OVER
-    status = orders(session, SLOT).status()
+    labels = tmp_path / "out" / "labels.csv"
+    _, invitation = opened(online)
+    order = place(accepting, invitation, rows, labels=labels)
+    assert run(order) is ExitCode.OVER
+    status = order.status()
     assert (status.state, status.title) == (OrderState.COMPLETED, "Wards")
     assert status.round is not None
     assert status.ended_at is not None
@@ -99,15 +112,15 @@ MOMENTS = {
     "before its table": (order_runner, "hash_table_file"),
     "before it joins": (Party, "join"),
 }
-Begun = Callable[[str, str, Callable[[], object]], ExitCode]
+Begun = Callable[[PartyOrder, str, Callable[[], object]], ExitCode]
 
 
 @pytest.fixture
-def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
+def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
     """Run an order; something else happens at a moment of its beginning."""
 
     def run_with(
-        session: str, moment: str, meanwhile: Callable[[], object]
+        order: PartyOrder, moment: str, meanwhile: Callable[[], object]
     ) -> ExitCode:
         place, name = MOMENTS[moment]
         real, left = getattr(place, name), [meanwhile]
@@ -119,71 +132,57 @@ def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
 
         with monkeypatch.context() as patch:
             patch.setattr(place, name, met)
-            return run(accepting, session)
+            return run(order)
 
     return run_with
 
 
 def test_a_newer_invitation_replaces_one_under_review(
-    online: Terminal, rows: Path, accepting: Path, begun: Begun
+    online: Terminal, rows: Path, order: PartyOrder, begun: Begun
 ) -> None:
     """Anyone who began with the earlier one asks nothing and tells nothing any more."""
-    session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
-    place_order(accepting, an_order(invitation, rows))
     later = ""
 
     def invited_anew() -> None:
         nonlocal later
-        orders(session, SLOT).withdraw("not now")
-        later = online.json("session", "invite", session, "--party", SLOT)[SLOT]
-        place_order(accepting, an_order(later, rows))
+        order.withdraw("not now")
+        later = online.json("session", "invite", order.session, "--party", SLOT)[SLOT]
+        place(order.home, later, rows)
 
-    assert begun(session, "before its table", invited_anew) is ExitCode.STOPPED
-    assert PartyOrder(accepting, session, SLOT).order().invitation == later
-    assert state(accepting, session) is OrderState.QUEUED
-    assert run(accepting, session) is ExitCode.OVER
-    assert state(accepting, session) is OrderState.COMPLETED
+    assert begun(order, "before its table", invited_anew) is ExitCode.STOPPED
+    assert order.order().invitation == later
+    ended(order, OrderState.QUEUED)
+    assert run(order) is ExitCode.OVER
+    ended(order, OrderState.COMPLETED)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
-    online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
+    online: Terminal, order: PartyOrder, begun: Begun, moment: str
 ) -> None:
-    session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
-    place_order(accepting, an_order(invitation, rows))
-    ended = begun(session, moment, lambda: orders(session, SLOT).withdraw("not now"))
-    assert ended is ExitCode.STOPPED
-    ledger = PartyOrder(accepting, session, SLOT).stored.ledger
-    assert list(ledger.verified_entries()) == []
-    status = orders(session, SLOT).status()
-    assert status.state is OrderState.DECLINED
-    assert status.trouble is not None
-    assert "not now" in status.trouble.detail
-    assert orders(session, SLOT).question() is None
-    assert "not now" in online("session", "show", session).stdout
+    meanwhile = PartyOrder(order.home, order.session, order.slot)
+    stopped = begun(order, moment, lambda: meanwhile.withdraw("not now"))
+    assert stopped is ExitCode.STOPPED
+    assert list(order.stored.ledger.verified_entries()) == []
+    assert "not now" in ended(order, OrderState.DECLINED)
+    assert order.question() is None
+    assert "not now" in online("session", "show", order.session).stdout
 
 
 def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
-    online: Terminal, rows: Path, accepting: Path
+    online: Terminal, rows: Path, order: PartyOrder
 ) -> None:
-    session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
-    place_order(accepting, an_order(invitation, rows))
-    files = PartyOrder(accepting, session, SLOT)
-    with Home(path=accepting).join(invitation, policy_of(accepting)) as party:
-        party.enrol(files.order().table.to_spec().open())  # type: ignore[union-attr]  # it has one
-    with files.stored.lock():  # its process is at work
-        assert orders(session, SLOT).withdraw("never mind").state is OrderState.QUEUED
-    assert run(accepting, session) is ExitCode.OVER
-    assert state(accepting, session) is OrderState.DECLINED
-    resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
+    ordered, home = order.order(), order.home
+    assert ordered.table is not None
+    policy = order_runner.read_policy(home)
+    with Home(path=home).join(ordered.invitation, policy) as party:
+        party.enrol(ordered.table.to_spec().open())
+    with order.stored.lock():  # its process is at work
+        assert order.withdraw("never mind").state is OrderState.QUEUED
+    assert run(order) is ExitCode.OVER
+    ended(order, OrderState.DECLINED)
+    resume = ("party", "run", order.session, SLOT, "--data", rows, "--id-column", "id")
     assert "You left" in online(*resume, expect=3).stderr
-
-
-def policy_of(home: Path) -> Any:
-    return order_runner.read_policy(home)
 
 
 def test_of_two_that_tell_at_once_neither_is_lost(
@@ -214,27 +213,20 @@ def test_of_two_that_tell_at_once_neither_is_lost(
 # Questions
 
 
-def test_an_order_of_a_sheet_that_nobody_accepted_fails(
-    online: Terminal, rows: Path, home: Path
-) -> None:
-    session, invitation = opened(online)
-    place_order(home, an_order(invitation, rows))
-    assert run(home, session) is ExitCode.OVER
-    trouble = PartyOrder(home, session, SLOT).status().trouble
-    assert trouble is not None
-    assert "Nobody accepted the sheet" in trouble.detail
+def test_an_order_of_a_sheet_that_nobody_accepted_fails(order: PartyOrder) -> None:
+    (order.home / "policy.toml").unlink()
+    assert run(order) is ExitCode.OVER
+    assert "Nobody accepted the sheet" in ended(order, OrderState.FAILED)
 
 
 def test_after_a_withdrawal_a_contribution_can_be_declined(
-    online: Terminal, rows: Path, accepting: Path
+    online: Terminal, rows: Path, order: PartyOrder
 ) -> None:
-    session, invitation = opened(online)
+    session, invitation = order.session, order.order().invitation
     online("party", "run", invitation)
-    Home(path=accepting).withdraw_consent(session, SLOT)
-    place_order(accepting, an_order(invitation, rows))
-    assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
-    orders = PartyOrder(accepting, session, SLOT)
-    asked = orders.question()
+    Home(path=order.home).withdraw_consent(session, SLOT)
+    assert run(order) is ExitCode.AWAITS_A_PERSON
+    asked = order.question()
     assert asked is not None
     assert asked.kind is QuestionKind.CONTRIBUTION
     assert asked.contribution is not None
@@ -242,16 +234,15 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     [listed] = online.json("party", "status")
     assert listed["state"].startswith("waiting-for-you")
     assert listed["following"] == "coterie ui"
-    orders.answer(asked.id, yes=False)
+    order.answer(asked.id, yes=False)
     with pytest.raises(NotReady, match="answered"):
-        orders.answer(asked.id, yes=True)
-    assert run(accepting, session) is ExitCode.OVER
-    assert state(accepting, session) is OrderState.DECLINED
+        order.answer(asked.id, yes=True)
+    assert run(order) is ExitCode.OVER
+    ended(order, OrderState.DECLINED)
     resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
     assert "at a terminal" in online(*resume, expect=3).stderr
     # placed anew, a person is asked again
-    place_order(accepting, an_order(invitation, rows))
-    assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
+    assert run(place(order.home, invitation, rows)) is ExitCode.AWAITS_A_PERSON
 
 
 def test_a_declined_safety_number_sends_nothing(
@@ -259,27 +250,26 @@ def test_a_declined_safety_number_sends_nothing(
 ) -> None:
     (accepting / "policy.toml").write_text(RISKS.replace("known = 0", "known = 1"))
     session, first, second = opened_for_two(online)
-    other, orders = tmp_path / "other", partial(PartyOrder, accepting)
+    other = tmp_path / "other"
     other.mkdir()
     (other / "policy.toml").write_text(RISKS)
-    place_order(accepting, an_order(first, rows))
-    place_order(other, an_order(second, rows))
+    own, theirs = place(accepting, first, rows), place(other, second, rows)
     with ThreadPoolExecutor(1) as pool:
-        theirs = pool.submit(run, other, session, "r2c1")
+        running = pool.submit(run, theirs)
         try:
-            assert run(accepting, session) is ExitCode.AWAITS_A_PERSON
-            asked = orders(session, SLOT).question()
+            assert run(own) is ExitCode.AWAITS_A_PERSON
+            asked = own.question()
             assert asked is not None
             assert asked.kind is QuestionKind.SAFETY_NUMBER
             assert len(asked.members) == 2
-            orders(session, SLOT).answer(asked.id, yes=False)
-            assert run(accepting, session) is ExitCode.OVER
+            own.answer(asked.id, yes=False)
+            assert run(own) is ExitCode.OVER
         finally:
             online("session", "cancel", session)
-        theirs.result()
-    assert state(accepting, session) is OrderState.DECLINED
-    ledger = PartyOrder(accepting, session, SLOT).stored.ledger
-    assert all(entry["event"] == "joining" for entry in ledger.verified_entries())
+        running.result()
+    ended(own, OrderState.DECLINED)
+    entries = own.stored.ledger.verified_entries()
+    assert all(entry["event"] == "joining" for entry in entries)
 
 
 # What may go wrong
@@ -289,41 +279,32 @@ def test_a_table_that_changed_or_another_invitation_is_refused(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
     with pytest.raises(InvalidParameters, match=r"none\.csv"):
-        place_order(accepting, an_order(invitation, tmp_path / "none.csv"))
+        place(accepting, invitation, tmp_path / "none.csv")
     with pytest.raises(NotReady):
-        orders(session, SLOT).status()
-    place_order(accepting, an_order(invitation, rows))
+        PartyOrder(accepting, session, SLOT).status()
+    order = place(accepting, invitation, rows)
     forged = invitation.split("/")
     forged[6] = "0" * 64  # the session secret, which nobody signed
     with pytest.raises(GuardRefused, match="another invitation"):
-        place_order(accepting, an_order("/".join(forged), rows))
+        place(accepting, "/".join(forged), rows)
     rows.write_text(rows.read_text().replace("p01,1,1", "p01,1,2"))
-    assert run(accepting, session) is ExitCode.OVER
-    status = orders(session, SLOT).status()
-    assert status.state is OrderState.FAILED
-    assert status.trouble is not None
-    assert "changed since" in status.trouble.detail
+    assert run(order) is ExitCode.OVER
+    assert "changed since" in ended(order, OrderState.FAILED)
 
 
-def test_an_outage_is_told_and_waited_for(
-    online: Terminal, rows: Path, accepting: Path, analyst: Analyst
-) -> None:
-    session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
+def test_an_outage_is_told_and_waited_for(order: PartyOrder, analyst: Analyst) -> None:
     analyst.kill()
-    place_order(accepting, an_order(invitation, rows))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run, accepting, session)
+        running = pool.submit(run, order)
         try:
-            wait_for(lambda: orders(session, SLOT).status().outage_since, seconds=30)
-            assert not orders(session, SLOT).status().is_over
+            wait_for(lambda: order.status().outage_since, seconds=30)
+            assert not order.status().is_over
         finally:
             analyst.start()
         assert running.result() is ExitCode.OVER
-    status = orders(session, SLOT).status()
-    assert (status.state, status.outage_since) == (OrderState.COMPLETED, None)
+    ended(order, OrderState.COMPLETED)
+    assert order.status().outage_since is None
 
 
 class FullDisk:
@@ -366,48 +347,36 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(
     *,
     once: bool,
 ) -> None:
-    session, invitation = opened(online)
-    orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
-    place_order(accepting, an_order(invitation, rows, labels=labels))
+    labels = tmp_path / "labels.csv"
+    order = place(accepting, opened(online)[1], rows, labels=labels)
     with monkeypatch.context() as patch:
         disk = FullDisk(patch, after, once=once)
         with suppress(StorageFull):  # which the process answers with the same code
-            assert run(accepting, session) is ExitCode.TRY_AGAIN
+            assert run(order) is ExitCode.TRY_AGAIN
         assert disk.hit
-    assert not orders(session, SLOT).status().is_over
-    assert run(accepting, session) is ExitCode.OVER
-    assert state(accepting, session) is OrderState.COMPLETED
+    assert not order.status().is_over
+    assert run(order) is ExitCode.OVER
+    ended(order, OrderState.COMPLETED)
     assert len(read(labels)) == 12
 
 
 def test_an_unexpected_error_is_told_without_its_text(
-    online: Terminal, rows: Path, accepting: Path, begun: Begun
+    order: PartyOrder, begun: Begun
 ) -> None:
-    session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
-    place_order(accepting, an_order(invitation, rows))
     with pytest.raises(ValueError, match="4711") as raised:
-        begun(session, "before it joins", lambda: float("4711 of somebody"))
-    order = OrderRunner(accepting, session, SLOT)
-    assert (
-        order.record_failure(order_runner.error_location(raised.value)) is ExitCode.OVER
-    )
-    status = orders(session, SLOT).status()
-    assert status.state is OrderState.FAILED
-    told = status.model_dump_json()
-    assert "4711" not in told
+        begun(order, "before it joins", lambda: float("4711 of somebody"))
+    location = order_runner.error_location(raised.value)
+    runner = OrderRunner(order.home, order.session, order.slot)
+    assert runner.record_failure(location) is ExitCode.OVER
+    told = ended(order, OrderState.FAILED)
+    assert "4711" not in order.status().model_dump_json()
     assert "ValueError in test_orders.py, line" in told
 
 
-def test_a_party_that_runs_at_a_terminal_is_waited_for(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    session, invitation = opened(online)
-    place_order(accepting, an_order(invitation, rows))
-    files = PartyOrder(accepting, session, SLOT)
-    with files.stored.lock():
-        assert run(accepting, session) is ExitCode.TRY_AGAIN
-    assert run(accepting, session) is ExitCode.OVER
+def test_a_party_that_runs_at_a_terminal_is_waited_for(order: PartyOrder) -> None:
+    with order.stored.lock():
+        assert run(order) is ExitCode.TRY_AGAIN
+    assert run(order) is ExitCode.OVER
 
 
 def test_a_second_signal_does_not_stop_the_stopping() -> None:
@@ -519,18 +488,18 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     """A process while others join, and all of them while labels are written."""
-    session, first, second = opened_for_two(online)
-    orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
-    place_order(accepting, an_order(first, rows, labels=labels))
-    folder = PartyOrder(accepting, session, SLOT).stored
+    _, first, second = opened_for_two(online)
+    labels = tmp_path / "labels.csv"
+    order = place(accepting, first, rows, labels=labels)
+    folder = order.stored
     served = SupervisorProcess(accepting, tmp_path / "log")
     try:
         wait_for(lambda: folder.exists and folder.load_identity().token, seconds=60)
         os.kill(child_of(served.process.pid) or 0, signal.SIGKILL)
-        wait_for(lambda: orders(session, SLOT).status().restarts and not folder.is_free)
+        wait_for(lambda: order.status().restarts and not folder.is_free)
         pipe = tmp_path / ".labels.csv.new"  # nobody reads it: who writes labels waits
         os.mkfifo(pipe)
-        place_order(accepting, an_order(second, rows))
+        other = place(accepting, second, rows)
         wait_for(lambda: folder.result is not None, seconds=60)
     finally:
         served.end(signal.SIGKILL)
@@ -538,7 +507,7 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
     pipe.unlink()
 
     def both_are_over() -> bool:
-        found = [state(accepting, session, slot) for slot in (SLOT, "r2c1")]
+        found = [placed.status().state for placed in (order, other)]
         assert OrderState.FAILED not in found
         return set(found) == {OrderState.COMPLETED}
 

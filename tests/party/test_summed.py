@@ -1,5 +1,6 @@
 """What a home keeps of the sums of all its sessions, and what follows from them."""
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +26,13 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms
-from party_sdk.disclosures.history import History, Summed, history_of, merge
+from party_sdk.disclosures.history import (
+    History,
+    Summed,
+    history_of,
+    merge,
+    reveals_few_rows,
+)
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession
@@ -203,3 +210,60 @@ def test_a_session_that_isolates_one_row_is_refused(
         for slot in ("r2c1", "r3c1"):
             with pytest.raises(Cancelled):
                 runs[slot].result()
+
+
+# Sums over few rows that follow from the totals of several sessions
+
+
+def totals_of(*rows: Sequence[int] | range) -> list[np.ndarray]:
+    return [np.array(each, dtype=np.uint64) for each in rows]
+
+
+def has_sum_over_few(totals: list[np.ndarray], minimum: int) -> bool:
+    """Return the answer of a search through all sets of fewer rows than ``minimum``."""
+    rows = np.unique(np.concatenate(totals))
+    M = np.array([np.isin(rows, total) for total in totals], float)
+    last = np.eye(len(M))[-1]
+    if np.linalg.matrix_rank(M) == np.linalg.matrix_rank(M[:-1]):
+        return False  # the last total follows from the others
+    for n in range(1, minimum):
+        for few in itertools.combinations(range(len(rows)), n):
+            rest = np.delete(M, few, axis=1)
+            # is there a combination with the last total that is zero on the rest?
+            both = np.column_stack([rest, last])
+            if np.linalg.matrix_rank(both) > np.linalg.matrix_rank(rest):
+                return True
+    return False
+
+
+@pytest.mark.threat(156)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_totals_are_judged_as_by_a_complete_search(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_totals, minimum = rng.integers(2, 7), 4
+    sizes = rng.integers(1, 5, 6)
+    owner = np.repeat(np.arange(6), sizes)
+    members = rng.random((n_totals, 6)) < 0.6
+    members[:, 0] = True
+    totals = totals_of(*(np.flatnonzero(each[owner]) for each in members))
+    assert reveals_few_rows(totals, minimum) == has_sum_over_few(totals, minimum)
+
+
+@pytest.mark.threat(156)
+def test_a_sum_over_two_rows_is_found_though_its_parts_have_enough() -> None:
+    """Two combinations have ten rows each; other totals split nine of these."""
+    common = range(100, 109)
+    splits = [[*range(200, 220), *(r for r in common if r >> k & 1)] for k in range(4)]
+    before = totals_of(range(200, 220), *splits, [0, *common, *range(300, 320)])
+    before += totals_of(range(300, 320))
+    assert reveals_few_rows([*before, *totals_of([1, *common])], 3)
+    assert not reveals_few_rows([*before, *totals_of([1, 2, 3, *common])], 3)
+
+
+@pytest.mark.threat(156)
+def test_a_sum_that_earlier_totals_reveal_refuses_no_other_session() -> None:
+    before = totals_of(range(30), range(1, 30))
+    assert reveals_few_rows(before, 10)
+    assert not reveals_few_rows([*before, *totals_of(range(40))], 10)
+    assert not reveals_few_rows([*before, *totals_of(range(30))], 10)
+    assert reveals_few_rows([*before, *totals_of(range(2, 30))], 10)
