@@ -29,7 +29,6 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all
 from clustering_protocols.shared_stages import sums
 from clustering_protocols.shared_stages.statistics import moments
@@ -232,21 +231,6 @@ def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
 # The opening and the end
 
 
-def forges_the_roster(patch: Patch) -> Lies:
-    """Sit in the place of the last party, without the secret of the invitations."""
-    lies: Lies = []
-
-    def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
-        *_, last = roster
-        keys = PartyKeys(bytes(32), "s", last).public
-        lies.append(last)
-        forged = roster[last].model_copy(update={"keys": keys})
-        return roster_entries.build_agreement(terms, {**roster, last: forged})
-
-    patch.setattr(members, "build_agreement", agree)
-    return lies
-
-
 def plays_all_but(victim: str, secret: bytes) -> Liar:
     """Sit in every other place, with the secret that one invitation holds."""
 
@@ -271,34 +255,6 @@ def plays_all_but(victim: str, secret: bytes) -> Liar:
             return roster_entries.build_agreement(terms, {**roster, **puppets})
 
         patch.setattr(members, "build_agreement", agree)
-        return lies
-
-    return liar
-
-
-def other_results(*, follows: bool) -> Liar:
-    """Hand out other labels than were signed; ``follows``: what was told fits them."""
-
-    def liar(patch: Patch) -> Lies:
-        lies: Lies = []
-
-        def lie(agreement: bytes, move: Move) -> Move:
-            if not isinstance(move, engine.Closed):
-                return move
-            lies.append(sorted(move.results))
-            return replace(
-                move,
-                results={s: _relabelled(agreement, r) for s, r in move.results.items()},
-            )
-
-        def _relabelled(agreement: bytes, result: bytes) -> bytes:
-            other = alter(agreement, result, lambda r: {"labels": np.roll(r.labels, 1)})
-            if follows:
-                return other
-            history = packets.parse(result).history
-            return packets.encode_packet(replace(packets.parse(other), history=history))
-
-        _patch_moves(patch, lie)
         return lies
 
     return liar

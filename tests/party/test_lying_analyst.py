@@ -175,15 +175,6 @@ def test_an_update_without_one_party_stops_the_others(
     assert sitting.uploads == honest(case).before(*sitting.open)
 
 
-def test_nobody_signs_a_roster_in_which_the_analyst_sits(tmp_path: Path) -> None:
-    sitting, _ = lied_to("dummy", liars.forges_the_roster, tmp_path)
-    nobody_has_labels(sitting)
-    stopped = stopped_for_good(sitting, KeyNotAuthentic, AgreementMismatch)
-    assert len(stopped) == 3
-    assert isinstance(sitting.endings[VICTIM].error, AgreementMismatch)
-    assert sitting.uploads == set()
-
-
 @pytest.mark.threat(34)
 def test_one_invitation_impersonates_nobody_whom_the_terms_name(tmp_path: Path) -> None:
     """Of `omnifc` the puppets would get all shares of the victim, and open its rows."""
@@ -242,15 +233,3 @@ def test_totals_are_read_where_all_hospitals_are_told_the_same(tmp_path: Path) -
     sitting, readable = lied_to("llf, columns", liar, tmp_path)
     assert all(readable)
     assert all(ending.labels for ending in sitting.endings.values())
-
-
-@pytest.mark.threat(81)
-@pytest.mark.parametrize("follows", [True, False])
-def test_other_labels_than_were_signed_come_out_nowhere(
-    honest: Callable[[str], Sitting], *, follows: bool, tmp_path: Path
-) -> None:
-    liar = liars.other_results(follows=follows)
-    sitting, _ = lied_to("dummy", liar, tmp_path)
-    nobody_has_labels(sitting)
-    assert len(stopped_for_good(sitting, TaskRefused, ProtocolFailed)) == 3
-    assert sitting.uploads == honest("dummy").uploads

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from support.analyst_process import House
 from support.drawn_terms import drawn
 
 from clustering_protocols.catalogue import find_protocol_name
@@ -22,16 +20,13 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Schema, numeric_schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout, Terms
-from clustering_protocols.wire.states import SessionState
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.home.store import store_of
-from party_sdk.party.party_session import PartySession
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)
@@ -544,30 +539,3 @@ def test_what_cannot_be_read_is_not_taken_as_nothing(home: Home, kind: str) -> N
         )
     with pytest.raises(CoterieError):
         home.runs(terms_of(LLF), table())
-
-
-LOGGED = Preparation(fields=(Treatment(name="c", log1p=True),))
-
-
-@pytest.mark.threat(155)
-@pytest.mark.parametrize("more", [{}, {"preparation": [LOGGED]}])
-@pytest.mark.quick(1)
-def test_centroids_and_distances_raise_a_question_over_http(
-    house: House, more: Any
-) -> None:
-    """Also with another preparation, and once the first session is forgotten."""
-    tables = [
-        pd.DataFrame(load_iris().data[i::3], columns=list(NAMES)) for i in range(3)
-    ]
-    dictionary = [numeric_schema(NAMES, 0, 9)]
-    layout = Layout.lattice(3)
-    first = house.open("means", LLF, layout, dictionary=dictionary)
-    house.run(first, tables)
-    for slot in layout.names:
-        PartySession(house.home_of(slot), "means", slot).forget(everything=True)
-    then = house.open(
-        "rows", OmniFC(n_clusters=3), layout, dictionary=dictionary, **more
-    )
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
-        house.run(then, tables)
-    assert then.status().state is SessionState.RECRUITING

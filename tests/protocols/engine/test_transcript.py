@@ -210,6 +210,10 @@ def test_other_labels_than_were_signed_are_refused() -> None:
         party.conclude(*known, swapped, data)
     with pytest.raises(TaskRefused):
         party.conclude(*known, signed(session, swapped), data)
+    lines = packets.parse(result).history  # as they were signed
+    retold = packets.encode_packet(replace(packets.parse(swapped), history=lines))
+    with pytest.raises(TaskRefused):
+        party.conclude(*known, retold, data)
 
 
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
