@@ -96,7 +96,15 @@ class RowHistory(Record):
         all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
         # All clusters of a partition of all rows add up to a sum that is already known.
         n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
-        return self._rebuild(n_sums, self.all_rows or all_rows, self._split_by(labels))
+        classes = self._split_by(labels)
+        of_row, cluster_labels = classes or (self.of_row[:0], self.labels[:0, :0])
+        return type(self)(
+            n_sums=n_sums,
+            all_rows=self.all_rows or bool(all_rows),
+            whole=classes is not None,
+            of_row=of_row,
+            labels=cluster_labels,
+        )
 
     def _split_by(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
         width = int(labels.max(initial=-1)) + 2
@@ -115,52 +123,6 @@ class RowHistory(Record):
         new_labels = (codes_used % width - 1).astype(np.int32)
         return classes[codes], np.vstack(
             [self.labels[:, codes_used // width], new_labels]
-        )
-
-    def reindex(self, rows: IntArray) -> Self:
-        """Return the history of these rows of the table; -1 stands for a new row."""
-        all_rows = self.all_rows and bool((rows >= 0).all())
-        if not self.whole:
-            return self.model_copy(update={"all_rows": all_rows})
-        n_classes = self.labels.shape[1]
-        of_row = np.append(self.of_row, np.int32(n_classes))[rows]
-        no_cluster = np.full((len(self.labels), 1), -1, np.int32)
-        return type(self)(
-            n_sums=self.n_sums,
-            all_rows=all_rows,
-            whole=True,
-            of_row=of_row.astype(np.int32),
-            labels=np.hstack([self.labels, no_cluster]),
-        )
-
-    def merge(self, other: RowHistory) -> Self:
-        """Return the history of the same rows with the sums of both histories."""
-        classes = None
-        if self.whole and other.whole:
-            width = other.labels.shape[1]
-            codes = self.of_row * np.int64(width) + other.of_row
-            codes_used, of_row = np.unique(codes, return_inverse=True)
-            both = (
-                self.labels[:, codes_used // width],
-                other.labels[:, codes_used % width],
-            )
-            classes = of_row.astype(np.int32), np.vstack(both)
-        n_sums = self.n_sums + other.n_sums - int(self.all_rows and other.all_rows)
-        return self._rebuild(n_sums, self.all_rows or other.all_rows, classes)
-
-    def _rebuild(
-        self,
-        n_sums: int,
-        all_rows: bool,  # noqa: FBT001  positional, like the field of the class
-        classes: tuple[ClassArray, ClassArray] | None,
-    ) -> Self:
-        of_row, labels = classes or (self.of_row[:0], self.labels[:0, :0])
-        return type(self)(
-            n_sums=n_sums,
-            all_rows=bool(all_rows),
-            whole=classes is not None,
-            of_row=of_row,
-            labels=labels,
         )
 
     def count_derivable_rows(self, enough: int = 0) -> int:

@@ -498,18 +498,66 @@ def merge(
 
     Returns marks and history: of this session's rows, then of other sessions' rows.
     """
-    remaining = list(earlier)
-    while near := next(
-        (summed for summed in remaining if np.isin(summed[0], marks).any()), None
-    ):
-        remaining = [summed for summed in remaining if summed is not near]
-        other_marks, sums = near
-        new = other_marks[~np.isin(other_marks, marks)]
-        added = np.full(len(new), -1, dtype=np.int64)
-        history = history.reindex(np.concatenate([np.arange(len(marks)), added]))
-        marks = np.concatenate([marks, new])
-        history = history.merge(sums.reindex(positions_of(marks, other_marks)))
-    return marks, history
+    # late imports: most sessions have too few sums for this
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    sessions = [(marks, history), *earlier]
+    all_marks, rows = _number_rows([summed[0] for summed in sessions])
+    session = np.repeat(np.arange(len(sessions)), [len(numbers) for numbers in rows])
+    edges = session, len(sessions) + np.concatenate(rows)
+    size = len(sessions) + len(all_marks)
+    graph = coo_array((np.ones(len(session)), edges), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    is_near, is_connected = np.split(component == component[0], [len(sessions)])
+    near = np.flatnonzero(is_near)
+    n_rows, place = int(is_connected.sum()), np.cumsum(is_connected) - 1
+    rows, histories = [place[rows[i]] for i in near], [sessions[i][1] for i in near]
+    # a sum over all rows of several sessions is one sum
+    totals = [
+        np.sort(numbers).tobytes()
+        for numbers, sums in zip(rows, histories, strict=True)
+        if sums.all_rows
+    ]
+    n_sums = sum(sums.n_sums for sums in histories) - len(totals) + len(set(totals))
+    of_row, labels = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+    if whole := all(sums.whole for sums in histories):
+        classes = np.full((len(near), n_rows), -1)  # -1: in no sum of a session
+        signatures = np.zeros(n_rows, np.uint64)
+        for own, numbers, sums in zip(classes, rows, histories, strict=True):
+            own[numbers] = sums.of_row
+            signatures += _random_words(sums.labels.shape[1] + 1)[own]
+        _, first, of_row = np.unique(signatures, return_index=True, return_inverse=True)
+        labels = np.vstack(
+            [
+                np.pad(sums.labels, ((0, 0), (0, 1)), constant_values=-1)[:, own]
+                for own, sums in zip(classes[:, first], histories, strict=True)
+            ]
+        )
+    merged = RowHistory(
+        n_sums=n_sums,
+        all_rows=np.arange(n_rows).tobytes() in totals,
+        whole=whole,
+        of_row=of_row.astype(np.int32),
+        labels=labels,
+    )
+    return all_marks[is_connected], merged
+
+
+def _number_rows(tables: Sequence[WordArray]) -> tuple[WordArray, list[IntArray]]:
+    """Return the different marks in all tables, and the index of each row's mark."""
+    import pyarrow as pa  # a late import, as in id_marks
+
+    # Arrow's hash table is much faster than sorting, as np.unique does
+    encoded = pa.array(np.concatenate(tables)).dictionary_encode()
+    ends = np.cumsum([len(marks) for marks in tables])
+    rows = np.split(encoded.indices.to_numpy().astype(np.int64), ends[:-1])
+    return encoded.dictionary.to_numpy(), rows
+
+
+def _random_words(n: int) -> WordArray:
+    """Return words (n,); rows with equal sums of such words are in the same classes."""
+    return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
 
 
 _PRIME: Final = (1 << 31) - 1
@@ -566,22 +614,13 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
 
 def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
     """Return how often each total (t) contains each class (c), and the classes' sizes."""
-    import pyarrow as pa  # a late import, as in id_marks
-
-    total = np.repeat(np.arange(len(totals)), [len(marks) for marks in totals])
-    # Arrow's hash table is much faster than sorting, as np.unique does
-    row = pa.array(np.concatenate(totals)).dictionary_encode().indices.to_numpy()
-    # rows are in the same totals if the sums of these totals' words are equal
-    words = np.frombuffer(secrets.token_bytes(8 * len(totals)), np.uint64)
-    signatures = np.zeros(row.max(initial=-1) + 1, np.uint64)
-    np.add.at(signatures, row, words[total])
-    _, first, of_row, sizes = np.unique(
-        signatures, return_index=True, return_inverse=True, return_counts=True
-    )
-    members = np.zeros((len(totals), len(sizes)))
-    is_first = first[of_row[row]] == row
-    np.add.at(members, (total[is_first], of_row[row[is_first]]), 1)
-    return members, sizes
+    marks, rows = _number_rows(totals)
+    signatures = np.zeros(len(marks), np.uint64)
+    for numbers, word in zip(rows, _random_words(len(totals)), strict=True):
+        np.add.at(signatures, numbers, word)
+    _, first, sizes = np.unique(signatures, return_index=True, return_counts=True)
+    members = [np.bincount(n, minlength=len(marks))[first] for n in rows]
+    return np.array(members, dtype=np.float64), sizes
 
 
 def _echelon(members: FloatArray) -> tuple[IntArray, IntArray]:

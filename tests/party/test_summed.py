@@ -77,6 +77,22 @@ def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
     assert np.linalg.matrix_rank(M) <= found.n_sums
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_sessions_over_the_same_rows_are_one(seed: int) -> None:
+    """A sum over all rows that both tell is one sum; without labels, sums are counted."""
+    rng = np.random.default_rng(seed)
+    names, order = np.arange(9), rng.permutation(9)
+    first, then, last = (rng.integers(least, 3, 9) for least in (0, -1, 0))
+    both = summed(names, first, then, last)[1]
+    marks, found = merge(*summed(names, first, then), [summed(order, last[order])])
+    assert marks.tolist() == list(names)
+    assert (found.n_sums, found.all_rows) == (both.n_sums, True)
+    assert found.count_derivable_rows() == both.count_derivable_rows()
+    large = both.model_copy(update={"whole": False})
+    _, found = merge(*summed(names), [(names.astype(np.uint64), large)])
+    assert (found.whole, found.count_derivable_rows()) == (False, both.n_sums)
+
+
 class Home:
     """A home of which sessions add up rows by clusters."""
 

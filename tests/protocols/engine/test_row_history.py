@@ -50,10 +50,6 @@ def solved(partitions: list[IntArray], n_rows: int) -> int:
     return int(np.count_nonzero(np.array(errors) < 1e-7))
 
 
-def without_labels(whole: RowHistory) -> RowHistory:
-    return whole._rebuild(whole.n_sums, whole.all_rows, None)
-
-
 @settings(max_examples=150)
 @given(PARTITIONS, st.integers(0, 9))
 def test_rows_that_follow_are_those_that_least_squares_solves(
@@ -132,41 +128,6 @@ def test_rows_in_no_sum_make_a_partition_one_of_some_rows() -> None:
     )
     assert (every.n_sums, every.all_rows) == (5, True)
     assert not history([np.array([-1, -1, -1, -1])], 4).n_sums
-
-
-@settings(max_examples=50)
-@given(PARTITIONS, st.integers(0, 6))
-def test_two_histories_of_the_same_rows_are_one(
-    partitions: list[list[int]], n_first: int
-) -> None:
-    n_rows = len(partitions[0])
-    arrays = [np.array(each) for each in partitions]
-    first, then = (
-        history(some, n_rows) for some in (arrays[:n_first], arrays[n_first:])
-    )
-    found, whole = first.merge(then), history(arrays, n_rows)
-    assert (found.n_sums, found.all_rows) == (whole.n_sums, whole.all_rows)
-    assert found.count_derivable_rows() == whole.count_derivable_rows()
-    counted = first.merge(without_labels(then))
-    assert (counted.whole, counted.count_derivable_rows()) == (False, whole.n_sums)
-
-
-@settings(max_examples=50)
-@given(PARTITIONS, st.permutations(range(7)))
-def test_a_history_over_other_rows_is_that_of_the_same_sums(
-    partitions: list[list[int]], order: list[int]
-) -> None:
-    n_rows = len(partitions[0])
-    place = np.array([row if row < n_rows else -1 for row in order])
-    arrays = [np.array(each) for each in partitions]
-    found = history(arrays, n_rows).reindex(place)
-    again = history([np.append(each, -1)[place] for each in arrays], len(place))
-    assert found.count_derivable_rows() == again.count_derivable_rows()
-    assert without_labels(found).reindex(place[:0]).n_sums == found.n_sums
-    everybody = history(arrays, n_rows).all_rows
-    kept = without_labels(history(arrays, n_rows))
-    assert kept.reindex(np.arange(n_rows)).all_rows == everybody
-    assert not kept.reindex(np.array([0, -1])).all_rows
 
 
 def test_a_history_beyond_its_bytes_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,6 +196,7 @@ def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> 
     return keys.signing.sign(signatures.bytes_to_sign(stage, told))
 
 
+@pytest.mark.threat(81)
 def test_other_labels_than_were_signed_are_refused() -> None:
     session = dummies(n_clusters=3)
     while not session.is_over:
