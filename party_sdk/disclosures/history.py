@@ -520,7 +520,8 @@ def merge(
         if sums.all_rows
     ]
     n_sums = sum(sums.n_sums for sums in histories) - len(totals) + len(set(totals))
-    of_row, labels = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+    of_row: IntArray = np.empty(0, np.int64)
+    labels = np.empty((0, 0), np.int32)
     if whole := all(sums.whole for sums in histories):
         classes = np.full((len(near), n_rows), -1)  # -1: in no sum of a session
         signatures = np.zeros(n_rows, np.uint64)

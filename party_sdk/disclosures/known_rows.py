@@ -384,7 +384,8 @@ def marks_missing(marks: WordArray, table: WordArray) -> WordArray:
     if not len(table):
         return marks
     candidates = table.take(np.searchsorted(table, marks), mode="clip")
-    return marks[candidates != marks]
+    missing: WordArray = marks[candidates != marks]
+    return missing
 
 
 def _entropy_bits(column: CellWords) -> float:
