@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 Partitioning: TypeAlias = Literal["horizontal", "vertical", "mixed"]
 Kind: TypeAlias = Literal["numeric", "counts", "categories"]
@@ -18,60 +18,41 @@ Shape: TypeAlias = Literal[
 ]
 
 
-class Exposure(IntEnum):
+class _Level(IntEnum):
+    """A level with a one-word label for tables, and a phrase that explains it."""
+
+    word: str
+    sentence: str
+
+    def __new__(cls, value: int, word: str, sentence: str) -> Self:
+        level = int.__new__(cls, value)
+        level._value_, level.word, level.sentence = value, word, sentence
+        return level
+
+
+class Exposure(_Level):
     """What an observer can learn about rows beyond the result of the session."""
 
-    NOTHING = 0
-    TOTALS = 1
-    GEOMETRY = 2
-    ROWS = 3
-
-    @property
-    def word(self) -> str:
-        """Return a one-word label for use in a table."""
-        return _WORDS[self]
-
-    @property
-    def sentence(self) -> str:
-        """Return a phrase that explains the level of exposure."""
-        return _EXPOSURE_SENTENCES[self]
+    NOTHING = 0, "nothing", "only the result"
+    TOTALS = 1, "sums", "sums over all parties"
+    GEOMETRY = (
+        2,
+        "distances",
+        "how rows lie to each other (distances, or coarse coordinates)",
+    )
+    ROWS = 3, "rows", "values of single rows, exactly or nearly"
 
 
-class RoundBudget(IntEnum):
+class RoundBudget(_Level):
     """The number of rounds that a protocol needs, in three classes."""
 
-    ONE = 0
-    FEW = 1
-    MANY = 2
-
-    @property
-    def word(self) -> str:
-        """Return a one-word label for use in a table."""
-        return self.name.lower()
-
-    @property
-    def sentence(self) -> str:
-        """Return a phrase that explains the number of rounds."""
-        return _ROUNDS[self]
-
-
-_WORDS: Mapping[Exposure, str] = {
-    Exposure.NOTHING: "nothing",
-    Exposure.TOTALS: "sums",
-    Exposure.GEOMETRY: "distances",
-    Exposure.ROWS: "rows",
-}
-_EXPOSURE_SENTENCES: Mapping[Exposure, str] = {
-    Exposure.NOTHING: "only the result",
-    Exposure.TOTALS: "sums over all parties",
-    Exposure.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
-    Exposure.ROWS: "values of single rows, exactly or nearly",
-}
-_ROUNDS: Mapping[RoundBudget, str] = {
-    RoundBudget.ONE: "one upload of data derived from the rows, after a fixed number of short rounds",
-    RoundBudget.FEW: "a fixed number of rounds, some of which send much",
-    RoundBudget.MANY: "a round for every update of the algorithm",
-}
+    ONE = (
+        0,
+        "one",
+        "one upload of data derived from the rows, after a fixed number of short rounds",
+    )
+    FEW = 1, "few", "a fixed number of rounds, some of which send much"
+    MANY = 2, "many", "a round for every update of the algorithm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
