@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from clustering_protocols import protocol_packages
-from clustering_protocols.common.errors import InvalidParameters, VersionMismatch
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import ClusteringProtocol, Params
 from clustering_protocols.terms import session_risks
@@ -108,21 +108,6 @@ def _prefix_codes(
     name: str, risks: Mapping[str, Risk], codes: Iterable[str]
 ) -> dict[str, Risk]:
     return {f"{name}.{code}": risks[code] for code in codes}
-
-
-def find_risk(code: str) -> Risk:
-    """Return the risk with this code; raise :class:`VersionMismatch` if unknown."""
-    name, _, suffix = code.partition(".")
-    risks: Mapping[str, Risk] = {}
-    if name == session_risks.PREFIX:
-        risks = session_risks.RISKS
-    elif (module := protocol_packages.find_module(name)) is not None:
-        risks = _import_protocol(module).risks
-    if suffix not in risks:
-        raise VersionMismatch(
-            f"The risk {code!r} is not known here: the session needs a newer release."
-        )
-    return risks[suffix]
 
 
 def find_session_risks(

@@ -237,10 +237,14 @@ def check_terms(terms: Terms) -> Params:
     check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
     _check_terms_fit(params, terms)
+    risks = {**catalogue.protocol_risks(choice.name), **catalogue.general_risks()}
     for code in terms.risks:
         if code.partition(".")[0] not in {choice.name, session_risks.PREFIX}:
             raise VersionMismatch(f"The risk {code!r} is of another protocol.")
-        catalogue.find_risk(code)
+        if code not in risks:
+            raise VersionMismatch(
+                f"The risk {code!r} is not known here: the session needs a newer release."
+            )
     if terms.risks != tuple(_find_risks(params, terms)):
         raise InvalidParameters(
             "The terms do not list exactly the risks that their parameters bring."
