@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.terms.session_risks import Risk, worst_first
+from clustering_protocols.terms.session_risks import RISKS, Risk, worst_first
 from clustering_protocols.terms.terms import Deadlines, Guards
 from party_sdk.cli.terminal.output import exit_code
 
@@ -117,7 +117,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
-    yield "Of any session", worst_first(catalogue.general_risks())
+    yield "Of any session", worst_first(RISKS)
     for name, known in catalogue.catalogue().items():
         if known.methods:
             yield f"`{name}`", catalogue.protocol_risks(name)

@@ -96,18 +96,7 @@ def find_protocol(params: Params) -> ClusteringProtocol[Any]:
 def protocol_risks(name: str) -> dict[str, Risk]:
     """Return every risk that a protocol can have, by code and with the worst first."""
     risks = protocol(name).risks
-    return worst_first(_prefix_codes(name, risks, risks))
-
-
-def general_risks() -> dict[str, Risk]:
-    """Return the risks that are not specific to any protocol, by their codes."""
-    return _prefix_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
-
-
-def _prefix_codes(
-    name: str, risks: Mapping[str, Risk], codes: Iterable[str]
-) -> dict[str, Risk]:
-    return {f"{name}.{code}": risks[code] for code in codes}
+    return worst_first({f"{name}.{code}": risk for code, risk in risks.items()})
 
 
 def find_session_risks(
@@ -121,15 +110,16 @@ def find_session_risks(
 ) -> dict[str, Risk]:
     """Return every risk of a session by its code, with the protocol's own first."""
     name = find_protocol_name(params)
-    own_protocol, house = protocol(name), session_risks
-    codes = [*own_protocol.risks_of(params, layout)]
-    codes += own_protocol.risks_of_runs(params, layout) if has_several_runs else ()
-    of_house = {code for code in codes if code.startswith(f"{house.PREFIX}.")}
-    own = [code for code in codes if code not in of_house]
-    of_house |= house.find_risk_codes(layout, identities, plans, release)
-    return _prefix_codes(name, own_protocol.risks, own) | {
-        code: risk for code, risk in general_risks().items() if code in of_house
-    }
+    own = protocol(name)
+    codes = [*own.risks_of(params, layout)]
+    codes += own.risks_of_runs(params, layout) if has_several_runs else ()
+    general = session_risks.find_risk_codes(layout, identities, plans, release)
+    general |= set(codes)
+    return {
+        f"{name}.{code}": own.risks[code]
+        for code in codes
+        if code not in session_risks.RISKS
+    } | {code: risk for code, risk in session_risks.RISKS.items() if code in general}
 
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:

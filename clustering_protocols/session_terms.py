@@ -237,7 +237,7 @@ def check_terms(terms: Terms) -> Params:
     check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
     _check_terms_fit(params, terms)
-    risks = {**catalogue.protocol_risks(choice.name), **catalogue.general_risks()}
+    risks = {**catalogue.protocol_risks(choice.name), **session_risks.RISKS}
     for code in terms.risks:
         if code.partition(".")[0] not in {choice.name, session_risks.PREFIX}:
             raise VersionMismatch(f"The risk {code!r} is of another protocol.")

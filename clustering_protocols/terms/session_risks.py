@@ -85,7 +85,7 @@ _BY_IDS_AT_HOME: Final = (
 )
 
 RISKS: Final[Mapping[str, Risk]] = {
-    "by-design": Risk(
+    BY_DESIGN: Risk(
         level=RiskLevel.DESIGN,
         harm=Harm.ROWS_JOINTLY,
         sentence="The analyst can withhold results; nobody checks that other parties and "
@@ -125,7 +125,7 @@ RISKS: Final[Mapping[str, Risk]] = {
             ),
         ),
     ),
-    "open-slot": Risk(
+    f"{PREFIX}.open-slot": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="Some slot names no institution: anyone who holds its invitation can "
@@ -134,7 +134,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="An analyst who colludes with one party, or with the coordinator, can "
         "take all such slots but yours and read what you send them.",
     ),
-    "rows-can-be-computed": Risk(
+    SOLVABLE: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
         sentence="Other parties can compute your rows: the totals that they read are as "
@@ -146,7 +146,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="A party subtracts its own share from each total. Where columns are split, "
         "it learns whose row is whose, but not which column is which variable.",
     ),
-    "filled-values": Risk(
+    f"{PREFIX}.filled-values": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group learn the means, medians or most "
@@ -159,7 +159,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "thousandth of the bin with the median; single bins may hold few rows. A party "
         "with fewer values of a variable than the terms' minimum_rows contributes none.",
     ),
-    "site-effects": Risk(
+    f"{PREFIX}.site-effects": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group learn how variables depend on the "
@@ -171,7 +171,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "rows that follow from sums ignores sums weighted by covariates. A covariate with a "
         "level that few of your rows have is refused.",
     ),
-    "profiles": Risk(
+    f"{PREFIX}.profiles": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group read exact cluster profiles; two such "
@@ -185,7 +185,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "rows up to a motion, the two then have all rows. Clusters of few rows are merged "
         "into one.",
     ),
-    "profiles-told": Risk(
+    f"{PREFIX}.profiles-told": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="All parties, the coordinator and the analyst read rounded profiles of "
@@ -197,7 +197,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "deviation. Shares and quartiles are rounded to about a twentieth of a "
         "cluster's rows.",
     ),
-    "two-parties": Risk(
+    TWO_PARTIES: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Only two parties hold the same columns: each subtracts its own share from "
@@ -206,7 +206,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="Where means and standard deviations are pooled, the other sends its own to "
         "the first of the two, with its number of rows.",
     ),
-    "pooled-ranges": Risk(
+    POOLED_RANGES: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="The first party of your column group reads your number of rows and "
@@ -215,7 +215,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="This holds for any number of parties, as ranges cannot be added up. Where "
         "means and standard deviations are pooled too, the first party reads yours.",
     ),
-    "rows-by-position": Risk(
+    BY_POSITION: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.RESULT,
         sentence="Rows are matched by position: if one table is sorted differently, values "
@@ -224,7 +224,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="Nothing checks that row i is the same person in all tables of your row "
         "group.",
     ),
-    "common-ids": Risk(
+    COMMON_IDS: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.GEOMETRY,
         sentence="Each party of your row group learns which of its rows all others "
@@ -233,7 +233,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="With three or more parties, the analyst also learns how many ids each "
         "pair shares.",
     ),
-    "guessed-ids": Risk(
+    GUESSED_IDS: Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="A party of your row group can enter guessed ids; the first party, if it "
@@ -244,7 +244,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "multiple of your rows. The first party holds the key under which ids are "
         "compared: where it colludes with the analyst, nothing caps the guesses.",
     ),
-    "linked-people": Risk(
+    LINKED_PEOPLE: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.GEOMETRY,
         sentence="The analyst links rows by match keys, which nobody checks, and sees "
@@ -255,7 +255,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "two learn who has moved or changed a name. If it links rows of different people, "
         "parties cannot notice: cells of one person differ between tables, too.",
     ),
-    "guessed-people": Risk(
+    GUESSED_PEOPLE: Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="A party whose people are compared with yours can guess people; with "
@@ -266,7 +266,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="It can enter one guess for each row and match key.",
     ),
 }
-"""Risks that are not specific to a protocol, by their codes without the prefix."""
+"""Risks that are not specific to a protocol, by their codes."""
 
 
 OTHER_UNITS: Final = "allow_other_units"

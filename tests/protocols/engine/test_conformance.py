@@ -18,6 +18,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.records import codec
 from clustering_protocols.simulation import Session
+from clustering_protocols.terms import session_risks
 from tests.protocols.engine.raw_rows import contains, numbers, tell_tales
 from tests.protocols.engine.recorded import small
 from tests.protocols.engine.sealing import read_before_sealing
@@ -199,7 +200,7 @@ def test_the_catalogue_lists_readers_and_risks(name: str) -> None:
         assert all(text.endswith(".") for text in risk.texts)
     for example in known.reference().examples():
         brought = known.risks_of(example.params, example.layout)
-        assert set(brought) <= {*known.risks, *catalogue.general_risks()}
+        assert set(brought) <= {*known.risks, *session_risks.RISKS}
         known.check_params(example.params, example.layout)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.terms.session_risks import RiskLevel, worst_first
+from clustering_protocols.terms.session_risks import RISKS, RiskLevel, worst_first
 from clustering_protocols.terms.terms import Layout
 
 LAYOUTS = {
@@ -28,7 +28,7 @@ NOT_BY_A_DEFAULT = {
     ("llf", "horizontal"): {"start-shows-own-clusters"}  # 'bounds' needs a dictionary
 }
 """Risks that another value avoids at the price of other clusters."""
-ALL = catalogue.general_risks() | {
+ALL = dict(RISKS) | {
     code: risk
     for name in catalogue.catalogue()
     for code, risk in catalogue.protocol_risks(name).items()
@@ -184,7 +184,7 @@ def test_parameters_bring_these_risks_and_no_others(
     """Beside what is so by design, and what all others together learn of one party."""
     known = catalogue.protocol(name)
     params = catalogue.parse_params(name, {"n_clusters": 2, **values})
-    sentences = {**known.risks, **catalogue.general_risks()}
+    sentences = {**known.risks, **RISKS}
     designs = {c for c, risk in sentences.items() if risk.level is RiskLevel.DESIGN}
     beside = set(known.risks_of(params, Layout.lattice(*cells))) - designs
     columns_of_llf = name == "llf" and cells[0] == 1

@@ -21,7 +21,7 @@ def test_every_problem_and_risk_stands_on_the_page() -> None:
         assert f"| `{problem.slug}` |" in text
         assert exit_code(problem) in messages._EXITS
     for code in session_risks.RISKS:
-        assert f"`house.{code}`: " in text
+        assert f"`{code}`: " in text
     for name, known in catalogue.catalogue().items():
         if known.methods:
             for code in known.risks:
