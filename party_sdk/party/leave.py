@@ -100,14 +100,14 @@ def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
 
     Raises CoterieError if the analyst cannot be reached; the next run tries again.
     """
-    journal, token = stored.journal, stored.load_identity().token
-    if not journal.stopped or token is None:
+    journal = stored.journal
+    if not journal.stopped or not stored.has_joined:
         return False
     if stored.stop_announced:
         return True
     reason = journal.stop_reason or StopReason.REFUSED
     with suppress(SessionOver, PartyStopped):  # nobody is waiting for this party
-        analyst.as_party(token).stop(stored.session, reason)
+        _as_party(stored, analyst).stop(stored.session, reason)
     stored.save_stop_announced()
     return True
 

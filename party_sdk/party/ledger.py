@@ -40,13 +40,8 @@ class Ledger:
         return self._load_lines()
 
     def _load_lines(self) -> tuple[str, ...]:
-        return tuple(
-            line
-            for [line] in self._store.fetch_rows(
-                "SELECT line FROM ledger WHERE party = ? ORDER BY number",
-                self._party.id,
-            )
-        )
+        query = "SELECT line FROM ledger WHERE party = ? ORDER BY number"
+        return tuple(line for [line] in self._store.fetch_rows(query, self._party.id))
 
     def verified_entries(self) -> list[dict[str, Any]]:
         """Verify the log, and return all entries from oldest to newest.
@@ -154,17 +149,9 @@ class Ledger:
         *,
         durable: bool = True,
     ) -> None:
-        round_fields = (
-            {}
-            if round_key == _NO_ROUND
-            else {"round": round_key[0], "attempt": round_key[1]}
-        )
-        entry = {
-            "event": event,
-            "at": datetime.now(UTC).isoformat(),
-            **round_fields,
-            **fields,
-        }
+        entry = {"event": event, "at": datetime.now(UTC).isoformat(), **fields}
+        if round_key != _NO_ROUND:
+            entry["round"], entry["attempt"] = round_key
         with self._store.transaction(durable=durable) as database:
             party = self._party.id_in(database)
             number, last = self._store.fetch_row(

@@ -177,15 +177,13 @@ class PartySession:
 
     def id_in(self, database: Connection) -> int:
         """Return the party's row id, after inserting the row if there is none."""
-        row_id = self.id
-        if row_id is None:
-            row_id = database.execute(
-                "INSERT INTO parties (session, slot) VALUES (?, ?)",
-                (self.session, self.slot),
-            ).lastrowid
-        if row_id is None:
-            raise NotReady("Nothing can be stored for this party.")
-        return row_id
+        if (row_id := self.id) is not None:
+            return row_id
+        [row_id] = database.execute(
+            "INSERT INTO parties (session, slot) VALUES (?, ?) RETURNING id",
+            (self.session, self.slot),
+        ).fetchone()
+        return int(row_id)
 
     def _set_column(self, column: str, value: object) -> None:
         with self.store.transaction() as database:
@@ -241,10 +239,8 @@ class PartySession:
             "SELECT slot FROM parties WHERE session = ?", self.session
         )
         sessions = self.store.fetch_rows("SELECT session FROM parties")
-        name = (self.slot, slots) if slots else (self.session, sessions)
-        suggestion = suggest_similar_name(
-            name[0], {candidate for [candidate] in name[1]}
-        )
+        name, rows = (self.slot, slots) if slots else (self.session, sessions)
+        suggestion = suggest_similar_name(name, [known for [known] in rows])
         raise NotReady(
             f"{self.home} stores nothing of {self.session} {self.slot}: join first."
             f"{suggestion}"
@@ -525,14 +521,12 @@ class PartySession:
 
     def last_forgotten(self) -> PartySession | None:
         """Return what remains of this party since it was last forgotten, or None."""
-        row = self.store.fetch_row(
+        [row_id] = self.store.fetch_row(
             "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
             self.session,
             self.slot,
         )
-        if row is None or row[0] is None:
-            return None
-        return PartySession(self.home, self.session, self.slot, row[0])
+        return row_id and PartySession(self.home, self.session, self.slot, row_id)
 
 
 class Consent(BaseModel, frozen=True):

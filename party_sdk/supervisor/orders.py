@@ -256,10 +256,7 @@ class PartyOrder:
 
     def order(self) -> Order:
         """Return the stored order; raise :class:`NotReady` if there is none."""
-        stored = self._fetch_column("content")
-        if stored is None:
-            raise NotReady(f"There is no order for {self.session} {self.slot}.")
-        return Order.model_validate_json(stored)
+        return Order.model_validate_json(self._require_column("content"))
 
     def save_order(self, order: Order) -> None:
         """Store the order in place of any earlier one; an existing status is kept."""
@@ -299,8 +296,7 @@ class PartyOrder:
 
     def status(self) -> OrderStatus:
         """Return the status of the order; raise :class:`NotReady` if there is no order."""
-        self.order()
-        return OrderStatus.model_validate_json(self._fetch_column("status"))
+        return OrderStatus.model_validate_json(self._require_column("status"))
 
     def update_status(self, **changes: Any) -> OrderStatus:
         """Apply changes to the order's status and return it; store it if it differs.
@@ -388,6 +384,12 @@ class PartyOrder:
         if self.stored.is_free:
             execute_withdrawal(self, order)
         return self.status()
+
+    def _require_column(self, column: str) -> Any:
+        stored = self._fetch_column(column)
+        if stored is None:
+            raise NotReady(f"There is no order for {self.session} {self.slot}.")
+        return stored
 
     def _fetch_column(self, column: str) -> Any:
         row = self.store.fetch_row(
