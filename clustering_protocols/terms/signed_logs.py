@@ -37,21 +37,18 @@ LogKind = Literal["audit", "ledger"]
 
 def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
     """Return a receipt with the analyst's signature, which is deterministic."""
-    signed_bytes = _build_receipt_bytes(
-        receipt.session, receipt.slot, receipt.model_dump()
-    )
+    signed_bytes = _build_receipt_bytes(receipt.model_dump())
     return receipt.model_copy(update={"signature": analyst.sign(signed_bytes)})
 
 
 def check_receipt(analyst: str, receipt: Receipt) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of this key signed a receipt."""
-    signed_bytes = _build_receipt_bytes(
-        receipt.session, receipt.slot, receipt.model_dump()
-    )
+    signed_bytes = _build_receipt_bytes(receipt.model_dump())
     check_signature(analyst, signed_bytes, receipt.signature)
 
 
-def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) -> bytes:
+def _build_receipt_bytes(receipt: Mapping[str, Any]) -> bytes:
+    session, slot = receipt["session"], receipt["slot"]
     fields = ("round", "attempt", "digest", "size", "sequence", "entry")
     values = (str(receipt[name]) for name in fields)
     return length_prefixed("coterie/receipt/1", session, slot, *values)
@@ -160,7 +157,8 @@ def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     _check_session(audit, "receipts are", ledger.session)
     receipts = [e for e in ledger.verified_entries() if e.get("event") == "receipt"]
     for receipt in receipts:
-        signed_bytes = _build_receipt_bytes(ledger.session, ledger.slot, receipt)
+        place = {"session": ledger.session, "slot": ledger.slot}
+        signed_bytes = _build_receipt_bytes({**receipt, **place})
         check_signature(audit.key, signed_bytes, str(receipt.get("signature")))
         _check_receipt_line(receipt, audit.lines, entries)
     return len(receipts)

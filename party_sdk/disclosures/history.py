@@ -469,26 +469,18 @@ def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHisto
     if present:
         return max(present, key=lambda item: item.n_sums)
     history = RowHistory.empty(n_rows)
-    for labels in _summed_labels(memory, terms, slot, n_rows):
-        history = history.after_partition(labels)
+    if memory.get(RowsSummed) is not None:
+        history = history.after_partition(np.zeros(n_rows, dtype=np.int64))
+    labelled = memory.get(Assignment)
+    adds_up = terms.layout.can_pool(terms.layout.slot(slot).column)
+    if labelled is not None and terms.release is not None and adds_up:
+        history = history.after_partition(labelled.labels)
     return history
 
 
 def _run_memories(memory: Memory, terms: Terms) -> list[Memory]:
     n_runs = 1 if terms.evaluation is None else len(terms.evaluation.n_clusters)
     return [memory.scope_to_run(run) for run in range(n_runs)]
-
-
-def _summed_labels(
-    memory: Memory, terms: Terms, slot: str, n_rows: int
-) -> Iterator[IntArray]:
-    """Yield groups of rows, as labels, whose sums were sent: all, then final clusters."""
-    if memory.get(RowsSummed) is not None:
-        yield np.zeros(n_rows, dtype=np.int64)
-    labelled = memory.get(Assignment)
-    adds_up = terms.layout.can_pool(terms.layout.slot(slot).column)
-    if labelled is not None and terms.release is not None and adds_up:
-        yield labelled.labels
 
 
 def merge(
