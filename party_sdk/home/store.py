@@ -25,15 +25,6 @@ FILE: Final = "home.db"
 VERSION: Final = 1
 _STORED: Final = "Keys and answers are stored there."
 _WAIT_SECONDS: Final = 30.0  # longest wait for a transaction of another process
-_OLD_FILES: Final = (
-    "parties",
-    "sessions",
-    "identity.json",
-    "known.json",
-    "analysts.json",
-    "rows.key",
-)
-"""Files that versions before 0.3.0 wrote into a home."""
 
 _SCHEMA: Final = """
 CREATE TABLE leases (
@@ -297,7 +288,6 @@ class HomeStore:
 
     def _connect(self, inode: int | None) -> sqlite3.Connection:
         if inode is None:
-            self._refuse_old_files()
             database = _connect(":memory:")
             database.executescript(_SCHEMA)
             return database
@@ -312,7 +302,6 @@ class HomeStore:
         return database
 
     def _create(self) -> None:
-        self._refuse_old_files()
         create_private_folder(self.home)
         draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
         with report_full_disk(self.home, _STORED):
@@ -330,14 +319,6 @@ class HomeStore:
         finally:
             for leftover in self.home.glob(f"{draft.name}*"):
                 leftover.unlink()
-
-    def _refuse_old_files(self) -> None:
-        for name in _OLD_FILES:
-            if (self.home / name).exists():
-                raise NotReady(
-                    f"{self.home} was written by a version before 0.3.0, which this one "
-                    "does not read: name another --home."
-                )
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from clustering_protocols.common.errors import InvalidParameters, NotReady
-from party_sdk.home import store as module
 from party_sdk.home.files import write_private
 from party_sdk.home.store import VERSION, HomeStore
 from party_sdk.party.party_session import Document, PartySession
@@ -213,19 +212,6 @@ def test_a_home_of_a_newer_release_is_refused_in_a_sentence(home: Path) -> None:
         HomeStore(home).transaction(),
     ):
         pytest.fail("it was written")
-
-
-@pytest.mark.parametrize("name", module._OLD_FILES)
-def test_a_home_of_an_earlier_version_is_refused_in_a_sentence(
-    home: Path, name: str
-) -> None:
-    (home / name).mkdir(parents=True)
-    party = PartySession(home, "s", "a")
-    with pytest.raises(NotReady, match=r"before 0\.3\.0"):
-        assert party.exists
-    with pytest.raises(NotReady, match=r"before 0\.3\.0"):
-        write_turn(party, 0)
-    assert not (home / "home.db").exists()
 
 
 @pytest.mark.parametrize(
