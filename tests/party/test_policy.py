@@ -144,14 +144,7 @@ def test_privacy_losses_add_up_for_each_person(budgets: Budgets) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "names"),
-    [
-        (PEOPLE[:, ::-1], "ba"),
-        (PEOPLE, "xy"),
-        (PEOPLE[1:], "ab"),
-        (PEOPLE[:, :1], "c"),
-        (np.column_stack([PEOPLE, PEOPLE[:, 0] ** 2]), "abc"),
-        (np.vstack([PEOPLE[20:], PEOPLE + 9]), "ab"),
-    ],
+    [(PEOPLE[1:, ::-1], "xy"), (np.vstack([PEOPLE[20:], PEOPLE + 9]), "ab")],
 )
 def test_a_budget_is_that_of_the_row_that_spent_most(
     budgets: Budgets, rows: np.ndarray, names: str

@@ -218,23 +218,12 @@ FEWER = tuple(NAMES[:3])
 @pytest.mark.parametrize(
     "later",
     [
-        table(X[:, :3], FEWER),
         table(X[:, :3], FEWER, IDS),
         table(X[::-1]),
-        table(X[:, ::-1], NAMES[::-1]),
         table(X, NAMES, [str(number) for number in range(50)]),
-        table(np.vstack([X, X[:25] + 1])),
-        table(X[10:]),
+        table(np.vstack([X[10:], X[:25] + 1])),
     ],
-    ids=[
-        "a field less",
-        "a field less, with ids",
-        "another order",
-        "columns in another order",
-        "another id column",
-        "rows added",
-        "rows gone",
-    ],
+    ids=["a field less, with ids", "another order", "another id column", "other rows"],
 )
 @pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
 def test_the_same_people_are_known_again(
