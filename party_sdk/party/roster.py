@@ -56,17 +56,16 @@ class Roster:
         Raises GuardRefused if a name belongs to no member, or to more than one.
         """
         content, _ = read_agreement(agreement)
-        seats = zip(self.seats, content.roster, strict=True)
-        members = [(seat.name, member.identity) for seat, member in seats]
+        keys_by_name: dict[str, set[str]] = {}
+        for seat, member in zip(self.seats, content.roster, strict=True):
+            keys_by_name.setdefault(seat.name, set()).add(member.identity)
         for name in names:
-            keys = {key for member_name, key in members if member_name == name}
-            if len(keys) != 1:
+            if (n_keys := len(keys_by_name.get(name, ()))) != 1:
                 raise GuardRefused(
-                    f"{len(keys)} members are called {name!r} (--confirmed-with): the "
-                    "members are "
-                    f"{', '.join(sorted({member_name for member_name, _ in members}))}."
+                    f"{n_keys} members are called {name!r} (--confirmed-with): the "
+                    f"members are {', '.join(sorted(keys_by_name))}."
                 )
-        return frozenset(key for member_name, key in members if member_name in names)
+        return frozenset[str]().union(*(keys_by_name[name] for name in names))
 
     def check_safety_number(self, number: str) -> None:
         """Raise KeyNotAuthentic if a safety number differs in more than its spaces."""
