@@ -101,20 +101,14 @@ class Layout(Value):
             raise ValueError("slots must be ordered by row, then column, one per cell")
         if len({slot.name for slot in self.slots}) != len(self.slots):
             raise ValueError("two slots have the same name")
-        for kind, numbers in (
-            ("row", {r for r, _ in cells}),
-            ("column", {c for _, c in cells}),
-        ):
-            if numbers != set(range(len(numbers))):
-                gap = min(set(range(len(numbers))) - numbers) + 1
+        sizes = [Counter(groups) for groups in zip(*cells, strict=True)]
+        for kind, n_slots in zip(("row", "column"), sizes, strict=True):
+            if gaps := set(range(len(n_slots))) - n_slots.keys():
                 raise ValueError(
-                    f"{kind} groups are counted 1, 2, 3 … without gaps, but group {gap} "
-                    "is missing (over HTTP they are counted from 0)"
+                    f"{kind} groups are counted 1, 2, 3 … without gaps, but group "
+                    f"{min(gaps) + 1} is missing (over HTTP they are counted from 0)"
                 )
-        sizes = [
-            Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
-        ]
-        if sum(sizes) > MAX_GROUP_SLOTS:
+        if sum(max(n_slots.values()) for n_slots in sizes) > MAX_GROUP_SLOTS:
             raise ValueError(
                 f"a row group and a column group have at most {MAX_GROUP_SLOTS} slots "
                 "together: their envelopes share one message"
