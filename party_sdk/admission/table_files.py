@@ -22,7 +22,8 @@ from party_sdk.home.policy import Policy
 from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
-    from party_sdk.tables import CheckReport, ReadOptions
+    from clustering_protocols.terms.schema import Schema
+    from party_sdk.tables import CheckReport, ReadOptions, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,27 +85,26 @@ class TableSpec:
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return a report on whether the table can take part in a session at a slot."""
-        from party_sdk.tables import Finding, examine_table
+        from party_sdk.tables import Finding
         from party_sdk.tables.linkage import summarise_keys
 
-        report, data = examine_table(
-            self.path, self._build_options(slot_fields_of(terms, slot))
-        )
-        findings = () if data is None else tuple(data.obstacles.shown)
-        if data is not None and not findings:
+        options = self._build_options(slot_fields_of(terms, slot))
+        report, data = self._check_obstacles(options)
+        if data is None:
+            return report
+        problems = report.problems
+        if not data.obstacles:
             try:
                 admitted = admitted_table_of(terms, slot, data).data
                 # Only the terms are checked: the party's policy is not known here.
                 Policy(minimum_rows=0).check_min_rows(terms, admitted.n_rows)
             except (GuardRefused, InvalidData) as error:
-                findings = (Finding(what=error.detail),)
-        warnings = () if data is None else row_warnings(terms, slot, data)
-        keys = [] if data is None else match_key_values_of(terms, slot, data)
+                problems = (*problems, Finding(what=error.detail))
         return report.model_copy(
             update={
-                "problems": (*report.problems, *findings),
-                "warnings": (*report.warnings, *warnings),
-                "match_keys": summarise_keys(keys),
+                "problems": problems,
+                "warnings": (*report.warnings, *row_warnings(terms, slot, data)),
+                "match_keys": summarise_keys(match_key_values_of(terms, slot, data)),
             }
         )
 
@@ -115,13 +115,18 @@ class TableSpec:
 
         terms_fields, columns: as :meth:`SlotFields.of_new_rows` returns them.
         """
+        options = self._build_options(terms_fields)
+        return self._check_obstacles(replace(options, columns=columns or None))[0]
+
+    def _check_obstacles(
+        self, options: ReadOptions
+    ) -> tuple[CheckReport, Table | None]:
         from party_sdk.tables import examine_table
 
-        options = self._build_options(terms_fields)
-        options = replace(options, columns=columns or None)
         report, data = examine_table(self.path, options)
-        findings = () if data is None else tuple(data.obstacles.shown)
-        return report.model_copy(update={"problems": (*report.problems, *findings)})
+        obstacles = () if data is None else data.obstacles
+        problems = (*report.problems, *obstacles)
+        return report.model_copy(update={"problems": problems}), data
 
     def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:
         if terms_fields is None:
@@ -129,29 +134,28 @@ class TableSpec:
         schema, preparation, match_columns = terms_fields
         options = replace(self.options, match_columns=match_columns)
         if self.name_ids and not (options.id_columns or match_columns):
-            id_column = self._name_id_column(terms_fields, self.name_ids)
+            id_column = self._name_id_column(schema)
             options = replace(options, id_column=id_column)
         if schema is None:
             return options
         return replace(options, schema=schema, preparation=preparation)
 
-    def _name_id_column(
-        self,
-        terms_fields: SlotFields,
-        name_ids: Callable[[Sequence[str], str | None], str | None],
-    ) -> str | None:
+    def _name_id_column(self, schema: Schema | None) -> str | None:
         from party_sdk.tables import examine_table
         from party_sdk.tables.drafts import find_id_column
 
-        if self.long_form is not None or self.options.mapping is not None:
+        options = self.options
+        if (
+            not self.name_ids
+            or self.long_form is not None
+            or options.mapping is not None
+        ):
             return None
-        allow = (*self.options.allow, "running-number")
-        options = replace(self.options, columns=None, schema=None, allow=allow)
-        report, _ = examine_table(self.path, options)
-        fields = {*(self.options.columns or ())}
-        if terms_fields.dictionary is not None:
-            fields.update(terms_fields.dictionary.names)
+        allow = (*options.allow, "running-number")
+        plain = replace(options, columns=None, schema=None, allow=allow)
+        report, _ = examine_table(self.path, plain)
+        fields = {*(options.columns or ()), *(() if schema is None else schema.names)}
         columns = [column for column in report.columns if column.name not in fields]
         report = report.model_copy(update={"columns": tuple(columns)})
-        id_column = find_id_column(Path(self.path), options, report)
-        return name_ids([column.name for column in columns], id_column)
+        id_column = find_id_column(Path(self.path), plain, report)
+        return self.name_ids([column.name for column in columns], id_column)

@@ -7,7 +7,7 @@ sheets and statistics files become text, which is parsed like the cells of a tex
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
@@ -31,9 +31,8 @@ from party_sdk.tables.cells import (
 )
 from party_sdk.tables.columns import PLAIN, Column, kind_of_type, to_texts
 from party_sdk.tables.files import MOST_CELL, Limits, batch_rows
-from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
-from party_sdk.tables.report import Findings
+from party_sdk.tables.report import Finding
 from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.unpacking import Unpacked, invalid_answer_error
 
@@ -45,8 +44,7 @@ class ArrowSource(Source):
     """A source that reads from an Arrow table.
 
     names, kinds: names and kinds of all columns of the original table.
-    table: the columns that can be requested.
-    positions: maps the index of a column among all columns to its index in ``table``.
+    table: the columns that can be requested, each named by its index among all columns.
     dialect: the operator's settings for text cells.
     unpacked: the description of the file from which ``table`` was copied.
     """
@@ -56,20 +54,16 @@ class ArrowSource(Source):
         names: Names,
         kinds: Sequence[Kind],
         table: pa.Table,
-        positions: Mapping[int, int],
         dialect: Dialect,
         unpacked: Unpacked = Unpacked(),  # noqa: B008  frozen
     ) -> None:
         self.names, self.kinds = names, kinds
-        self._table, self._positions, self._unpacked = table, positions, unpacked
-        self._sign_watches = SignWatches()
-        samples = [
-            to_texts(table.column(positions[index]).slice(0, _SAMPLE).combine_chunks())
-            if kind == "words" and index in positions
-            else pa.nulls(0)
-            for index, kind in enumerate(kinds)
-        ]
-        sample_cells = [sample.drop_null().to_pylist() for sample in samples]
+        self._table, self._unpacked = table, unpacked
+        sample_cells = [list[str]() for _ in kinds]
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if kinds[int(name)] == "words":
+                texts = to_texts(column.slice(0, _SAMPLE).combine_chunks())
+                sample_cells[int(name)] = texts.drop_null().to_pylist()
         numeric, mixed = {*unpacked.numeric}, {*unpacked.mixed}
         form_samples = [
             [] if index in numeric - mixed else cells
@@ -82,7 +76,7 @@ class ArrowSource(Source):
             for index, form in enumerate(find_forms(form_samples, dialect))
         ]
         self._dialect = resolve_dialect(dialect, self.forms)
-        self._warnings = list(unpacked.warnings)
+        self._format_warnings = list(unpacked.warnings)
         if unpacked.is_text:
             self.kinds = [
                 guess_kind(cells, form) if kind == "words" else kind
@@ -90,14 +84,9 @@ class ArrowSource(Source):
                     kinds, sample_cells, self.forms, strict=True
                 )
             ]
-            self._warnings += column_warnings(
+            self._format_warnings += column_warnings(
                 names.all, self.kinds, sample_cells, self.forms
             )
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """The warnings of the file, and those about formats that had to be guessed."""
-        return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def row_locations(self) -> RowLocations:
@@ -122,23 +111,19 @@ class ArrowSource(Source):
     ) -> Iterator[Batch]:
         """Yield batches of rows whose cells keep their Arrow types."""
         columns_read = [*(column.name for column in columns), *naming]
-        positions = [
-            self._positions[self.names.position(name)] for name in columns_read
-        ]
-        forms = [self.forms[self.names.position(column.name)] for column in columns]
-        self._sign_watches, n_rows = SignWatches(columns, forms), 0
-        size = batch_rows(len(positions))
-        for batch in self._table.select(positions).to_batches(size):
-            cells = batch.columns[: len(columns)]
-            self._sign_watches.add_batch(cells, n_rows)
-            yield Batch(cells, batch.columns[len(columns) :])
-            n_rows += len(batch)
+        positions = [self.names.position(name) for name in columns_read]
+        table = self._table.select([str(position) for position in positions])
+        n_cells = len(columns)
+        batches = (
+            Batch(batch.columns[:n_cells], batch.columns[n_cells:])
+            for batch in table.to_batches(batch_rows(len(positions)))
+        )
+        return self._watch_signs(columns, batches)
 
-    def add_findings(self, findings: Findings) -> None:
-        """Add the problems of the file, and the text columns with ambiguous numbers."""
-        for problem in self._unpacked.problems:
-            findings.add(problem)
-        self._sign_watches.add_findings(findings, self.row_locations)
+    def findings(self) -> list[Finding]:
+        """Return the problems of the file, and text columns with ambiguous numbers."""
+        findings = [Finding(what=problem) for problem in self._unpacked.problems]
+        return [*findings, *self._sign_findings(self.row_locations)]
 
 
 def frame_source(
@@ -178,7 +163,7 @@ def frame_source(
         [str(position) for position in positions],
     )
     kinds = [kind_of_type(kind) for kind in arrow.schema.types]
-    return ArrowSource(names, kinds, arrow, dict(enumerate(positions)), dialect)
+    return ArrowSource(names, kinds, arrow, dialect)
 
 
 def _to_local_time(cells: Any, kind: pa.DataType) -> Any:
@@ -225,11 +210,12 @@ def file_source(
     except (FileNotFoundError, pa.ArrowException, ValueError):
         raise invalid_answer_error(path) from None
     names = Names(unpacked.names)
-    n_chosen = len(unpacked.columns)
-    if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
+    positions = [i for i in range(len(names.all)) if i in {*unpacked.columns}]
+    if [*map(str, positions)] != table.column_names or len(unpacked.kinds) != len(
+        names.all
+    ):
         raise invalid_answer_error(path)
-    positions = dict(zip(unpacked.columns, range(n_chosen), strict=True))
-    return ArrowSource(names, unpacked.kinds, table, positions, dialect, unpacked)
+    return ArrowSource(names, unpacked.kinds, table, dialect, unpacked)
 
 
 def write_rows(
@@ -345,19 +331,18 @@ def unpack_parquet(
             stored = [field.name for field in fields]
             batches = file.iter_batches(batch_rows(len(positions)), columns=stored)
             copied = pa.schema(
-                [(field.name, _stored_type(field.type)) for field in fields]
+                [
+                    (str(position), _stored_type(field.type))
+                    for position, field in zip(positions, fields, strict=True)
+                ]
             )
-            write_stream(
-                (
-                    pa.record_batch(
-                        [*map(_stored_cells, batch.select(stored), copied.types)],
-                        copied,
-                    )
-                    for batch in (batches if positions else ())
-                ),
-                copied,
-                copy,
+            converted = (
+                pa.record_batch(
+                    [*map(_stored_cells, batch.select(stored), copied.types)], copied
+                )
+                for batch in (batches if positions else ())
             )
+            write_stream(converted, copied, copy)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk is full

@@ -88,6 +88,12 @@ class Dialect:
         return {name: value for name, value in parts if value not in (None, 0, ())}
 
     @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: v for n, v in values.items() if v != getattr(Dialect(), n)}
+
+    @property
     def codes(self) -> frozenset[str]:
         """All texts that mean a missing value in this dialect."""
         return frozenset({*MISSING, *self.missing})
@@ -126,8 +132,8 @@ Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "noth
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _NUMBERS: Final = {
-    sign: re.compile(rf"[+-]?(?:\d+(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?")
-    for sign in (r"\.", ",", "[.,]")
+    signs: re.compile(rf"[+-]?(?:\d+(?:[{signs}]\d*)?|[{signs}]\d+)(?:[eE][+-]?\d+)?")
+    for signs in (".", ",", ".,")
 }
 _IN_THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
@@ -167,12 +173,8 @@ def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
         return "nothing"
     if all(value.lower() in BOOLEANS for value in present):
         return "boolean"
-    number = _NUMBERS["[.,]"]  # reading reports numbers with the wrong decimal sign
-    numbers = [
-        value
-        for value in present
-        if number.fullmatch(value) or _INFINITE.fullmatch(value) or fix_minus(value)
-    ]
+    # reading reports numbers with the wrong decimal sign
+    numbers = [v for v in present if is_any_number(v) or _INFINITE.fullmatch(v)]
     if 2 * len(numbers) > len(present) or (numbers and len(present) < 3):
         whole = all(_INTEGER.fullmatch(value) for value in numbers)
         return "integer" if whole else "number"
@@ -198,7 +200,7 @@ def column_warnings(
         values = [value for c in column if (value := c.strip()) not in cell_form.codes]
         number_like = [value for value in values if _STARTS_WITH_DIGIT.match(value)]
         if values and all(
-            is_number(value, cell_form) or _IN_THOUSANDS.fullmatch(value)
+            is_number(value, cell_form.decimal) or _IN_THOUSANDS.fullmatch(value)
             for value in values
         ):
             yield f"{name!r}: {SEPARATOR_REMEDY}; or set thousands = … in a mapping."
@@ -222,10 +224,9 @@ def is_date(cell: str) -> bool:
     return _DATE.fullmatch(cell.strip()) is not None
 
 
-def is_number(cell: str, dialect: CellForm | Dialect) -> bool:
-    """Return whether a cell is a number with the decimal sign of the dialect."""
-    sign = "," if dialect.decimal == "," else r"\."
-    return _NUMBERS[sign].fullmatch(cell.strip()) is not None
+def is_number(cell: str, signs: str) -> bool:
+    """Return whether a cell is a number with one of these decimal signs."""
+    return _NUMBERS[signs].fullmatch(cell.strip()) is not None
 
 
 THOUSANDS_LIKE: Final = (
@@ -445,7 +446,6 @@ def _read_in_order(text: str, order: str) -> str | None:
 HEAD_ROWS: Final = 200
 """Number of rows from which the delimiter and title rows are detected."""
 _MOST_TITLES: Final = 30
-_DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
 
 def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
@@ -552,7 +552,7 @@ def title_warning(n: int, word: str) -> str:
 
 def is_any_number(cell: str) -> bool:
     """Return whether a cell is a number with either decimal sign and any minus sign."""
-    return any(is_number(cell, sign) for sign in _DECIMALS) or bool(fix_minus(cell))
+    return is_number(cell, ".,") or bool(fix_minus(cell))
 
 
 def as_text(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -376,13 +377,12 @@ def _explain_fault(column: Column, cell: str) -> str:
                 "--csv dates=month-first"
             )
         return f"{shape!r} is no date in the order {own_form.dates or 'year-first'}"
-    opposite = replace(own_form, decimal="." if own_form.decimal == "," else ",")
-    hint = ""
-    if is_number(cell, opposite):
-        hint = f": the decimal sign here is {own_form.decimal!r} (--csv decimal=…)"
+    decimal, hint = own_form.decimal, ""
+    if is_number(cell, "." if decimal == "," else ","):
+        hint = f": the decimal sign here is {decimal!r} (--csv decimal=…)"
     elif not any(character.isdigit() for character in cell):
         hint = " (if it stands for no value: --csv missing=…)"
-    elif is_number(cell.replace(",", "").replace(".", ""), own_form):
+    elif is_number(re.sub("[.,]", "", cell), decimal):
         hint = f": {SEPARATOR_REMEDY}"
     return f"{shape!r} is no number{hint}"
 

@@ -35,7 +35,7 @@ from party_sdk.tables.cells import (
     read_number,
 )
 from party_sdk.tables.columns import Column, to_texts
-from party_sdk.tables.guards import SignWatch, lone_values, marks_totals
+from party_sdk.tables.guards import lone_values, marks_totals
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -47,9 +47,11 @@ from party_sdk.tables.mapping import (
 )
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import CheckReport, mask_text
+from party_sdk.tables.source import SignWatch
 from party_sdk.tables.table_opening import (
     Excerpt,
     examine_table,
+    file_of,
     read_column,
     read_excerpt,
     read_labels,
@@ -102,31 +104,37 @@ def draft_dictionary(
     """
     report, _ = examine_table(table, options)
     report.raise_for_problems()
-    codebook = codebook_of(table, options.mapping)
-    word_columns = [
-        column.name
-        for column in report.columns
-        if column.type == "words" or column.name in codebook.labels
-    ]
     mapping = options.mapping or TableMapping()
-    number_columns = [
-        column.name
-        for column in report.columns
-        if column.type == "number" and not mapping.changes(column.name)
-    ]
+    codebook = codebook_of(table, mapping)
     sign = report.dialect.get("decimal", ".")
-    levels, decimals = _read_words_and_decimals(
-        table, options, word_columns, number_columns, sign
+    all_words, decimals = _read_words_and_decimals(
+        table,
+        options,
+        word_columns=[
+            column.name
+            for column in report.columns
+            if column.type == "words" or column.name in codebook.labels
+        ],
+        number_columns=[
+            column.name
+            for column in report.columns
+            if column.type == "number" and not mapping.changes(column.name)
+        ],
+        sign=sign,
     )
     fields: list[Field] = []
     reasons: dict[str, str] = {}
     for column in report.columns:
-        name, kind, words = column.name, column.type, levels.get(column.name, [])
-        codes = _build_levels(words, codebook.labels.get(name, {}))
+        name, kind, words = column.name, column.type, all_words.get(column.name, [])
+        labels = codebook.labels.get(name, {})
+        codes = {value: text for value, text in labels.items() if value.is_integer()}
         parts: dict[str, Any] = {"type": kind}
         reason = ""
-        if kind == "integer" and codes:
-            parts["categories"] = codes
+        if kind == "integer" and codes and {*map(float, words)} <= {*codes}:
+            parts["categories"] = tuple(
+                Level(value=int(value), label=text[:200])
+                for value, text in sorted(codes.items())
+            )
         elif kind != "words":
             parts["decimals"] = decimals.get(name)
             parts["type"] = "number" if kind == "nothing" else kind
@@ -187,31 +195,17 @@ def _n_decimals(cells: pa.Array, sign: str) -> int:
     return compute.max(digits).as_py() or 0
 
 
-def codebook_of(table: Any, mapping: TableMapping | None = None) -> Labels:
+def codebook_of(table: Any, mapping: TableMapping) -> Labels:
     """Return the titles and value labels of a statistics file; empty for other tables.
 
     mapping: renames columns, and drops value labels of columns whose cells it changes.
     """
     codebook = read_labels(table)
-    if mapping is None:
-        return codebook
     names = {mapping.source_of(name): name for name in mapping.columns}
     titles = {names.get(name, name): text for name, text in codebook.titles.items()}
     labels = {names.get(name, name): texts for name, texts in codebook.labels.items()}
     labels = {name: own for name, own in labels.items() if not mapping.changes(name)}
     return Labels(titles=titles, labels=labels)
-
-
-def _build_levels(
-    cells: Sequence[str], labels: Mapping[float, str]
-) -> tuple[Level, ...]:
-    codes = {value: text for value, text in labels.items() if float(value).is_integer()}
-    if not codes or not {float(text) for text in cells} <= set(codes):
-        return ()
-    return tuple(
-        Level(value=int(value), label=text[:200])
-        for value, text in sorted(codes.items())
-    )
 
 
 class Certainty(StrEnum):
@@ -351,16 +345,13 @@ def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         mapping=None,
         dialect=options.file_dialect,
     )
-    report, _ = examine_table(table, plain)
-    if not report.columns:
-        report.raise_for_problems()
-    ids = options.id_columns
+    ids, path = options.id_columns, file_of(table)
     free_columns = [
         name
         for name in read_excerpt(table, plain).names
         if name not in ids and fits_in_mapping(name)
     ]
-    codebook = codebook_of(table)
+    codebook = read_labels(table)
     matches = _match_columns(schema.fields, free_columns, codebook.titles)
     sources = _assign_columns(matches)
     columns_read = list(dict.fromkeys([*sources.values(), *ids, *free_columns[:1]]))
@@ -391,9 +382,9 @@ def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         columns.append(column)
     label_columns = dict.fromkeys([*ids, *free_columns[:1]])
     totals = {name: tuple(filter(marks_totals, counts[name])) for name in label_columns}
-    layout = {n: v for n, v in report.dialect.items() if n in {"sheet", "skip"}}
+    layout = {n: v for n, v in excerpt.format.items() if n in {"sheet", "skip"}}
     return Proposal(
-        file=report.file,
+        file="" if path is None else path.name,
         rows=sum(map(len, excerpt.batches)),
         dialect=replace(plain.dialect, **layout),
         columns=tuple(columns),

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import BATCH_ROWS
@@ -151,35 +151,6 @@ def _as_size(n_bytes: int) -> str:
 
 PREFIX: Final = "coterie-tables-"
 _LOCK: Final = "lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """The temporary files for reading one table.
-
-    folder: for copies that a library opens by name. It is removed after the read.
-    numbers, cells: unnamed files for the rows as float64 and for the Arrow columns. The
-        system deletes them when the process ends.
-    original: an unnamed file for numbers that represent the cells before a mapping
-        changes them.
-    """
-
-    folder: Path
-    numbers: IO[bytes]
-    cells: IO[bytes]
-    original: IO[bytes]
-
-
-@contextmanager
-def new_scratch() -> Iterator[Scratch]:
-    """Create a private folder and three unnamed files in the system's temporary folder."""
-    with (
-        temporary_folder() as folder,
-        tempfile.TemporaryFile() as numbers,
-        tempfile.TemporaryFile() as cells,
-        tempfile.TemporaryFile() as original,
-    ):
-        yield Scratch(folder, numbers, cells, original)
 
 
 @contextmanager

@@ -14,18 +14,9 @@ from pyarrow import compute
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import parse_day_number
-from party_sdk.tables.cells import (
-    DECIDING,
-    THOUSANDS_LIKE,
-    WHOLE,
-    CellForm,
-    describe_readings,
-)
 from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.read_options import UNNAMED
-from party_sdk.tables.report import Findings, mask_text
-from party_sdk.tables.source import RowLocations
 from party_sdk.tables.table import Spool
 
 CODES: Final = frozenset(
@@ -455,102 +446,6 @@ class NumberGuard:
         described = [column.is_described for column in self._columns]
         indices = np.flatnonzero(mask & np.array(described, dtype=bool))
         return ", ".join(repr(self._columns[index].name) for index in indices[:10])
-
-
-class SignWatch:
-    """Looks for ambiguous numbers in a text column: 9.370 may mean 9370 or 9.37.
-
-    cell_form: the column's format, with the decimal sign taken from other columns.
-    row: index of the first row with an ambiguous number; -1 if there is none so far.
-    text: the shape of that number.
-    """
-
-    def __init__(self, cell_form: CellForm) -> None:
-        self.row, self.text = -1, ""
-        self._form = cell_form
-        self._is_decided = self._has_short = self._has_zeros = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a number is ambiguous and no cell of the column decides its meaning."""
-        return self.row >= 0 and not self._is_decided
-
-    @property
-    def has_two_readings(self) -> bool:
-        """Whether a number remains ambiguous even in view of the other columns.
-
-        This is so for 967 and 9.370: a program that writes 967 without a fraction would
-        write 9.37 without its last zero, so the point may separate thousands.
-        """
-        is_decimal = self._form.table_agrees and self._form.decimal in self.text
-        in_thousands = self._has_short and self._has_zeros
-        return self.is_open and (in_thousands or not is_decimal)
-
-    def add_batch(self, cells: pa.Array, begin: int) -> None:
-        """Examine the next texts of the column, the first of which is in row ``begin``."""
-        longest = compute.max(compute.binary_length(cells)).as_py() or 0
-        if self._is_decided or longest < _SHORTEST:
-            self._has_short = self._has_short or longest > 0
-            return
-        is_deciding = _matches(cells, DECIDING)
-        if not self._form.has_numbers:
-            codes = _matches(cells, "-?(9+|8+|7+)")
-            is_whole = compute.and_not(_matches(cells, WHOLE), codes)
-            is_deciding = compute.or_(is_deciding, is_whole)
-        self._is_decided = bool(compute.any(is_deciding).as_py())
-        if self._is_decided:
-            return
-        self._has_short |= bool(compute.any(_matches(cells, r"-?\d{1,3}")).as_py())
-        is_ambiguous = _matches(cells, THOUSANDS_LIKE)
-        self._has_zeros |= bool(compute.any(_matches(cells, r".*[.,]\d\d0")).as_py())
-        index = compute.index(is_ambiguous, value=True).as_py()
-        if self.row < 0 <= index:
-            self.row = begin + index
-            self.text = mask_text(cells[index].as_py().strip())
-
-
-_SHORTEST: Final = len("1000")
-"""Shorter texts have neither four digits nor a thousands separator."""
-
-
-def _matches(cells: pa.Array, pattern: str) -> pa.Array:
-    return compute.match_substring_regex(cells, rf"^\s*(?:{pattern})\s*$")
-
-
-class SignWatches:
-    """One :class:`SignWatch` for each numeric column with an undecided decimal sign."""
-
-    def __init__(
-        self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
-    ) -> None:
-        self._watches = {
-            index: (column.name, SignWatch(form))
-            for index, (column, form) in enumerate(zip(columns, forms, strict=True))
-            if column.is_numeric and not form.is_decided
-        }
-
-    def add_batch(self, cells: Sequence[pa.Array], begin: int) -> None:
-        """Examine the text columns of a batch whose first row has index ``begin``."""
-        for index, (_, watch) in self._watches.items():
-            kind = cells[index].type
-            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                watch.add_batch(cells[index], begin)
-
-    def add_findings(self, findings: Findings, locations: RowLocations) -> None:
-        """Add a finding for each column with numbers that remain ambiguous."""
-        for name, watch in self._watches.values():
-            if watch.has_two_readings:
-                [line] = locations.numbers_of_rows([watch.row])
-                findings.add(describe_readings(watch.text), line, name)
-
-    def warnings(self) -> Iterator[str]:
-        """Yield a warning for each column read with other columns' decimal sign."""
-        for name, watch in self._watches.values():
-            if watch.is_open and not watch.has_two_readings:
-                yield (
-                    f"{name!r}: all fractions have three digits, like thousands: read with "
-                    "the decimal sign of other columns."
-                )
 
 
 def find_forbidden_numbers(

@@ -36,7 +36,7 @@ from party_sdk.tables.columns import (
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.read_options import Names, ReadOptions
-from party_sdk.tables.report import Findings, format_names
+from party_sdk.tables.report import Finding, format_names
 from party_sdk.tables.source import Batch, RowLocations, Source
 
 _UNCHANGED: Final = ColumnMapping()
@@ -377,27 +377,27 @@ class MappedSource(Source):
         self._omitted_rows = np.append(self._omitted_rows, begin + np.flatnonzero(omit))
         return ~omit
 
-    def add_findings(self, findings: Findings) -> None:
-        """Add the findings about rows that take part, by the session's column names."""
-        source_findings = Findings(limit=None)
-        self._source.add_findings(source_findings)
+    def findings(self) -> list[Finding]:
+        """Return findings about rows that take part, by the session's column names."""
         lines, names = {*self._mapping.leave_out.lines}, self._session_names
-        for finding in source_findings.shown:
-            if finding.line is None or finding.line not in lines:
-                name = finding.column and names.get(finding.column, finding.column)
-                findings.add(finding.what, finding.line, name, of_cell=finding.of_cell)
-        findings.more += source_findings.more
-        for line in self._absent_lines:
-            findings.add(
-                "the mapping leaves out this line, and no row begins here", line
+        findings = [
+            finding.model_copy(
+                update={"column": names.get(finding.column or "", finding.column)}
             )
+            for finding in self._source.findings()
+            if finding.line not in lines
+        ]
+        absent = "the mapping leaves out this line, and no row begins here"
+        findings += [Finding(what=absent, line=line) for line in self._absent_lines]
         if not findings and not self._are_lines_certain():
-            findings.add(
+            uncertain = (
                 "quotation marks inside cells hide on which lines rows begin: leave rows "
                 "out by a cell, in leave_out.values"
             )
+            findings.append(Finding(what=uncertain))
         if not self._n_yielded and self._n_omitted:
-            findings.add("the mapping leaves out all rows")
+            findings.append(Finding(what="the mapping leaves out all rows"))
+        return findings
 
     def _are_lines_certain(self) -> bool:
         """Return whether as many rows were read as the line numbers predict."""

@@ -12,7 +12,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -239,7 +238,8 @@ def _read_dialect(section: Any) -> Any:
         return section
     words: list[str] = []
     for name, value in section.items():
-        values = value if name == "missing" and isinstance(value, list) else [value]
+        is_list = name == "missing" and isinstance(value, list | tuple)
+        values = value if is_list else [value]
         for item in values:
             if isinstance(item, bool) or not isinstance(item, str | int):
                 raise ValueError(f"{name}: give a text, or a whole number")  # noqa: TRY004  pydantic's
@@ -252,17 +252,10 @@ def _read_dialect(section: Any) -> Any:
         raise ValueError(error.detail.replace("--csv ", "")) from None
 
 
-def _write_dialect(dialect: Dialect) -> dict[str, Any]:
-    values = {field.name: getattr(dialect, field.name) for field in fields(dialect)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if value != getattr(Dialect(), name)
-    }
-
-
 _FileDialect = Annotated[
-    Dialect, BeforeValidator(_read_dialect), PlainSerializer(_write_dialect)
+    Dialect,
+    BeforeValidator(_read_dialect),
+    PlainSerializer(lambda dialect: dialect.changes),
 ]
 
 
@@ -340,10 +333,11 @@ MOST_BYTES: Final = 4 << 20
 
 _CELL_TABLES: Final = frozenset({"levels", "values"})
 """TOML tables whose keys are cells, which error messages must not quote."""
-_KEYS: Final = (
-    "from", "levels", "convert", "factor", "offset", "missing",
-    "decimal", "thousands", "dates", "limits", "minus", "version", "file", "columns", "leave_out", "lines", "values",
-)  # fmt: skip
+_KEYS: Final = [
+    field.alias or name
+    for part in (ColumnMapping, OmittedRows, TableMapping)
+    for name, field in part.model_fields.items()
+]
 
 
 def read_mapping(path: Path) -> TableMapping:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -147,13 +147,8 @@ class ReadOptions:
         if self.mapping is None:
             return self.dialect
         mapped_dialect = self.mapping.file
-        overrides = {
-            option.name: value
-            for option in fields(Dialect)
-            if (value := getattr(self.dialect, option.name)) != option.default
-        }
         codes = tuple(dict.fromkeys([*mapped_dialect.missing, *self.dialect.missing]))
-        return replace(mapped_dialect, **{**overrides, "missing": codes})
+        return replace(mapped_dialect, **{**self.dialect.changes, "missing": codes})
 
 
 DEFAULTS = ReadOptions()

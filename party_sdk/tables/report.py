@@ -168,7 +168,7 @@ class KeyPreview(BaseModel, frozen=True):
 class CheckReport(BaseModel, frozen=True):
     """The result of reading a table, including any problems that make it unusable.
 
-    file: the file's name, without its folder.
+    file: the file's name, without its folder; empty for a table in memory.
     counts: what line numbers count: ``line`` in a text file, ``row`` in other tables.
     rows: number of rows that were read; 0 if the table cannot be read.
     not_read: number of rows that were left out or could not be read.
@@ -228,55 +228,20 @@ class CheckReport(BaseModel, frozen=True):
 
     def build_error(self, findings: Sequence[Finding], more: int) -> InvalidData:
         """Build the error that lists some findings and says how many ``more`` there are."""
-        detail = _join_sentences(findings, more, self.counts)
+        detail = join_findings(findings, self.counts, more)
         if self.file and any(finding.line or finding.column for finding in findings):
             detail = f"{self.file}: {detail}"
         return InvalidData(detail, cells=self.problem_sentences if self.cells else ())
 
 
-class Findings:
-    """A list of findings up to a limit, and the number of further ones.
+def join_findings(findings: Sequence[Finding], word: str, more: int = 0) -> str:
+    """Join at most ten findings into one text.
 
-    limit: the most findings to store; None for no limit.
+    word: whether their numbers count lines or rows.
+    more: the number of further findings.
     """
-
-    def __init__(self, limit: int | None = MOST_SHOWN) -> None:
-        self.shown, self.more = list[Finding](), 0
-        self._limit = limit
-        self._headers: set[int | None] = set()
-
-    def add(
-        self,
-        what: str,
-        line: int | None = None,
-        column: str | None = None,
-        *,
-        of_cell: bool = False,
-    ) -> None:
-        """Add a finding. A repeated header row is added once, not for each column."""
-        if what == HEADER:
-            column = None
-            if line in self._headers:
-                return
-            self._headers.add(line)
-        if self._limit is None or len(self.shown) < self._limit:
-            self.shown.append(
-                Finding(what=what, line=line, column=column, of_cell=of_cell)
-            )
-        else:
-            self.more += 1
-
-    def __bool__(self) -> bool:
-        return bool(self.shown)
-
-
-def join_findings(findings: Findings, word: str) -> str:
-    """Join findings into one text; ``word`` says whether they count lines or rows."""
-    return _join_sentences(findings.shown, findings.more, word)
-
-
-def _join_sentences(findings: Sequence[Finding], more: int, word: str) -> str:
-    parts = [finding.to_sentence(word) for finding in findings]
+    more += max(0, len(findings) - MOST_SHOWN)
+    parts = [finding.to_sentence(word) for finding in findings[:MOST_SHOWN]]
     parts += [f"and {more} more"] if more else []
     return "; ".join(parts).rstrip(".") + "."
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute, types
 
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from party_sdk.tables.cells import CellForm, Kind
+from party_sdk.tables.cells import (
+    DECIDING,
+    THOUSANDS_LIKE,
+    WHOLE,
+    CellForm,
+    Kind,
+    describe_readings,
+)
 from party_sdk.tables.columns import Column
 from party_sdk.tables.read_options import Names
-from party_sdk.tables.report import Findings
+from party_sdk.tables.report import Finding, mask_text
 
 
 class RowLocations:
@@ -77,6 +85,63 @@ class Batch(NamedTuple):
     original: Sequence[FloatArray] = ()
 
 
+def _matches(cells: pa.Array, pattern: str) -> pa.Array:
+    return compute.match_substring_regex(cells, rf"^\s*(?:{pattern})\s*$")
+
+
+class SignWatch:
+    """Looks for ambiguous numbers in a text column: 9.370 may mean 9370 or 9.37.
+
+    cell_form: the column's format, with the decimal sign taken from other columns.
+    row: index of the first row with an ambiguous number; -1 if there is none so far.
+    text: the shape of that number.
+    """
+
+    def __init__(self, cell_form: CellForm) -> None:
+        self.row, self.text = -1, ""
+        self._form = cell_form
+        self._is_decided = self._has_short = self._has_zeros = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a number is ambiguous and no cell of the column decides its meaning."""
+        return self.row >= 0 and not self._is_decided
+
+    @property
+    def has_two_readings(self) -> bool:
+        """Whether a number remains ambiguous even in view of the other columns.
+
+        This is so for 967 and 9.370: a program that writes 967 without a fraction would
+        write 9.37 without its last zero, so the point may separate thousands.
+        """
+        is_decimal = self._form.table_agrees and self._form.decimal in self.text
+        in_thousands = self._has_short and self._has_zeros
+        return self.is_open and (in_thousands or not is_decimal)
+
+    def add_batch(self, cells: pa.Array, begin: int) -> None:
+        """Examine the next texts of the column, the first of which is in row ``begin``."""
+        longest = compute.max(compute.binary_length(cells)).as_py() or 0
+        # shorter texts have neither four digits nor a thousands separator
+        if self._is_decided or longest < len("1000"):
+            self._has_short = self._has_short or longest > 0
+            return
+        is_deciding = _matches(cells, DECIDING)
+        if not self._form.has_numbers:
+            codes = _matches(cells, "-?(9+|8+|7+)")
+            is_whole = compute.and_not(_matches(cells, WHOLE), codes)
+            is_deciding = compute.or_(is_deciding, is_whole)
+        self._is_decided = bool(compute.any(is_deciding).as_py())
+        if self._is_decided:
+            return
+        self._has_short |= bool(compute.any(_matches(cells, r"-?\d{1,3}")).as_py())
+        is_ambiguous = _matches(cells, THOUSANDS_LIKE)
+        self._has_zeros |= bool(compute.any(_matches(cells, r".*[.,]\d\d0")).as_py())
+        index = compute.index(is_ambiguous, value=True).as_py()
+        if self.row < 0 <= index:
+            self.row = begin + index
+            self.text = mask_text(cells[index].as_py().strip())
+
+
 class Source(ABC):
     """A table of any kind, whose columns can be read in batches of rows.
 
@@ -87,6 +152,9 @@ class Source(ABC):
     names: Names
     kinds: Sequence[Kind]
     forms: Sequence[CellForm]
+    _format_warnings: Sequence[str] = ()
+    _watches: Mapping[str, tuple[int, SignWatch]] = {}
+    """The numeric columns of the last pass whose decimal sign no sample cell decided."""
 
     @property
     @abstractmethod
@@ -94,9 +162,15 @@ class Source(ABC):
         """Return the line or row numbers of the table's rows."""
 
     @property
-    @abstractmethod
     def warnings(self) -> Sequence[str]:
         """Return warnings about formats that had to be guessed."""
+        open_columns = [
+            f"{name!r}: all fractions have three digits, like thousands: read with the "
+            "decimal sign of other columns."
+            for name, (_, watch) in self._watches.items()
+            if watch.is_open and not watch.has_two_readings
+        ]
+        return [*self._format_warnings, *open_columns]
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -110,12 +184,40 @@ class Source(ABC):
         """Yield the cells of ``columns`` and of the columns in ``naming`` by rows.
 
         Cells are either typed, or texts written in the form of their column. Ambiguous
-        numbers are remembered and reported by :meth:`add_findings`.
+        numbers are remembered and reported by :meth:`findings`.
         """
 
     @abstractmethod
-    def add_findings(self, findings: Findings) -> None:
-        """Add the problems found by the last pass over the rows, such as bad lines."""
+    def findings(self) -> list[Finding]:
+        """Return the problems found by the last pass over the rows, such as bad lines."""
+
+    def _watch_signs(
+        self, columns: Sequence[Column], batches: Iterable[Batch]
+    ) -> Iterator[Batch]:
+        """Yield the batches, and look for ambiguous numbers in their texts."""
+        forms = [self.forms[self.names.position(column.name)] for column in columns]
+        self._watches = {
+            column.name: (index, SignWatch(form))
+            for index, (column, form) in enumerate(zip(columns, forms, strict=True))
+            if column.is_numeric and not form.is_decided
+        }
+        begin = 0
+        for batch in batches:
+            for index, watch in self._watches.values():
+                kind = batch.cells[index].type
+                if types.is_string(kind) or types.is_large_string(kind):
+                    watch.add_batch(batch.cells[index], begin)
+            begin += len((*batch.cells, *batch.names)[0])
+            yield batch
+
+    def _sign_findings(self, locations: RowLocations) -> Iterator[Finding]:
+        """Yield a finding for each column with numbers that remain ambiguous."""
+        for name, (_, watch) in self._watches.items():
+            if watch.has_two_readings:
+                [line] = locations.numbers_of_rows([watch.row])
+                yield Finding(
+                    what=describe_readings(watch.text), line=line, column=name
+                )
 
     def last_row_locations(self) -> RowLocations | None:
         """Return the line or row numbers of the rows that the last pass read.

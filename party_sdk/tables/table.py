@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +20,22 @@ from clustering_protocols.numerics.data_source import BATCH_ROWS, DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.tables.columns import Column, number_of_cell
-from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
+from party_sdk.tables.report import MOST_SHOWN, CheckReport, Finding
 from party_sdk.tables.source import RowLocations
 
 
 class Spool:
     """A temporary file of float64 rows, written once and read any number of times.
 
+    The file has no name, so that nothing remains on disk when the process ends.
+
     width: number of columns.
-    file: an unnamed file, so that nothing remains on disk when the process ends. The
-        spool duplicates its descriptor, so the caller may close the file.
     """
 
-    def __init__(self, width: int, file: IO[bytes]) -> None:
+    def __init__(self, width: int) -> None:
         self.n_rows, self.width = 0, width
-        self._file = os.fdopen(os.dup(file.fileno()), "r+b")
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed with this object
         weakref.finalize(self, self._file.close)
-        truncate_file(self._file)
 
     def write(self, X: FloatArray) -> None:
         """Append rows of shape (n, width). Raises StorageFull if the disk is full."""
@@ -69,13 +67,11 @@ class Spool:
 
 
 class ColumnSpool:
-    """A temporary file of Arrow columns, written in batches and later memory-mapped.
+    """A temporary file of Arrow columns without a name, as in :class:`Spool`."""
 
-    file: an unnamed file, as in :class:`Spool`.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed with this object
+        weakref.finalize(self, self._file.close)
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def write(self, columns: Sequence[pa.Array]) -> None:
@@ -83,36 +79,19 @@ class ColumnSpool:
         batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
         with _report_full_disk("Columns as text"):
             if self._writer is None:
-                truncate_file(self._file)
                 self._writer = pa.ipc.new_stream(self._file, batch.schema)
             self._writer.write_batch(batch)
 
-    def close(self) -> None:
-        """Write the end of the Arrow stream, after which the file can be read."""
+    def close(self) -> list[pa.RecordBatch]:
+        """End the file, map it into memory and return its batches."""
+        if self._writer is None:
+            return []
         with _report_full_disk("Columns as text"):
-            if self._writer is None:
-                truncate_file(self._file)
-            else:
-                self._writer.close()
-                self._file.flush()
-
-
-def map_arrow_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
-    """Map the file of a closed :class:`ColumnSpool` into memory and return its batches.
-
-    Raises pyarrow.ArrowInvalid if the file is not an Arrow stream.
-    """
-    if not os.fstat(file.fileno()).st_size:
-        return []
-    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
-        return list(stream)
-
-
-def truncate_file(file: IO[bytes]) -> None:
-    """Delete the content of an open file."""
-    file.seek(0)
-    file.truncate()
+            self._writer.close()
+            self._file.flush()
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
+            return list(stream)
 
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:
@@ -183,19 +162,19 @@ class Table:
     number of days since 1970-01-01 for a date, and NaN for a missing value.
 
     naming: names of the columns that name the rows.
-    file: None if the table was in memory.
     column_specs: the columns to cluster.
-    obstacles: missing values, words or dates for which no preparation is agreed.
+    obstacles: missing values, words or dates for which no preparation is agreed. Of many
+        missing values only the first are listed: ``n_more_obstacles`` counts the others.
     unmapped: names and cells before the mapping; None if the mapping changed nothing.
     """
 
     report: CheckReport
     naming: tuple[str, ...]
-    file: Path | None
     column_specs: tuple[Column, ...]
     ids: ArrowIds | None
     locations: RowLocations
-    obstacles: Findings
+    obstacles: tuple[Finding, ...]
+    n_more_obstacles: int
     spool: Spool
     unmapped: UnmappedCells | None = None
 

@@ -24,23 +24,17 @@ from clustering_protocols.numerics.data_source import (
 )
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normalise_text
-from party_sdk.tables import table_reading
 from party_sdk.tables.arrow_tables import file_source, frame_source
 from party_sdk.tables.cells import CellForm, dialect_from, is_date
 from party_sdk.tables.columns import Column, is_numeric, to_numbers, to_texts
-from party_sdk.tables.files import (
-    LARGE_FILE,
-    STATISTICS,
-    file_kind,
-    new_scratch,
-    temporary_folder,
-)
+from party_sdk.tables.files import LARGE_FILE, STATISTICS, file_kind, temporary_folder
 from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
-from party_sdk.tables.report import CheckReport, Findings, join_findings
+from party_sdk.tables.report import CheckReport, Finding, join_findings
 from party_sdk.tables.source import RowLocations, Source
-from party_sdk.tables.table import ColumnSpool, Table, map_arrow_batches
+from party_sdk.tables.table import ColumnSpool, Table
+from party_sdk.tables.table_reading import examine_source
 from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack_file
 
 _MOST_ROWS: Final = 200
@@ -109,7 +103,7 @@ def open_clusterable(table: Any, options: ReadOptions) -> Table:
     """Read a table; raise InvalidData unless the agreed preparation is sufficient."""
     data = read_table(table, options)
     if data.obstacles:
-        raise data.report.build_error(data.obstacles.shown, data.obstacles.more)
+        raise data.report.build_error(data.obstacles, data.n_more_obstacles)
     return data
 
 
@@ -127,22 +121,17 @@ def read_table(table: Any, options: ReadOptions) -> Table:
 
 def examine_table(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
     """Read a table and return its report, with the table if there are no problems."""
-    file, columns = file_of(table), None  # None reads all columns
+    path, columns = file_of(table), None  # None reads all columns
+    name = "" if path is None else path.name
     if options.columns is not None or options.schema is not None:
         field_names = () if options.schema is None else options.schema.used.names
         ids = *options.id_columns, *options.match_columns
         columns = [*(options.columns or field_names), *ids]
     try:
-        with (
-            new_scratch() as scratch,
-            open_source(table, options, scratch.folder, columns) as source,
-        ):
-            return table_reading.examine_source(source, options, file, scratch)
+        with open_source(table, options, columns) as source:
+            return examine_source(source, options, name)
     except InvalidData as refused:
-        findings = Findings()
-        findings.add(refused.detail)
-        name = type(table).__name__ if file is None else file.name
-        return CheckReport(file=name, problems=tuple(findings.shown)), None
+        return CheckReport(file=name, problems=(Finding(what=refused.detail),)), None
 
 
 # Sources
@@ -155,28 +144,26 @@ def file_of(table: Any) -> Path | None:
 
 @contextmanager
 def open_source(
-    table: Any,
-    options: ReadOptions,
-    folder: Path,
-    columns: Collection[str] | None = None,
+    table: Any, options: ReadOptions, columns: Collection[str] | None = None
 ) -> Iterator[Source]:
     """Open a table as a source of cells, to which the mapping is applied.
 
-    folder: private folder for temporary copies.
     columns: the session's columns that will be requested; None for all.
 
     Raises InvalidData if the table cannot be read, does not fit the mapping, or is
         changed while it is read.
     """
     path = file_of(table)
-    if path is None:
-        state, names = None, (*options.id_columns, *options.match_columns)
-        source: Source = frame_source(table, options.file_dialect, names)
-    else:
-        state, source = _file_state(path), _open_file(path, options, folder, columns)
-    if options.mapping is not None:
-        source = MappedSource(source, options, options.mapping)
-    yield source
+    state = path and _file_state(path)
+    with temporary_folder() as folder:
+        if path is None:
+            names = *options.id_columns, *options.match_columns
+            source: Source = frame_source(table, options.file_dialect, names)
+        else:
+            source = _open_file(path, options, folder, columns)
+        if options.mapping is not None:
+            source = MappedSource(source, options, options.mapping)
+        yield source
     if path is not None and _file_state(path) != state:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
@@ -248,13 +235,15 @@ class Excerpt:
     locations: line or row numbers of the rows.
     left_out: problems of the lines and cells that could not be read.
     forms: how numbers and dates are written in each column.
+    format: the settings with which the table was read.
     """
 
     names: tuple[str, ...]
     batches: list[pa.RecordBatch]
     locations: RowLocations
-    left_out: Findings
+    left_out: Sequence[Finding]
     forms: Mapping[str, CellForm]
+    format: Mapping[str, Any]
 
 
 def read_excerpt(
@@ -271,26 +260,21 @@ def read_excerpt(
     Raises InvalidData if the table cannot be read, or has no column of a given name.
     """
     names = [*(column.name for column in columns), *naming]
-    with (
-        new_scratch() as scratch,
-        open_source(table, options, scratch.folder, names) as source,
-    ):
+    with open_source(table, options, names) as source:
         source.names.require(names)
-        spool, findings = ColumnSpool(scratch.cells), Findings()
+        spool = ColumnSpool()
         forms = dict(zip(source.names.all, source.forms, strict=True))
         columns = [replace(c, form=forms[normalise_text(c.name)]) for c in columns]
         for batch in source.batches(columns, naming) if names else ():
             cells = map(_parse_numeric, columns, batch.cells)
             spool.write([*cells, *batch.names])
-        spool.close()
-        if columns:
-            source.add_findings(findings)
         return Excerpt(
             names=source.names.all,
-            batches=map_arrow_batches(scratch.cells),
+            batches=spool.close(),
             locations=source.last_row_locations() or source.row_locations,
-            left_out=findings,
+            left_out=source.findings() if columns else (),
             forms=forms,
+            format=source.format_description,
         )
 
 

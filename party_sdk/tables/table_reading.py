@@ -6,8 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +33,6 @@ from party_sdk.tables.columns import (
     to_texts,
     without_codes,
 )
-from party_sdk.tables.files import Scratch
 from party_sdk.tables.guards import as_date, code_warnings
 from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.read_options import (
@@ -45,22 +43,16 @@ from party_sdk.tables.read_options import (
 )
 from party_sdk.tables.report import (
     HEADER,
+    MOST_SHOWN,
     CellProblem,
     CheckReport,
     ColumnReport,
-    Findings,
+    Finding,
     format_names,
     join_findings,
 )
 from party_sdk.tables.source import Batch, RowLocations, Source
-from party_sdk.tables.table import (
-    ArrowIds,
-    ColumnSpool,
-    Spool,
-    Table,
-    UnmappedCells,
-    map_arrow_batches,
-)
+from party_sdk.tables.table import ArrowIds, ColumnSpool, Spool, Table, UnmappedCells
 
 _MOST_VALUES: Final = 1_000
 """Up to this many distinct wrong values of a column are counted one by one."""
@@ -70,37 +62,13 @@ _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
+@dataclass(slots=True)
 class _WrongValues:
     """The values of a column that share a problem; ``row`` is the first row with one."""
 
-    def __init__(self, row: int) -> None:
-        self.row = row
-        self.n_rows = 0
-        self.counts: dict[str, int] = {}
-
-    def add(self, text: str) -> None:
-        self.n_rows += 1
-        if text in self.counts or len(self.counts) < _MOST_VALUES:
-            self.counts[text] = self.counts.get(text, 0) + 1
-
-    def to_problem(
-        self, name: str, fault: str, line: int, *, is_wrong_row: bool
-    ) -> CellProblem:
-        """Return the problem with its values, the most frequent first.
-
-        is_wrong_row: whether there is a single wrong value, and its row is wrong in
-            other columns as well, so that the row itself may not belong to the data.
-        """
-        values = sorted(self.counts.items(), key=lambda item: -item[1])
-        texts, wrong_line = [text for text, _ in values], line if is_wrong_row else None
-        return CellProblem(
-            column=name,
-            what=fault,
-            values=tuple(values),
-            n_rows=self.n_rows,
-            line=line,
-            hint=_hint_for(fault, texts, wrong_line),
-        )
+    row: int
+    n_rows: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def _describe_fault(column: Column) -> str:
@@ -179,9 +147,11 @@ NO_ID: Final = "no id"
 
 
 def examine_source(
-    source: Source, options: ReadOptions, file: Path | None, scratch: Scratch
+    source: Source, options: ReadOptions, name: str
 ) -> tuple[CheckReport, Table | None]:
     """Read a source and return its report, with the table if there are no problems.
+
+    name: the name of the table's file, which the report states.
 
     Raises InvalidData if a named column does not exist, or the source cannot be read.
     Raises InvalidParameters if ``options.allow`` names an unknown guard.
@@ -192,14 +162,16 @@ def examine_source(
     naming = normalise_id_columns(options.match_columns) or own_ids
     source.names.require(naming)
     while True:
-        reading = TableReading(source, columns, naming, options, allow, scratch)
+        reading = TableReading(source, columns, naming, options, allow)
         reading.read_rows()
-        empty = set() if options.columns or options.schema else reading.blank_columns
-        if not 0 < len(empty) < len(columns):
+        if options.columns or options.schema:
             break
         # Lines that end with a delimiter seem to have one more column, which is blank.
-        columns = [column for column in columns if column.name not in empty]
-    return reading.build_result(file)
+        filled = reading.filled_columns
+        if len(filled) in {0, len(columns)}:
+            break
+        columns = filled
+    return reading.build_result(name)
 
 
 def _build_columns(
@@ -253,23 +225,23 @@ class TableReading:
         naming: Sequence[str],
         options: ReadOptions,
         allow: frozenset[str],
-        scratch: Scratch,
     ) -> None:
-        self._source, self._columns = source, columns
+        self._source, self._columns, self._options = source, columns, options
         self._naming, self._allow = tuple(naming), allow
-        self._uses_match_keys = bool(options.match_columns)
-        self._codes = options.file_dialect.codes
-        preparation, mapping = options.preparation, options.mapping
-        self._has_preparation = preparation is not None
-        self._gaps_refused = [_refuses_gaps(column, preparation) for column in columns]
-        self._spool = Spool(len(columns), scratch.numbers)
-        self._headers, self._changed = _find_changes(columns, mapping)
-        self._original = Spool(len(self._changed), scratch.original)
-        self._ids, self._cells = ColumnSpool(scratch.cells), scratch.cells
+        self._gaps_refused = np.flatnonzero(
+            [_refuses_gaps(column, options.preparation) for column in columns]
+        )
+        mapping = options.mapping or TableMapping()
+        self._changed = tuple(
+            i for i, column in enumerate(columns) if mapping.changes(column.name)
+        )
+        self._spool, self._ids = Spool(len(columns)), ColumnSpool()
+        self._original = Spool(len(self._changed))
         self._guard = guards.NumberGuard(columns)
         self._totals: list[int] = []
         self._named_totals: dict[str, list[int]] = {}
-        self._problems: dict[tuple[int, str], str] = {}  # by row and column name
+        # by row and name of the column, which is empty for a repeated header
+        self._problems: dict[tuple[int, str], str] = {}
         self._n_more_problems = 0
         self._values = dict[tuple[int, str], _WrongValues]()  # by column and problem
         self._code_counts = [Counter[str]() for _ in columns]
@@ -279,84 +251,52 @@ class TableReading:
     def read_rows(self) -> None:
         """Read all rows of the source."""
         for batch in self._source.batches(self._columns, self._naming):
-            ids = batch.names
             begin = self._spool.n_rows
             if self._naming:
-                if self._uses_match_keys:
-                    ids = [without_codes(part, self._codes) for part in ids]
-                row_ids, empty = join_ids(ids)
-                self._ids.write([row_ids])
-                no_id = [] if self._uses_match_keys else np.flatnonzero(empty).tolist()
-                for row in no_id:
-                    self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
-                self._find_totals_and_headers(begin, ids, row_ids)
+                self._read_ids(begin, batch.names)
             for column, piece in zip(self._columns, batch.cells, strict=True):
                 if column.type == "words":  # words such as "total" mark a row of totals
                     rows = (begin + guards.find_totals(to_texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
-            X, bad_cells = self._convert_cells(begin, batch)
+            X, wrong = self._convert_cells(batch)
+            bad_cells = {(row, index) for row, index, _, _ in wrong}
             spread = guards.Spread.measure(X)
-            for row, index, fault in guards.find_forbidden_numbers(
-                self._columns, X, spread, self._allow
-            ):
-                if (row, index) not in bad_cells:
-                    kind = _add_bounds(self._columns[index], fault)
-                    self._add_wrong_cell(begin, batch, row, index, fault, kind)
-            if spread.missing.any() and len(self._gaps) < 10:
-                refused = np.flatnonzero(self._gaps_refused)
+            wrong += [
+                (row, index, fault, _add_bounds(self._columns[index], fault))
+                for row, index, fault in guards.find_forbidden_numbers(
+                    self._columns, X, spread, self._allow
+                )
+                if (row, index) not in bad_cells
+            ]
+            for row, index, fault, kind in wrong:
+                self._add_problem(begin + row, self._columns[index].name, fault)
+                if fault != HEADER:
+                    cells = (batch.unmapped or batch.cells)[index]
+                    text = to_texts(cells.slice(row, 1))[0].as_py() or ""
+                    self._add_value(begin + row, index, kind, text)
+            if spread.missing.any() and len(self._gaps) < MOST_SHOWN:
                 is_gap = np.isnan(X)
-                for row, index in bad_cells:
-                    is_gap[row, index] = False
-                for row, index in np.argwhere(is_gap[:, refused])[:10]:
-                    name = self._columns[refused[index]].name
-                    self._gaps.append((begin + int(row), name, "empty"))
+                for cell in bad_cells:
+                    is_gap[cell] = False
+                gaps = np.argwhere(is_gap[:, self._gaps_refused])[:MOST_SHOWN]
+                for row, position in gaps.tolist():
+                    name = self._columns[self._gaps_refused[position]].name
+                    self._gaps.append((begin + row, name, "empty"))
             self._guard.add_batch(X, spread)
             self._spool.write(X)
             if batch.original:
                 self._original.write(np.column_stack(batch.original))
-        self._ids.close()
 
-    def _convert_cells(
-        self, begin: int, batch: Batch
-    ) -> tuple[FloatArray, set[tuple[int, int]]]:
-        """Return float64 (n_rows, n_columns), and (row, column) of unreadable cells."""
-        X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
-        bad_cells = set()
-        pairs = zip(self._columns, batch.cells, strict=True)
-        for index, (column, piece) in enumerate(pairs):
-            X[:, index], faults = to_numbers(column, piece)
-            for row, problem in faults:
-                bad_cells.add((row, index))
-                self._n_unreadable[index] += np.isnan(X[row, index])
-                if problem == HEADER:
-                    self._add_problem(begin + row, column.name, problem)
-                else:
-                    kind = _describe_fault(column)
-                    self._add_wrong_cell(begin, batch, row, index, problem, kind)
-            self._code_counts[index] += count_codes(column, piece)
-        return X, bad_cells
-
-    def _add_wrong_cell(
-        self, begin: int, batch: Batch, row: int, index: int, fault: str, kind: str
-    ) -> None:
-        """Record a wrong cell and its value, grouped by ``kind`` of problem."""
-        name = self._columns[index].name
-        self._add_problem(begin + row, name, fault)
-        cells = (batch.unmapped or batch.cells)[index]
-        text = to_texts(cells.slice(row, 1))[0].as_py() or ""
-        values = self._values.setdefault((index, kind), _WrongValues(begin + row))
-        values.row = min(values.row, begin + row)
-        values.add(text)
-
-    def _add_problem(self, row: int, name: str, fault: str) -> None:
-        if len(self._problems) < 100:
-            self._problems.setdefault((row, name), fault)
-        else:
-            self._n_more_problems += 1
-
-    def _find_totals_and_headers(
-        self, begin: int, ids: Sequence[pa.Array], row_ids: pa.Array
-    ) -> None:
+    def _read_ids(self, begin: int, ids: Sequence[pa.Array]) -> None:
+        uses_match_keys = bool(self._options.match_columns)
+        if uses_match_keys:
+            codes = self._options.file_dialect.codes
+            ids = [without_codes(part, codes) for part in ids]
+        row_ids, empty = join_ids(ids)
+        self._ids.write([row_ids])
+        if not uses_match_keys:
+            for row in np.flatnonzero(empty).tolist():
+                self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
         first = to_texts(ids[0])
         rows = guards.find_totals(row_ids if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()
@@ -364,57 +304,122 @@ class TableReading:
         for row in compute.indices_nonzero(is_header).to_pylist():
             self._add_problem(begin + row, self._naming[0], HEADER)
 
-    @property
-    def blank_columns(self) -> frozenset[str]:
-        """Return the columns that have neither a name nor any value."""
-        pairs = zip(self._columns, self._guard.missing, strict=True)
-        names = (column.name for column, n in pairs if n == self._spool.n_rows)
-        return frozenset(name for name in names if UNNAMED.fullmatch(name))
+    def _convert_cells(
+        self, batch: Batch
+    ) -> tuple[FloatArray, list[tuple[int, int, str, str]]]:
+        """Return float64 (n_rows, n_columns), and the cells that cannot be read.
 
-    def build_result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
+        Each of these has its row, column index, problem and kind of problem.
+        """
+        X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
+        wrong = []
+        pairs = zip(self._columns, batch.cells, strict=True)
+        for index, (column, piece) in enumerate(pairs):
+            X[:, index], faults = to_numbers(column, piece)
+            for row, problem in faults:
+                wrong.append((row, index, problem, _describe_fault(column)))
+                self._n_unreadable[index] += np.isnan(X[row, index])
+            self._code_counts[index] += count_codes(column, piece)
+        return X, wrong
+
+    def _add_value(self, row: int, index: int, kind: str, text: str) -> None:
+        """Count the value of a wrong cell, grouped by ``kind`` of problem."""
+        values = self._values.setdefault((index, kind), _WrongValues(row))
+        values.row = min(values.row, row)
+        values.n_rows += 1
+        if text in values.counts or len(values.counts) < _MOST_VALUES:
+            values.counts[text] += 1
+
+    def _add_problem(self, row: int, name: str, fault: str) -> None:
+        if len(self._problems) < 100:
+            self._problems.setdefault((row, name if fault != HEADER else ""), fault)
+        else:
+            self._n_more_problems += 1
+
+    @property
+    def filled_columns(self) -> list[Column]:
+        """Return the columns that have a name or a value."""
+        pairs = zip(self._columns, self._guard.missing, strict=True)
+        return [
+            column
+            for column, n_missing in pairs
+            if n_missing < self._spool.n_rows or not UNNAMED.fullmatch(column.name)
+        ]
+
+    def build_result(self, name: str) -> tuple[CheckReport, Table | None]:
         """Return the report, and the table if there are no problems."""
-        findings, obstacles = Findings(), Findings()
-        self._source.add_findings(findings)
+        findings, obstacles = self._source.findings(), list[Finding]()
         certain, cells = self._source.last_row_locations(), tuple[CellProblem, ...]()
         locations = certain or self._source.row_locations
+        n_more = n_more_obstacles = 0
         if certain is not None or not findings:
             problems = [(*cell, fault) for cell, fault in self._problems.items()]
-            _add_findings_in_order(findings, problems, locations)
-            findings.more += self._n_more_problems
-            if any(finding.of_cell for finding in findings.shown):
+            findings += _locate(problems, locations)
+            n_more = self._n_more_problems
+            if any(finding.of_cell for finding in findings[:MOST_SHOWN]):
                 cells = tuple(self._cell_problems(locations))
-            self._add_guard_findings(findings, locations)
-            self._add_obstacles(obstacles, locations)
-        report = self._build_report(file, findings, obstacles, locations, cells)
+            findings += self._guard_findings(locations, has_problems=bool(findings))
+            n_missing = self._guard.missing - self._n_unreadable
+            n_gaps = int(n_missing[self._gaps_refused].sum())
+            n_more_obstacles = max(0, n_gaps - len(self._gaps))
+            obstacles = [*self._find_unprepared(), *_locate(self._gaps, locations)]
+        word = self._source.row_locations.word
+        warnings = [*self._source.names.warnings, *self._source.warnings]
+        if self._spool.n_rows:
+            warnings += self._guard.warnings()
+            warnings += code_warnings(self._columns, self._spool)
+        if obstacles:
+            statement = join_findings(obstacles, word, n_more_obstacles)
+            quantifier = "no other" if self._options.preparation else "no"
+            warnings.append(
+                f"Refused as long as {quantifier} preparation is agreed: {statement}"
+            )
+        report = CheckReport(
+            file=name,
+            counts=word,
+            rows=self._spool.n_rows,
+            columns=tuple(map(self._column_report, range(len(self._columns)))),
+            dialect=self._source.format_description,
+            problems=tuple(findings[:MOST_SHOWN]),
+            more_problems=max(0, len(findings) - MOST_SHOWN) + n_more,
+            cells=cells,
+            warnings=tuple(warnings),
+            not_read=locations.n_omitted,
+        )
+        id_batches = self._ids.close()
         if findings:
             return report, None
-        ids = ArrowIds([batch.column(0) for batch in map_arrow_batches(self._cells)])
+        names = tuple(column.name for column in self._columns)
+        headers = tuple(column.header or column.name for column in self._columns)
         return report, Table(
             report=report,
             naming=self._naming,
-            file=file,
             column_specs=tuple(self._columns),
-            ids=ids if self._naming else None,
+            ids=ArrowIds([batch.column(0) for batch in id_batches])
+            if self._naming
+            else None,
             locations=self._source.row_locations,
-            obstacles=obstacles,
+            obstacles=tuple(obstacles),
+            n_more_obstacles=n_more_obstacles,
             spool=self._spool,
-            unmapped=UnmappedCells(self._headers, self._changed, self._original)
-            if self._headers
+            unmapped=UnmappedCells(headers, self._changed, self._original)
+            if self._changed or headers != names
             else None,
         )
 
-    def _add_guard_findings(self, findings: Findings, locations: RowLocations) -> None:
+    def _guard_findings(
+        self, locations: RowLocations, *, has_problems: bool
+    ) -> Iterator[Finding]:
         n_rows, guard = self._spool.n_rows, self._guard
-        if not n_rows and not findings:
-            findings.add("there are no rows below the names of columns")
+        if not n_rows and not has_problems:
+            yield Finding(what="there are no rows below the names of columns")
         names = [] if guards.RUNNING_NUMBER in self._allow else guard.running_columns
         for name in names:
-            fault = "looks like a row number"
-            if UNNAMED.fullmatch(name):
-                fault = "has no name"
-            findings.add(
-                f"{fault}: name it as --id-column, leave it out with --columns, or --allow "
-                f"{guards.RUNNING_NUMBER}",
+            is_named = UNNAMED.fullmatch(name) is None
+            fault = "looks like a row number" if is_named else "has no name"
+            yield Finding(
+                what=f"{fault}: name it as --id-column, leave it out with --columns, or "
+                f"--allow {guards.RUNNING_NUMBER}",
                 column=name,
             )
         if guards.TOTALS_ROW in self._allow:
@@ -423,32 +428,26 @@ class TableReading:
         has_word = any(rows == [n_rows - 1] for rows in self._named_totals.values())
         last_rows = [n_rows - 1] if has_word or guard.has_totals else []
         for line in locations.numbers_of_rows(sorted({*self._totals, *last_rows})):
-            findings.add(
-                f"looks like a row of totals: delete it, or --allow {guards.TOTALS_ROW}",
+            yield Finding(
+                what="looks like a row of totals: delete it, or --allow "
+                f"{guards.TOTALS_ROW}",
                 line=line,
             )
 
-    def _add_obstacles(self, obstacles: Findings, locations: RowLocations) -> None:
-        categories = [] if self._has_preparation else ["categories"]
+    def _find_unprepared(self) -> Iterator[Finding]:
+        """Yield a finding for each kind of values that no preparation handles."""
+        categories = () if self._options.preparation else ("categories",)
         for kind in ("words", "dates", *categories):
             names = [c.name for c in self._columns if _kind_to_prepare(c) == kind]
-            is_single = len(names) == 1
-            hold, pronoun = ("holds", "it") if is_single else ("hold", "them")
-            statement = f"{format_names(names)} {hold} {kind}"
-            leave = f"leave {pronoun} out with --columns"
-            if names and kind == "categories":
-                obstacles.add(
-                    f"{statement}, and no preparation of {pronoun} is agreed: {leave}"
+            hold, pronoun = ("holds", "it") if len(names) == 1 else ("hold", "them")
+            advice = f": describe {pronoun} in a dictionary (coterie schema infer), or "
+            if kind == "categories":
+                advice = f", and no preparation of {pronoun} is agreed: "
+            if names:
+                yield Finding(
+                    what=f"{format_names(names)} {hold} {kind}{advice}leave {pronoun} out "
+                    "with --columns"
                 )
-            elif names:
-                obstacles.add(
-                    f"{statement}: describe {pronoun} in a dictionary (coterie schema infer), or "
-                    f"{leave}"
-                )
-        n_missing = self._guard.missing - self._n_unreadable
-        n_gaps = int(n_missing[np.flatnonzero(self._gaps_refused)].sum())
-        _add_findings_in_order(obstacles, self._gaps, locations)
-        obstacles.more += max(0, n_gaps - len(self._gaps))
 
     def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
         wrong_values = sorted(self._values.items(), key=lambda item: item[0][0])
@@ -456,41 +455,17 @@ class TableReading:
         lines = locations.numbers_of_rows(first_rows)
         single = Counter(values.row for _, values in wrong_values if values.n_rows == 1)
         for ((index, kind), values), line in zip(wrong_values, lines, strict=True):
+            # a row that is wrong in several columns may not belong to the data
             is_wrong_row = values.n_rows == 1 and single[values.row] > 1
-            name = self._columns[index].name
-            yield values.to_problem(name, kind, line, is_wrong_row=is_wrong_row)
-
-    def _build_report(
-        self,
-        file: Path | None,
-        findings: Findings,
-        obstacles: Findings,
-        locations: RowLocations,
-        cells: tuple[CellProblem, ...],
-    ) -> CheckReport:
-        columns = tuple(map(self._column_report, range(len(self._columns))))
-        warnings = [*self._source.names.warnings, *self._source.warnings]
-        if self._spool.n_rows:
-            warnings += self._guard.warnings()
-            warnings += code_warnings(self._columns, self._spool)
-        if obstacles:
-            statement = join_findings(obstacles, self._source.row_locations.word)
-            quantifier = "no other" if self._has_preparation else "no"
-            warnings.append(
-                f"Refused as long as {quantifier} preparation is agreed: {statement}"
+            texts = [text for text, _ in values.counts.most_common()]
+            yield CellProblem(
+                column=self._columns[index].name,
+                what=kind,
+                values=tuple(values.counts.most_common()),
+                n_rows=values.n_rows,
+                line=line,
+                hint=_hint_for(kind, texts, line if is_wrong_row else None),
             )
-        return CheckReport(
-            file=file.name if file else "",
-            counts=self._source.row_locations.word,
-            rows=self._spool.n_rows,
-            columns=columns,
-            dialect=self._source.format_description,
-            problems=tuple(findings.shown),
-            more_problems=findings.more,
-            cells=cells,
-            warnings=tuple(warnings),
-            not_read=locations.n_omitted,
-        )
 
     def _column_report(self, index: int) -> ColumnReport:
         """Build the report on a column, without its range if it might hold ids."""
@@ -515,31 +490,21 @@ class TableReading:
         )
 
 
-def _find_changes(
-    columns: Sequence[Column], mapping: TableMapping | None
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the columns' names in the table, and indices of those with changed cells.
-
-    Both are empty if the mapping changes neither names nor cells.
-    """
-    if mapping is None:
-        return (), ()
-    headers = tuple(mapping.source_of(column.name) for column in columns)
-    changed = tuple(i for i, c in enumerate(columns) if mapping.changes(c.name))
-    renamed = any(c.name != h for c, h in zip(columns, headers, strict=True))
-    return (headers, changed) if changed or renamed else ((), ())
-
-
-def _add_findings_in_order(
-    findings: Findings,
-    problems: Sequence[tuple[int, str, str]],
-    locations: RowLocations,
-) -> None:
+def _locate(
+    problems: Sequence[tuple[int, str, str]], locations: RowLocations
+) -> list[Finding]:
+    """Return problems, each with its row and column, as findings with line numbers."""
     rows = sorted({row for row, _, _ in problems})
     lines = dict(zip(rows, locations.numbers_of_rows(rows), strict=True))
-    for row, name, fault in sorted(problems):
-        is_of_cell = fault not in {HEADER, NO_ID}
-        findings.add(fault, lines[row], name, of_cell=is_of_cell)
+    return [
+        Finding(
+            what=fault,
+            line=lines[row],
+            column=name or None,
+            of_cell=fault not in {HEADER, NO_ID},
+        )
+        for row, name, fault in sorted(problems)
+    ]
 
 
 def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:

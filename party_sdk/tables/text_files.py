@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.records.arrays import IntArray
 from party_sdk.home.disk_room import disk_full_error
-from party_sdk.tables import duck
 from party_sdk.tables.cells import (
     Dialect,
     column_warnings,
@@ -33,15 +33,26 @@ from party_sdk.tables.cells import (
     split_lines,
 )
 from party_sdk.tables.columns import Column
-from party_sdk.tables.files import CELL_LINES, LARGE_FILE, UNPACK, FileKind, Limits
-from party_sdk.tables.guards import SignWatches
+from party_sdk.tables.files import (
+    CELL_LINES,
+    LARGE_FILE,
+    MOST_CELL,
+    UNPACK,
+    FileKind,
+    Limits,
+    batch_rows,
+)
 from party_sdk.tables.read_options import Names
-from party_sdk.tables.report import Findings
+from party_sdk.tables.report import Finding
 from party_sdk.tables.source import Batch, RowLocations, Source
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
 _PIECE_BYTES: Final = 1 << 20
+_MEMORY_BYTES: Final = 512 << 20
+_MOST_COLUMNS: Final = 20_000
+_WIDE: Final = 2_000
+_MOST_REJECTS: Final = 10_000
 _FEED, _RETURN = b"\n\r"
 _ASCII: Final = bytes(range(128))
 _UTF8_ENCODINGS: Final = frozenset({"utf-8", "utf-8-sig"})
@@ -100,9 +111,9 @@ class TextSource(Source):
                 f"{path.name!r}, line {line} holds numbers where the names of columns are "
                 "expected: put a line with names first."
             )
-        if len(rows[0]) > duck.MOST_COLUMNS:
+        if len(rows[0]) > _MOST_COLUMNS:
             raise InvalidData(
-                f"{len(rows[0]):,} columns; a text file has at most {duck.MOST_COLUMNS:,}."
+                f"{len(rows[0]):,} columns; a text file has at most {_MOST_COLUMNS:,}."
             )
         self.names = Names(rows[0])
         width = len(self.names.all)
@@ -112,7 +123,7 @@ class TextSource(Source):
         self.dialect = resolve_dialect(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
         self.kinds = tuple(guess_kind(*pair) for pair in pairs)
-        self._warnings = [
+        self._format_warnings = [
             *warnings,
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
@@ -125,15 +136,10 @@ class TextSource(Source):
         if not is_plain or re.search(r"[*?[]", str(path.absolute())):
             self._utf8_path = folder / "decoded.csv"
             copy_as_utf8(path, kind, encoding, self._utf8_path, self._limits)
-        self._rejects: list[duck.Reject] = []
+        # the first byte of each part of the file that DuckDB skipped, and the reason
+        self._rejects: list[tuple[int, str]] = []
         self._rejected_lines: frozenset[int] = frozenset()
         self._n_read = 0
-        self._sign_watches = SignWatches()
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """Return warnings about guessed settings and ambiguous numbers."""
-        return [*self._warnings, *self._sign_watches.warnings()]
 
     @property
     def row_locations(self) -> RowLocations:
@@ -149,68 +155,74 @@ class TextSource(Source):
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
         """Yield the cells as texts, exactly as the file holds them."""
-        positions = [self.names.position(column.name) for column in columns]
-        ids = [self.names.position(name) for name in naming]
-        self._sign_watches = SignWatches(
-            columns, [self.forms[position] for position in positions]
+        columns_read = [*(column.name for column in columns), *naming]
+        positions = [self.names.position(name) for name in columns_read]
+        n_cells = len(columns)
+        batches = (
+            Batch(batch.columns[:n_cells], batch.columns[n_cells:])
+            for batch in self._text_batches(positions)
         )
-        n_rows = 0
-        for batch in self._text_batches([*positions, *ids]):
+        for batch in self._watch_signs(columns, batches):
             if self._kind == "gzip":
-                self._limits.check_rows(
-                    n_rows + len(batch), len(positions), len(ids), UNPACK
-                )
-            cells = batch.columns[: len(positions)]
-            self._sign_watches.add_batch(cells, n_rows)
-            yield Batch(cells, batch.columns[len(positions) :])
-            n_rows += len(batch)
+                self._limits.check_rows(self._n_read, n_cells, len(naming), UNPACK)
+            yield batch
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
         """Return those of the given lines that cannot be split into cells."""
         for _ in self._text_batches([0]):
             pass
-        rejected = frozenset(self._find_lines(self._rejects))
-        self._rejected_lines = rejected.intersection(lines)
+        self._rejected_lines = frozenset(lines).intersection(
+            self._find_rejected_lines()
+        )
         return self._rejected_lines
 
     def last_row_locations(self) -> RowLocations | None:
         """Return the line numbers of the rows that were read; None if uncertain."""
         if not self._rejects:
             return self.row_locations
-        if any(reject.reason == "UNQUOTED VALUE" for reject in self._rejects):
+        if any(reason == "UNQUOTED VALUE" for _, reason in self._rejects):
             return None
-        locations = self.row_locations.without_numbers(self._find_lines(self._rejects))
+        locations = self.row_locations.without_numbers(self._find_rejected_lines())
         return locations if len(locations.numbers) == self._n_read else None
 
     def _text_batches(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._utf8_path.absolute(), len(self.names.all)
         try:
-            with duck.open_database(path, self._folder, width) as connection:
+            with open_database(path, self._folder, width) as connection:
                 self._n_read = 0
-                for batch in duck.read_text(
+                for batch in read_text(
                     connection, path, self.dialect, width, positions, self._longest
                 ):
                     self._n_read += len(batch)
                     yield batch
-                self._rejects = duck.read_rejects(connection)
+                rejects = connection.execute(
+                    "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, "
+                    "error_type::VARCHAR FROM reject_errors ORDER BY 1"
+                )
+                self._rejects = rejects.fetchall()
         except duckdb.OutOfMemoryException:
             raise InvalidData(f"{width:,} columns take too much memory.") from None
-        except duckdb.Error as error:
-            raise duck.reading_error(self._path, error) from None
+        except duckdb.Error as error:  # its text may quote cells
+            match = re.search(r"(?:in line |[Ll]ine: )(\d+)", str(error))
+            location = f", line {match[1]}" if match else ""
+            raise InvalidData(
+                f"{self._path.name!r} is no readable table{location}."
+            ) from None
 
-    def add_findings(self, findings: Findings) -> None:
-        """Add the lines that the last pass could not read, and ambiguous numbers."""
+    def findings(self) -> list[Finding]:
+        """Return the lines that the last pass could not read, and ambiguous numbers."""
         reasons = dict[int, str]()
-        for line, reject in zip(
-            self._find_lines(self._rejects), self._rejects, strict=True
+        for line, (_, code) in zip(
+            self._find_rejected_lines(), self._rejects, strict=True
         ):
-            reason = _REJECT_PROBLEMS.get(reject.reason, "this line cannot be read")
+            reason = _REJECT_PROBLEMS.get(code, "this line cannot be read")
             reasons.setdefault(line, reason.format(len(self.names.all)))
         problems = [*reasons.items(), *self._find_swallowed_rows()]
-        for line, reason in sorted(problems, key=lambda problem: problem[0]):
-            findings.add(reason, line)
+        problems.sort(key=lambda problem: problem[0])
+        findings = [Finding(what=reason, line=line) for line, reason in problems]
         if (locations := self.last_row_locations()) is not None:
-            self._sign_watches.add_findings(findings, locations)
+            findings += self._sign_findings(locations)
+        return findings
 
     @cached_property
     def _line_index(self) -> _LineIndex:
@@ -226,10 +238,10 @@ class TextSource(Source):
             self.dialect.skip or 0, self._rejected_lines, one_column=one_column
         )
 
-    def _find_lines(self, rejects: Sequence[duck.Reject]) -> list[int]:
-        if not rejects:
+    def _find_rejected_lines(self) -> list[int]:
+        if not self._rejects:
             return []
-        starts = [reject.offset for reject in rejects]
+        starts = [offset for offset, _ in self._rejects]
         lines: list[int] = (1 + np.searchsorted(self._line_index.ends, starts)).tolist()
         return lines
 
@@ -335,6 +347,80 @@ class _LineIndex:
         return first[is_closed], closed[last[is_closed]]
 
 
+# DuckDB, which may open no other file and no network connection
+#
+# The file's name is passed as a parameter, and columns are named by position, so nothing
+# from an operator's file becomes SQL.
+
+
+@contextmanager
+def open_database(
+    path: Path, folder: Path, n_columns: int = 0
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an in-memory database that may read one file and write into one folder.
+
+    DuckDB buffers 2,048 rows of all columns at a time, so that thousands of columns
+    need a higher memory limit.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": f"{max(_MEMORY_BYTES, n_columns << 17)}B",
+        "temp_directory": str(folder / "spill"),
+        "threads": 2 if n_columns < _WIDE else 1,
+    }
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        # timestamps must not depend on the time zone of this machine
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET allowed_paths = [{_sql_literal(str(path))}]")
+        connection.execute(f"SET allowed_directories = [{_sql_literal(f'{folder}/')}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def read_text(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    dialect: Dialect,
+    width: int,
+    positions: Sequence[int],
+    longest: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a UTF-8 text file's columns in row order; empty cells are null.
+
+    width: number of columns in the file.
+    positions: indices of the columns to read.
+    longest: length of the longest line in bytes.
+    """
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
+    options = {
+        "columns": f"{{{columns}}}",
+        "auto_detect": "false",
+        "header": "true",
+        "strict_mode": "true",
+        "store_rejects": "true",
+        "rejects_limit": str(_MOST_REJECTS),
+        "delim": _sql_literal(dialect.delimiter or ","),
+        "quote": _sql_literal(dialect.quote),
+        "escape": _sql_literal(dialect.quote),
+        "skip": str(dialect.skip or 0),
+        "nullstr": "['']",
+        "max_line_size": str(max(MOST_CELL, 4 * longest)),
+        "hive_partitioning": "false",
+    }
+    arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
+    selection = ", ".join(f"c{i}" for i in positions)
+    query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  only positions
+    relation = connection.sql(query, params={"path": str(path)})
+    yield from relation.to_arrow_reader(batch_rows(len(positions)))
+
+
+def _sql_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
 # Bytes to text
 
 
@@ -394,7 +480,10 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
         if head.startswith(mark):
             return encoding
     if b"\0" in head[:4096]:
-        return _find_utf16_order(head[:4096])
+        raise InvalidData(
+            "The file holds NUL bytes: it is no readable text. Text in UTF-16 without a "
+            "byte order mark is read with --csv encoding=utf-16-le (or utf-16-be)."
+        )
     # Text in another encoding is rarely valid UTF-8 by chance. If only some lines are
     # invalid, two files were probably joined. Read as UTF-8, the invalid lines are
     # rejected; read in their encoding, the valid lines would be garbled unnoticed.
@@ -428,16 +517,6 @@ def _is_utf8(head: bytes) -> bool:
 
 def _single_byte_encoding(byte_values: set[int]) -> str:
     return "latin-1" if byte_values & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
-
-
-def _find_utf16_order(head: bytes) -> str:
-    """Detect the byte order of UTF-16 without a mark by the positions of NUL bytes."""
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if odd > 0.4 * len(head) / 2 and even < odd / 4:
-        return "utf-16-le"
-    if even > 0.4 * len(head) / 2 and odd < even / 4:
-        return "utf-16-be"
-    raise InvalidData("The file holds NUL bytes: it is no readable text.")
 
 
 def _read_pieces(path: Path, kind: FileKind) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -194,8 +194,7 @@ def unpack_sheet(
         ``dialect`` does not choose one.
     """
     with _open_book(path) as book:
-        name = _choose_sheet(path, book, dialect.sheet)
-        marks = read_marks(path, name)
+        name, marks = _choose_sheet(path, book, dialect.sheet)
         rows = _SheetRows(book.get_sheet_by_name(name), marks or SheetMarks(), dialect)
         unpacked = _write_sheet(rows, used, copy)
     if marks is not None:
@@ -256,45 +255,42 @@ def read_sheet_names(path: Path) -> tuple[str, ...]:
         return tuple(_filled_sheets(path, book))
 
 
-def _filled_sheets(path: Path, book: CalamineWorkbook) -> list[str]:
-    filled = []
+def _filled_sheets(path: Path, book: CalamineWorkbook) -> dict[str, SheetMarks | None]:
+    """Return the marks of each sheet that is not empty, by name."""
+    filled = {}
     for name in book.sheet_names:
         marks = read_marks(path, name)
-        n_cells = (
-            book.get_sheet_by_name(name).height if marks is None else marks.n_filled
-        )
-        if n_cells:
-            filled.append(name)
+        if book.get_sheet_by_name(name).height if marks is None else marks.n_filled:
+            filled[name] = marks
     return filled
 
 
-def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
+def _choose_sheet(
+    path: Path, book: CalamineWorkbook, chosen: str | None
+) -> tuple[str, SheetMarks | None]:
     names = list(book.sheet_names)
-    if name is not None:
-        if name not in names:
+    if chosen is not None:
+        if chosen not in names:
             raise InvalidData(
-                f"There is no sheet {name!r}; there are {format_names(names)}."
+                f"There is no sheet {chosen!r}; there are {format_names(names)}."
             )
-        return name
+        return chosen, read_marks(path, chosen)
     filled = _filled_sheets(path, book)
     if len(filled) > 1:
         raise InvalidData(
             f"{path.name!r} has several sheets: choose one with --csv sheet=…, of "
             f"{format_names(filled)}."
         )
-    if not names:
-        raise InvalidData(f"{path.name!r} has no sheet.")
-    hidden_sheets = {
-        sheet.name
-        for sheet in book.sheets_metadata
-        if sheet.visible is not SheetVisibleEnum.Visible
-    }
-    if hidden_sheets.intersection(filled):
+    if not filled:
+        raise InvalidData(f"{path.name!r} has no sheet that is not empty.")
+    [(name, marks)] = filled.items()
+    visible = {sheet.name: sheet.visible for sheet in book.sheets_metadata}
+    if visible[name] is not SheetVisibleEnum.Visible:
         raise InvalidData(
             f"The only sheet of {path.name!r} that is not empty is hidden: --csv "
-            f"sheet={filled[0]!r} reads it."
+            f"sheet={name!r} reads it."
         )
-    return (filled or names)[0]
+    return name, marks
 
 
 class _SheetRows:
@@ -354,66 +350,47 @@ def _write_sheet(
     unpacked = write_rows(names, cells, copy, numeric, mixed, first=header_row + 2)
     titles = islice(rows.iterate_from(rows.n_above), header_row - rows.n_above)
     has_titles = any(any(map(as_text, row)) for row in titles)
-    is_guess = has_titles and dialect.skip is None
     used_columns = {
         name: content
         for name, content in zip(names, filled, strict=True)
         if used is None or normalise_text(name) in used
     }
     hidden = [names[i] for i, index in enumerate(columns) if index in hidden_columns]
+    hidden = [name for name in hidden if name in used_columns]
     n_hidden = sum(number > header_row for number in rows.marks.hidden_rows)
-    return unpacked.model_copy(
-        update={
-            "numeric": tuple(
-                p for p, content in enumerate(filled) if content.n_numbers
-            ),
-            "mixed": tuple(mixed),
-            "format": {"sheet": sheet.name}
-            | ({"skip": header_row} if has_titles else {}),
-            "problems": (
-                *_hidden_problems(
-                    n_hidden, [name for name in hidden if name in used_columns], dialect
-                ),
-                *_percent_problems(used_columns, dialect),
-            ),
-            "warnings": (
-                *((title_warning(header_row, "row"),) if is_guess else ()),
-                *_hidden_warnings(n_hidden, dialect),
-                *_cell_warnings(used_columns),
-            ),
-        }
-    )
-
-
-def _hidden_problems(
-    n_rows: int, columns: Sequence[str], dialect: Dialect
-) -> Iterator[str]:
-    if dialect.hidden is None and (n_rows or columns):
-        rows = f"{n_rows} row{'s' * (n_rows > 1)}" if n_rows else ""
-        column_note = f"the columns {format_names(columns)}" if columns else ""
-        yield (
-            f"hidden in the sheet: {' and '.join(filter(None, (rows, column_note)))}: use --csv "
+    hidden_rows = f"{n_hidden} row{'s' * (n_hidden > 1)}" if n_hidden else ""
+    problems, warnings = list[str](), list[str]()
+    if has_titles and dialect.skip is None:
+        warnings.append(title_warning(header_row, "row"))
+    if dialect.hidden is None and (n_hidden or hidden):
+        parts = [hidden_rows, f"the columns {format_names(hidden)}" if hidden else ""]
+        problems.append(
+            f"hidden in the sheet: {' and '.join(filter(None, parts))}: use --csv "
             "hidden=leave-out, or hidden=read if they take part ([file] in a mapping)"
         )
-
-
-def _hidden_warnings(n_rows: int, dialect: Dialect) -> Iterator[str]:
-    if n_rows and dialect.hidden is not None:
-        action = "left out" if dialect.hidden == "leave-out" else "read"
-        yield f"{n_rows} hidden row{'s' * (n_rows > 1)} of the sheet: {action}."
-
-
-def _percent_problems(
-    contents: Mapping[str, _ColumnCounts], dialect: Dialect
-) -> Iterator[str]:
-    for name, content in contents.items():
+    elif n_hidden:
+        action = "left out" if rows.leaves_out else "read"
+        warnings.append(
+            f"{hidden_rows.replace(' ', ' hidden ')} of the sheet: {action}."
+        )
+    for name, content in used_columns.items():
         n = content.n_percents
-        if dialect.percent is None and n and content.n_numbers > n:
-            yield (
+        if dialect.percent is None and 0 < n < content.n_numbers:
+            problems.append(
                 f"{name}: {n} of {content.n_numbers} numbers are shown as percentages, and "
                 "stored as a hundredth of that: choose --csv percent=shown or "
                 "percent=stored ([file] in a mapping)"
             )
+    return unpacked.model_copy(
+        update={
+            "numeric": tuple(p for p, own in enumerate(filled) if own.n_numbers),
+            "mixed": tuple(mixed),
+            "format": {"sheet": sheet.name}
+            | ({"skip": header_row} if has_titles else {}),
+            "problems": tuple(problems),
+            "warnings": (*warnings, *_cell_warnings(used_columns)),
+        }
+    )
 
 
 def _cell_warnings(contents: Mapping[str, _ColumnCounts]) -> Iterator[str]:

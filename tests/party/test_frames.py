@@ -5,8 +5,7 @@ import resource
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -327,15 +326,9 @@ def test_columns_that_cannot_name_rows_are_refused(
 # Rows in a file without a name
 
 
-@pytest.fixture
-def file() -> Iterator[IO[bytes]]:
-    with TemporaryFile() as found:
-        yield found
-
-
-def test_batches_are_independent_copies_of_the_rows(file: IO[bytes]) -> None:
+def test_batches_are_independent_copies_of_the_rows() -> None:
     X = np.arange(3.0 * (BATCH_ROWS + 5)).reshape(-1, 3)  # no whole number of pages
-    spool = Spool(3, file)
+    spool = Spool(3)
     spool.write(X[:100])
     spool.write(X[100:])
 
@@ -353,9 +346,9 @@ class Table(Spool):
     ids = None
 
 
-def test_all_rows_are_read_without_holding_a_map_of_each_piece(file: IO[bytes]) -> None:
+def test_all_rows_are_read_without_holding_a_map_of_each_piece() -> None:
     few = resource.getrlimit(resource.RLIMIT_NOFILE)
-    table = Table(1, file)
+    table = Table(1)
     table.write(np.arange(40.0 * BATCH_ROWS)[:, None])
     opened = len([*Path("/proc/self/fd").iterdir()])
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, few[1]))
@@ -366,5 +359,5 @@ def test_all_rows_are_read_without_holding_a_map_of_each_piece(file: IO[bytes]) 
     assert np.array_equal(X[:, 0], np.arange(40.0 * BATCH_ROWS))
 
 
-def test_a_table_without_rows_has_no_pieces(file: IO[bytes]) -> None:
-    assert list(Spool(3, file).batches()) == []
+def test_a_table_without_rows_has_no_pieces() -> None:
+    assert list(Spool(3).batches()) == []

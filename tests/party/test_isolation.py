@@ -57,7 +57,7 @@ COPY = """
 import pyarrow as pa
 ids = pa.array(["a", "b", "c"], pa.string())
 {spoil}
-table = pa.table({{"c0": ids, "c1": [1.5, 2.5, 4.0]}})
+table = pa.table({{"0": ids, "1": [1.5, 2.5, 4.0]}})
 with pa.ipc.new_stream(str(folder / "rows.arrow"), table.schema) as stream:
     stream.write_table(table)
 """

@@ -17,7 +17,7 @@ from xlsxwriter import Workbook
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import ReadOptions, duck, examine_table, open_table
+from party_sdk.tables import ReadOptions, examine_table, open_table, text_files
 from party_sdk.tables.cells import dialect_from
 
 MESSY = Path(__file__).parent / "messy"
@@ -174,7 +174,10 @@ def as_cell(text: str) -> Any:
 
 MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
     "UTF-16 with its mark": (lambda f: of(f / "r.csv", lines(), "utf-16"), {}),
-    "UTF-16 without": (lambda f: of(f / "r.csv", lines(), "utf-16-le"), {}),
+    "UTF-16 without": (
+        lambda f: of(f / "r.csv", lines(), "utf-16-le"),
+        {"dialect": {"encoding": "utf-16-le"}},
+    ),
     "UTF-32": (lambda f: of(f / "r.csv", lines(), "utf-32"), {}),
     "quoted line feeds": (
         lambda f: of(f / "r.csv", lines('"a\n1",1.5,2', "b,2.5,3", "c,3.5,5")),
@@ -318,14 +321,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = of(tmp_path / "rows.csv", lines())
-    read = duck.read_text
+    read = text_files.read_text
 
     def slowly(*given: Any) -> Iterator[Any]:
         yield from read(*given)
         with path.open("a") as file:
             file.write("d,4.5,7\n")
 
-    monkeypatch.setattr(duck, "read_text", slowly)
+    monkeypatch.setattr(text_files, "read_text", slowly)
     assert refused(path) == "'rows.csv' was changed while it was read."
 
 
