@@ -25,6 +25,7 @@ from clustering_protocols.shared_stages.statistics.units import CONVERSIONS, OTH
 from clustering_protocols.terms.schema import Field, Level, Schema, normalise_text
 from party_sdk.tables.cells import (
     DECIDING,
+    SHORT_YEAR,
     THOUSANDS_LIKE,
     CellForm,
     Dialect,
@@ -113,7 +114,7 @@ def draft_dictionary(
         word_columns=[
             column.name
             for column in report.columns
-            if column.type == "words" or column.name in codebook.labels
+            if column.type in {"words", "date"} or column.name in codebook.labels
         ],
         number_columns=[
             column.name
@@ -145,6 +146,8 @@ def draft_dictionary(
             reason = "words without levels: have them written (--levels), or type them"
             if len(words) > MOST_LEVELS:
                 reason = f"more than {MOST_LEVELS} different words: comments, or ids"
+        if kind == "date" and any(map(SHORT_YEAR.fullmatch, words)):
+            reason = "years of two digits: write them with four, such as 2026-01-31"
         if kind == "nothing" or column.missing == report.rows:
             reason = "no value in any row"
         elif kind == "integer" and column.least is None:

@@ -145,10 +145,11 @@ def test_what_is_wrong_is_said_of_its_row(change: dict[str, str], said: str) -> 
 
 def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     rows = [
-        f"p{n},{n / 7},{n % 2},w{n % 3},remark {n},{3 * n + n % 2}," for n in range(60)
+        f"p{n},{n / 7},{n % 2},w{n % 3},remark {n},{3 * n + n % 2},,{n % 28 + 1:02}/09/22"
+        for n in range(60)
     ]
     path = tmp_path / "rows.csv"
-    path.write_text("\n".join(["id,hba1c,died,ward,remark,running,empty", *rows]))
+    path.write_text("\n".join(["id,hba1c,died,ward,remark,running,empty,born", *rows]))
     draft = draft_dictionary(path, ReadOptions(id_column="id"), lambda *_: False)
     roles = {row.name: row.role for row in draft.variables}
     assert roles == {
@@ -158,8 +159,10 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
         "remark": "leave-out",
         "running": "leave-out",
         "empty": "leave-out",
+        "born": "leave-out",
     }
-    assert draft.reasons.keys() == {"ward", "remark", "running", "empty"}
+    assert draft.reasons.keys() == {"ward", "remark", "running", "empty", "born"}
+    assert "years of two digits" in draft.reasons["born"]
     assert "more than 50" in draft.reasons["remark"]
     assert "rise row by row" in draft.reasons["running"]
     assert "no value" in draft.reasons["empty"]
