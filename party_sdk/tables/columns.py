@@ -263,20 +263,23 @@ def _to_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFaul
 def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     coded = plain_texts(column, cells).dictionary_encode()
     spellings = [normalise_text(text) for text in coded.dictionary.to_pylist()]
-    table = [_parse_day(text) for text in spellings]
-    lookup = np.array([*table, math.nan])
-    indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    wrong = [
-        index
-        for index, (text, day) in enumerate(zip(spellings, table, strict=True))
+    days = [_parse_day(text) for text in spellings]
+    problems = {
+        index: _explain_fault(column, text)
+        for index, (text, day) in enumerate(zip(spellings, days, strict=True))
         if math.isnan(day) and text not in column.codes
-    ]
-    rows = np.flatnonzero(np.isin(indices, wrong)).tolist()
-    faults = [
-        CellFault(row, _explain_fault(column, spellings[int(indices[row])]))
-        for row in rows
-    ]
-    return lookup[indices], faults
+    }
+    return _look_up(coded.indices, days, problems)
+
+
+def _look_up(
+    indices: pa.Array, values: Sequence[float], problems: Mapping[int, str]
+) -> tuple[FloatArray, list[CellFault]]:
+    """Return the value of each index, and the cells whose value has a problem."""
+    lookup = np.array([*values, math.nan])
+    places = indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(np.isin(places, list(problems))).tolist() if problems else ()
+    return lookup[places], [CellFault(row, problems[int(places[row])]) for row in wrong]
 
 
 def _parse_day(text: str) -> float:
@@ -341,7 +344,7 @@ def _look_up_spellings(
 ) -> tuple[FloatArray, list[CellFault]]:
     is_coded = types.is_dictionary(cells.type)
     coded = cells if is_coded else to_texts(cells).dictionary_encode()
-    table, unknown = [], {}
+    table, problems = [], {}
     for index, text in enumerate(to_texts(coded.dictionary).to_pylist()):
         if text is None:
             table.append(math.nan)
@@ -352,15 +355,8 @@ def _look_up_spellings(
             number = spellings.get(clean.lower())
         table.append(math.nan if number is None else number)
         if number is None and clean not in column.codes:
-            unknown[index] = text
-    lookup = np.array([*table, math.nan])
-    indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    wrong = np.flatnonzero(np.isin(indices, list(unknown))).tolist() if unknown else ()
-    faults = [
-        CellFault(row, _explain_level(column, unknown[int(indices[row])]))
-        for row in wrong
-    ]
-    return lookup[indices], faults
+            problems[index] = _explain_level(column, text)
+    return _look_up(coded.indices, table, problems)
 
 
 def _explain_fault(column: Column, cell: str) -> str:

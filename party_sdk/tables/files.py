@@ -17,9 +17,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import BATCH_ROWS
 from party_sdk.home.files import try_lock
 
-FileKind: TypeAlias = Literal[
-    "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
-]
+FileKind: TypeAlias = Literal["text", "parquet", "excel", "spss", "sas", "stata"]
 STATISTICS: Final = frozenset({"spss", "sas", "stata"})
 """Kinds of files that have column titles and value labels."""
 _ENDINGS: Final[dict[str, FileKind]] = {
@@ -43,8 +41,6 @@ MOST_SECONDS: Final = 900.0
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
 """Estimated bytes that a number and a text occupy."""
-UNPACK: Final = "Unpack it yourself"
-"""Advice for a compressed text file that exceeds a limit."""
 MOST_NUMBERS: Final = 2_000_000
 """Most cells in a batch, so that batches of a wide table have fewer rows."""
 
@@ -75,14 +71,11 @@ def file_kind(path: Path) -> FileKind:
         raise InvalidData(f"{path.name!r} is empty: no readable table.")
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.startswith(b"\x1f\x8b") and _ENDINGS.get(ending) != "parquet":
-        return "gzip"
     if ending in _ENDINGS:
         return _ENDINGS[ending]
-    if head.startswith(b"PK"):
-        raise InvalidData(
-            f"{path.name!r} is a zip archive: unpack it, and name the table."
-        )
+    if head.startswith((b"PK", b"\x1f\x8b")):
+        form = "zip archive" if head.startswith(b"PK") else "gzip file"
+        raise InvalidData(f"{path.name!r} is a {form}: unpack it, and name the table.")
     return "text"
 
 
@@ -109,7 +102,7 @@ class Limits:
         """Raise InvalidData if a table unpacks to more than :data:`MOST_UNPACKED`.
 
         n_bytes: size of the whole table, or of the part unpacked so far.
-        subject: subject and verb of the error's first sentence, such as ``'a.gz'
+        subject: subject and verb of the error's first sentence, such as ``'a.sav'
             takes``.
         remedy: the start of its second sentence, which says what to do.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -84,7 +85,10 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     codes: numbers that are commonly used as codes.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    n_low, n_high = _count_leading(values, codes), _count_leading(values[::-1], codes)
+    n_low, n_high = (
+        sum(1 for _ in takewhile(codes.__contains__, end[:_MOST_LEADING].tolist()))
+        for end in (values, values[::-1])
+    )
     if len(values) - n_low - n_high < 2:
         return []
     outliers = [
@@ -99,28 +103,9 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     ]
 
 
-def n_distinct_codes(x: FloatArray) -> int:
-    """Return the number of distinct codes in a column, or 0 if it does not hold codes.
-
-    Codes are a few different whole numbers, other than 0 and 1 alone.
-    """
-    values = np.unique(x[~np.isnan(x)])
-    has_few_values = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
-    if not has_few_values or not (values == np.trunc(values)).all():
-        return 0
-    return 0 if len(values) == 2 and set(values) <= {0.0, 1.0} else len(values)
-
-
 def as_date(day: float) -> str:
     """Format a day, counted from 1970-01-01, in ISO 8601."""
     return str(np.datetime64(int(day), "D"))
-
-
-def _count_leading(values: FloatArray, codes: frozenset[float]) -> int:
-    for index, value in enumerate(values[:_MOST_LEADING]):
-        if float(value) not in codes:
-            return index
-    return min(len(values), _MOST_LEADING)
 
 
 def _find_outliers(
@@ -254,12 +239,15 @@ def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
 
 
 def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
+    """Yield the columns of a few different whole numbers, other than 0 and 1 alone."""
     for index, column in enumerate(columns):
         if column.field is None and column.is_numeric:
             x = sample[:, index]
-            lone = [value.value for value in lone_values(x)]
-            if n := n_distinct_codes(x[~np.isin(x, lone)]):
-                yield f"{column.name!r} ({n} values)"
+            x = x[~np.isin(x, [value.value for value in lone_values(x)])]
+            values = np.unique(x[~np.isnan(x)])
+            has_few = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
+            if has_few and (values == np.trunc(values)).all() and {*values} != {0, 1}:
+                yield f"{column.name!r} ({len(values)} values)"
 
 
 RUNNING_NUMBER: Final = "running-number"
@@ -313,15 +301,13 @@ class Spread:
         with np.errstate(over="ignore", invalid="ignore"):
             spread = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), missing)
             for index in np.flatnonzero(np.isnan(spread.sums)).tolist():
-                spread._measure_present(index, X[:, index])
+                present = X[~np.isnan(X[:, index]), index]
+                missing[index] = len(X) - len(present)
+                if len(present):
+                    spread.low[index] = present.min()
+                    spread.high[index] = present.max()
+                spread.sums[index] = present.sum()
             return spread
-
-    def _measure_present(self, index: int, x: FloatArray) -> None:
-        present = x[~np.isnan(x)]
-        self.missing[index] = len(x) - len(present)
-        if len(present):
-            self.low[index], self.high[index] = present.min(), present.max()
-        self.sums[index] = present.sum()
 
     @property
     def magnitude(self) -> FloatArray:

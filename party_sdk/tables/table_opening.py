@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.values import suggest_similar_name
 from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,
@@ -172,10 +171,10 @@ def _open_file(
     path: Path, options: ReadOptions, folder: Path, columns: Collection[str] | None
 ) -> Source:
     kind, dialect = file_kind(path), options.file_dialect
-    if kind in {"text", "gzip"}:
+    if kind == "text":
         from party_sdk.tables.text_files import TextSource  # loads DuckDB
 
-        return TextSource(path, kind, dialect, folder, options.allow)
+        return TextSource(path, dialect, folder, options.allow)
     if columns is not None:
         columns = [normalise_text(name) for name in columns]
         if options.mapping is not None:
@@ -346,35 +345,42 @@ class LongForm:
         return cls(*names)
 
 
-def build_occurrence_source(
-    table: pa.Table, form: LongForm, objects: Sequence[str] | None = None
+def open_long_form(
+    path: Path,
+    form: LongForm,
+    objects: Sequence[str] | None = None,
+    options: ReadOptions = DEFAULTS,
 ) -> SparseSource:
-    """Build the sparse matrix of objects and items from a table in long form.
+    """Open a file of co-occurrences in long form as a source of sparse rows.
 
     objects: the ids of all objects, in the order of rows that all parties agreed; an
-        object without a line gets an empty row. By default the objects of ``table``,
+        object without a line gets an empty row. By default the objects of the file,
         sorted.
 
-    Raises InvalidData if a column does not exist or has empty cells, or if a line names
-        an object that is not in ``objects``.
+    Raises InvalidData if the file cannot be read, if a column does not exist or has
+        empty cells, or if a line names an object that is not in ``objects``.
     """
     from scipy.sparse import coo_array
 
-    for name in (form.object, form.item, form.count):
-        if name is not None and name not in table.column_names:
-            hint = suggest_similar_name(name, table.column_names)
-            raise InvalidData(f"There is no column {name!r}.{hint}")
-    rows, names = _encode_names(table, form.object)
-    columns, items = _encode_names(table, form.item)
+    columns = [Column(form.object, "words"), Column(form.item, "words")]
+    columns += [Column(form.count, "number")] if form.count else []
+    plain_options = replace(
+        options, id_column=None, match_columns=(), columns=None, schema=None
+    )
+    excerpt = read_excerpt(path, plain_options, columns)
+    if excerpt.left_out:
+        raise InvalidData(join_findings(excerpt.left_out, excerpt.locations.word))
+    if not excerpt.batches:
+        raise InvalidData(f"{path.name!r} has no rows.")
+    table = pa.Table.from_batches(excerpt.batches)
+    for column, cells in zip(columns, table.columns, strict=True):
+        if cells.null_count:
+            raise InvalidData(f"{cells.null_count} lines have no {column.name!r}.")
+    rows, names = _encode_names(table.column(0), form.object)
+    positions, items = _encode_names(table.column(1), form.item)
     counts = np.ones(len(table))
-    if form.count is not None:
-        try:
-            values = table[form.count].cast(pa.float64())
-        except pa.ArrowInvalid:
-            raise InvalidData(f"{form.count!r} holds no numbers.") from None
-        if values.null_count:
-            raise InvalidData(f"{values.null_count} lines have no {form.count!r}.")
-        counts = values.to_numpy()
+    if form.count:
+        counts = table.column(2).cast(pa.float64()).to_numpy()
     if objects is None:
         order = {name: index for index, name in enumerate(sorted(names))}
     else:
@@ -385,37 +391,14 @@ def build_occurrence_source(
     indices = np.array([order[name] for name in names], dtype=np.int64)
     item_ranks = np.argsort(np.argsort(np.array(items)))
     shape = (len(order), len(items))
-    R = coo_array((counts, (indices[rows], item_ranks[columns])), shape=shape)
+    R = coo_array((counts, (indices[rows], item_ranks[positions])), shape=shape)
     return SparseSource(R, columns=sorted(items), ids=list(order))
 
 
-def open_long_form(
-    path: Path,
-    form: LongForm,
-    objects: Sequence[str] | None = None,
-    options: ReadOptions = DEFAULTS,
-) -> SparseSource:
-    """Open a file of co-occurrences in long form as a source of sparse rows."""
-    names = [name for name in (form.object, form.item, form.count) if name]
-    columns = [Column(name, "words") for name in names[:2]]
-    columns += [Column(name, "number") for name in names[2:]]
-    plain_options = replace(
-        options, id_column=None, match_columns=(), columns=None, schema=None
-    )
-    excerpt = read_excerpt(path, plain_options, columns)
-    if excerpt.left_out:
-        raise InvalidData(join_findings(excerpt.left_out, excerpt.locations.word))
-    if not excerpt.batches:
-        raise InvalidData(f"{path.name!r} has no rows.")
-    table = pa.Table.from_batches(excerpt.batches).rename_columns(names)
-    return build_occurrence_source(table, form, objects)
-
-
-def _encode_names(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
-    column = compute.cast(table[name], pa.string()).combine_chunks()
-    if column.null_count:
-        raise InvalidData(f"{column.null_count} lines have no {name!r}.")
-    coded = column.dictionary_encode()
+def _encode_names(
+    column: pa.ChunkedArray, name: str
+) -> tuple[np.ndarray[Any, Any], list[str]]:
+    coded = compute.cast(column, pa.string()).combine_chunks().dictionary_encode()
     names = [normalize("NFKC", text) for text in coded.dictionary.to_pylist()]
     if len(set(names)) < len(names):
         raise InvalidData(f"Two spellings of one name in {name!r}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 import duckdb
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.records.arrays import IntArray
-from party_sdk.home.disk_room import disk_full_error
+from party_sdk.home.disk_room import report_full_disk
 from party_sdk.tables.cells import (
     Dialect,
     column_warnings,
@@ -33,15 +32,7 @@ from party_sdk.tables.cells import (
     split_lines,
 )
 from party_sdk.tables.columns import Column
-from party_sdk.tables.files import (
-    CELL_LINES,
-    LARGE_FILE,
-    MOST_CELL,
-    UNPACK,
-    FileKind,
-    Limits,
-    batch_rows,
-)
+from party_sdk.tables.files import CELL_LINES, MOST_CELL, batch_rows
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
 from party_sdk.tables.source import Batch, RowLocations, Source
@@ -77,7 +68,6 @@ _REJECT_PROBLEMS: Final = {
 class TextSource(Source):
     """A text file with the names of columns in its first line and one row per line.
 
-    kind: {"text", "gzip"}.
     dialect: the settings that the operator chose; all others are detected.
     folder: for a UTF-8 copy, if DuckDB cannot read the file itself.
     allow: guards that are switched off.
@@ -86,16 +76,14 @@ class TextSource(Source):
     def __init__(
         self,
         path: Path,
-        kind: FileKind,
         dialect: Dialect,
         folder: Path,
         allow: Sequence[str] = (),
     ) -> None:
-        head = _read_head(path, kind)
-        encoding = dialect.encoding or _find_encoding(path, kind, head)
+        head = _read_head(path)
+        encoding = dialect.encoding or _find_encoding(path, head)
         text = _decode_head(path, head, encoding, is_named=dialect.encoding is not None)
-        self._path, self._kind = path, kind
-        self._folder, self._limits = folder, Limits(path.name, LARGE_FILE in allow)
+        self._path, self._folder = path, folder
         self._cells_hold_lines = CELL_LINES in allow
         self._longest = max(map(len, head.splitlines()), default=0)
         self.dialect, warnings = detect_dialect(
@@ -131,11 +119,11 @@ class TextSource(Source):
         # Lines may end in different ways, or with a single carriage return.
         feeds, returns = head.count(b"\n"), head.count(b"\r")
         has_mixed_ends = returns > (crlfs := head.count(b"\r\n")) or 0 < crlfs < feeds
-        is_plain = kind == "text" and encoding in _UTF8_ENCODINGS and not has_mixed_ends
+        is_plain = encoding in _UTF8_ENCODINGS and not has_mixed_ends
         # DuckDB would take a path with these characters for a glob pattern.
         if not is_plain or re.search(r"[*?[]", str(path.absolute())):
             self._utf8_path = folder / "decoded.csv"
-            copy_as_utf8(path, kind, encoding, self._utf8_path, self._limits)
+            copy_as_utf8(path, encoding, self._utf8_path)
         # the first byte of each part of the file that DuckDB skipped, and the reason
         self._rejects: list[tuple[int, str]] = []
         self._rejected_lines: frozenset[int] = frozenset()
@@ -162,10 +150,7 @@ class TextSource(Source):
             Batch(batch.columns[:n_cells], batch.columns[n_cells:])
             for batch in self._text_batches(positions)
         )
-        for batch in self._watch_signs(columns, batches):
-            if self._kind == "gzip":
-                self._limits.check_rows(self._n_read, n_cells, len(naming), UNPACK)
-            yield batch
+        return self._watch_signs(columns, batches)
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
         """Return those of the given lines that cannot be split into cells."""
@@ -226,10 +211,10 @@ class TextSource(Source):
 
     @cached_property
     def _line_index(self) -> _LineIndex:
-        pieces = _read_pieces(self._path, self._kind)
+        pieces = _read_pieces(self._path)
         if self._utf8_path != self._path:
             encoding = self.dialect.encoding or "utf-8"
-            pieces = read_as_utf8(self._path, self._kind, encoding, "replace")
+            pieces = read_as_utf8(self._path, encoding, "replace")
         return _LineIndex.scan(pieces, self.dialect)
 
     def _find_rows(self) -> tuple[IntArray, IntArray]:
@@ -252,7 +237,7 @@ class TextSource(Source):
         """
         quote = self.dialect.quote.encode()
         if self._cells_hold_lines or not any(
-            quote in piece for piece in _read_pieces(self._utf8_path, "text")
+            quote in piece for piece in _read_pieces(self._utf8_path)
         ):
             return
         first, last = self._find_rows()
@@ -424,24 +409,14 @@ def _sql_literal(text: str) -> str:
 # Bytes to text
 
 
-def _open_bytes(path: Path, kind: FileKind) -> IO[bytes]:
-    try:
-        return gzip.open(path) if kind == "gzip" else path.open("rb")  # type: ignore[return-value]  # a GzipFile reads bytes
-    except OSError:
-        raise InvalidData(f"{path.name!r} may not be read here.") from None
-
-
-def _read_head(path: Path, kind: FileKind) -> bytes:
-    try:
-        with _open_bytes(path, kind) as file:
-            head = file.read(_SAMPLE_BYTES + 1)
-            while head.count(b"\n") < 2 and len(head) < _LONGEST_HEAD:
-                more = file.read(_SAMPLE_BYTES)
-                head += more
-                if not more:
-                    return head
-    except (OSError, EOFError):
-        raise InvalidData(f"{path.name!r} is no readable gzip file.") from None
+def _read_head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        head = file.read(_SAMPLE_BYTES + 1)
+        while head.count(b"\n") < 2 and len(head) < _LONGEST_HEAD:
+            more = file.read(_SAMPLE_BYTES)
+            head += more
+            if not more:
+                return head
     if len(head) <= _SAMPLE_BYTES:
         return head
     last_end = max(head.rfind(b"\n"), head.rfind(b"\r"))
@@ -467,12 +442,12 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
         ) from None
 
 
-def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
+def _find_encoding(path: Path, head: bytes) -> str:
     """Detect the encoding of a text file.
 
     If the beginning of the file is UTF-8 and not plain ASCII, the whole file is assumed
     to be UTF-8, and an invalid byte is later reported with its line. If it is plain
-    ASCII, the rest of the file is read as well, unless it is compressed.
+    ASCII, the rest of the file is read as well.
 
     Raises InvalidData if the file is not a text.
     """
@@ -491,19 +466,18 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
     if not (_is_utf8(head) or is_mixed):
         return _single_byte_encoding(set(head))
-    if kind == "gzip" or not head.isascii():
+    if not head.isascii():
         return "utf-8"
     decoder, byte_values = codecs.getincrementaldecoder("utf-8")(), set[int]()
     is_utf8 = True
-    with _open_bytes(path, kind) as file:
-        while piece := file.read(_PIECE_BYTES):
-            if piece.isascii() and is_utf8 and not decoder.getstate()[0]:
-                continue
-            byte_values |= set(piece.translate(None, _ASCII))
-            try:
-                decoder.decode(piece)
-            except UnicodeDecodeError:
-                is_utf8 = False
+    for piece in _read_pieces(path):
+        if piece.isascii() and is_utf8 and not decoder.getstate()[0]:
+            continue
+        byte_values |= set(piece.translate(None, _ASCII))
+        try:
+            decoder.decode(piece)
+        except UnicodeDecodeError:
+            is_utf8 = False
     return "utf-8" if is_utf8 else _single_byte_encoding(byte_values)
 
 
@@ -519,47 +493,29 @@ def _single_byte_encoding(byte_values: set[int]) -> str:
     return "latin-1" if byte_values & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 
-def _read_pieces(path: Path, kind: FileKind) -> Iterator[bytes]:
-    with _open_bytes(path, kind) as file:
+def _read_pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
         yield from iter(lambda: file.read(_PIECE_BYTES), b"")
 
 
-def read_as_utf8(
-    path: Path, kind: FileKind, encoding: str, errors: str = "strict"
-) -> Iterator[bytes]:
+def read_as_utf8(path: Path, encoding: str, errors: str = "strict") -> Iterator[bytes]:
     """Yield the content of a text file in pieces, as UTF-8 with line feeds."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     lines = io.IncrementalNewlineDecoder(decoder, translate=True)
-    for piece in _read_pieces(path, kind):
+    for piece in _read_pieces(path):
         yield lines.decode(piece).encode()
     yield lines.decode(b"", final=True).encode()
 
 
-def copy_as_utf8(
-    path: Path, kind: FileKind, encoding: str, copy: Path, limits: Limits
-) -> None:
+def copy_as_utf8(path: Path, encoding: str, copy: Path) -> None:
     """Copy a text file as UTF-8 with line feeds.
 
-    Raises InvalidData if a byte is invalid in the encoding, or if a compressed file is
-        damaged or exceeds the limits.
+    Raises InvalidData if a byte is invalid in the encoding.
     Raises StorageFull if the disk has no room for the copy.
     """
+    advice = "A UTF-8 copy of the table does not fit; set TMPDIR to another folder."
     try:
-        with copy.open("wb") as target:
-            n_bytes = 0
-            for piece in read_as_utf8(path, kind, encoding):
-                n_bytes += len(piece)
-                if kind == "gzip":
-                    limits.check_unpacked(n_bytes, f"{path.name!r} holds", UNPACK)
-                target.write(piece)
+        with report_full_disk(copy.parent, advice), copy.open("wb") as target:
+            target.writelines(read_as_utf8(path, encoding))
     except UnicodeError:
         raise InvalidData(f"{path.name!r} is not written in {encoding}.") from None
-    except EOFError:
-        raise InvalidData(f"{path.name!r} is a truncated gzip file.") from None
-    except OSError as error:
-        if error.errno is None or isinstance(error, gzip.BadGzipFile):
-            raise InvalidData(f"{path.name!r} is no readable gzip file.") from None
-        raise disk_full_error(
-            copy.parent,
-            "A UTF-8 copy of the table does not fit; set TMPDIR to another folder.",
-        ) from None

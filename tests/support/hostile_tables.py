@@ -1,6 +1,5 @@
 """Small files that may cost a reader of tables far too much, or lead it astray."""
 
-import gzip
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -79,15 +78,6 @@ def blanks(path: Path) -> None:
             file.write(b" " * MEBIBYTE)
 
 
-def write_repeats(path: Path, piece: bytes, n_bytes: int, head: bytes = b"") -> None:
-    """Write a compressed text that repeats a piece."""
-    member = gzip.compress(piece * (16 * MEBIBYTE // len(piece)))
-    with path.open("wb") as file:
-        file.write(gzip.compress(head))
-        for _ in range(n_bytes // (16 * MEBIBYTE)):
-            file.write(member)
-
-
 def equal_rows(path: Path) -> None:
     n = 1_000_000
     ids = pa.array(["1"] * n).dictionary_encode()
@@ -149,12 +139,8 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "far.xlsx": lambda path: sheet(path, "A2", "ZZ1048576"),
     "lying.xlsx": lambda path: sheet(path, "A2", "ZZ1048576", said="A1:B2"),
     "rows.parquet": equal_rows,
-    "rows.csv.gz": lambda path: write_repeats(
-        path, b"1,2.5,7.25\n", 1040 * MEBIBYTE, b"id,x,y\n"
-    ),
     "cell.parquet": long_cell,
     "farthest.xlsx": lambda path: sheet(path, "XFD1048576"),
-    "line.csv.gz": lambda path: write_repeats(path, b"0", 1040 * MEBIBYTE),
     "entities.xlsx": entities,
     "outside.xlsx": outside,
     "blanks.xlsx": blanks,
@@ -164,5 +150,5 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 }
 """Files by name; a smaller one would be read, or refused for what it holds."""
 
-TOO_LARGE = frozenset({"rows.csv.gz", "rows.parquet"})
+TOO_LARGE = frozenset({"rows.parquet"})
 """Files that are refused for the memory that they take."""

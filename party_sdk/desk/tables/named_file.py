@@ -14,7 +14,7 @@ from party_sdk.tables import read_sheet_names
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
     [
-        ".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq", ".xlsx", ".xlsm", ".xlsb",
+        ".csv", ".tsv", ".txt", ".parquet", ".pq", ".xlsx", ".xlsm", ".xlsb",
         ".xls", ".ods", ".sav", ".zsav", ".sas7bdat", ".dta",
     ]
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -21,23 +20,21 @@ def rows(n: int = 20, delimiter: str = ",", note: str = "ok") -> list[str]:
 
 def write(path: Path, lines: list[str], delimiter: str = ",", end: str = "\n") -> Path:
     names = delimiter.join(["pid", "age", "crp", "note"])
-    content = end.join([names, *lines, ""]).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(end.join([names, *lines, ""]).encode())
     return path
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 @pytest.mark.parametrize(("first", "last"), [(5, 12), (5, 6), (0, 19)])
 @pytest.mark.quick(8)
 def test_rows_between_stray_marks_are_refused(
-    tmp_path: Path, delimiter: str, end: str, name: str, first: int, last: int
+    tmp_path: Path, delimiter: str, end: str, first: int, last: int
 ) -> None:
     lines = rows(delimiter=delimiter)
     lines[first] = lines[first].replace("ok", '"poor')
     lines[last] = lines[last].replace("ok", 'sleep"')
-    path = write(tmp_path / name, lines, delimiter, end)
+    path = write(tmp_path / "a.csv", lines, delimiter, end)
     report, table = examine_table(path, HOW)
     assert table is None
     [problem] = report.problems
