@@ -19,7 +19,6 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.session_risks import OTHER_UNITS
@@ -28,7 +27,7 @@ from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
 from coterie_pages.models import RunReport, TermsSheet
 from coterie_pages.views.terms_sheet import identify, sheet_of
-from party_sdk.admission.table_admission import row_warnings
+from party_sdk.admission.table_admission import match_key_values_of, row_warnings
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
@@ -314,11 +313,11 @@ class Home:
         """
         from party_sdk.tables.linkage import find_unlinked_rows
 
-        params = check_terms(member.terms)
         if not member.slot_fields.match_columns:
             return []
         data = self.map_rows(member.stored, rows).open(member.slot_fields)
-        return find_unlinked_rows(params, data, result.labels)
+        keys = match_key_values_of(member.terms, member.invitation.slot, data)
+        return find_unlinked_rows(keys, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
         """Return the table with the mapping to use: the one it names or the stored one.

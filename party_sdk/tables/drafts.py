@@ -106,7 +106,7 @@ def draft_dictionary(
     report, _ = examine_table(table, options)
     report.raise_for_problems()
     mapping = options.mapping or TableMapping()
-    codebook = codebook_of(table, mapping)
+    codebook = read_labels(table)
     sign = report.dialect.get("decimal", ".")
     all_words, decimals = _read_words_and_decimals(
         table,
@@ -114,7 +114,8 @@ def draft_dictionary(
         word_columns=[
             column.name
             for column in report.columns
-            if column.type in {"words", "date"} or column.name in codebook.labels
+            if column.type in {"words", "date"}
+            or mapping.source_of(column.name) in codebook.labels
         ],
         number_columns=[
             column.name
@@ -127,7 +128,8 @@ def draft_dictionary(
     reasons: dict[str, str] = {}
     for column in report.columns:
         name, kind, words = column.name, column.type, all_words.get(column.name, [])
-        labels = codebook.labels.get(name, {})
+        source = mapping.source_of(name)
+        labels = {} if mapping.changes(name) else codebook.labels.get(source, {})
         codes = {value: text for value, text in labels.items() if value.is_integer()}
         parts: dict[str, Any] = {"type": kind}
         reason = ""
@@ -152,7 +154,7 @@ def draft_dictionary(
             reason = "no value in any row"
         elif kind == "integer" and column.least is None:
             reason = "whole numbers that rise row by row: they may be ids"
-        changes = {"title": codebook.titles.get(name, "")[:200]}
+        changes = {"title": codebook.titles.get(source, "")[:200]}
         if reason:
             reasons[name] = reason
             changes["role"] = "leave-out"
@@ -196,19 +198,6 @@ def _n_decimals(cells: pa.Array, sign: str) -> int:
     split = compute.extract_regex(stripped, rf"^[+-]?\d*[{sign}](?P<digits>\d*?)0*$")
     digits = compute.utf8_length(compute.struct_field(split, "digits"))
     return compute.max(digits).as_py() or 0
-
-
-def codebook_of(table: Any, mapping: TableMapping) -> Labels:
-    """Return the titles and value labels of a statistics file; empty for other tables.
-
-    mapping: renames columns, and drops value labels of columns whose cells it changes.
-    """
-    codebook = read_labels(table)
-    names = {mapping.source_of(name): name for name in mapping.columns}
-    titles = {names.get(name, name): text for name, text in codebook.titles.items()}
-    labels = {names.get(name, name): texts for name, texts in codebook.labels.items()}
-    labels = {name: own for name, own in labels.items() if not mapping.changes(name)}
-    return Labels(titles=titles, labels=labels)
 
 
 class Certainty(StrEnum):

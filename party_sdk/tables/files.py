@@ -22,7 +22,7 @@ STATISTICS: Final = frozenset({"spss", "sas", "stata"})
 """Kinds of files that have column titles and value labels."""
 _ENDINGS: Final[dict[str, FileKind]] = {
     ".parquet": "parquet", ".pq": "parquet",
-    ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
+    ".xlsx": "excel", ".xlsm": "excel",
     ".sav": "spss", ".zsav": "spss", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
 
@@ -73,6 +73,10 @@ def file_kind(path: Path) -> FileKind:
         return "parquet"
     if ending in _ENDINGS:
         return _ENDINGS[ending]
+    if ending in {".xls", ".xlsb", ".ods"}:
+        raise InvalidData(
+            f"{path.name!r} is a workbook of another format: save it as .xlsx or CSV."
+        )
     if head.startswith((b"PK", b"\x1f\x8b")):
         form = "zip archive" if head.startswith(b"PK") else "gzip file"
         raise InvalidData(f"{path.name!r} is a {form}: unpack it, and name the table.")

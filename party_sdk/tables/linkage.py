@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.identifiers import join_parts
@@ -21,7 +20,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
     compute_key_values,
     key_columns,
 )
-from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.columns import to_texts, without_codes
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import KeyPreview
@@ -212,15 +211,9 @@ class UnlinkedRow(NamedTuple):
 
 
 def find_unlinked_rows(
-    params: Params, data: DataSource, labels: IntArray
+    keys: Sequence[KeyValues], data: DataSource, labels: IntArray
 ) -> list[UnlinkedRow]:
-    """Return the rows not linked to other parties' rows; empty without match keys."""
-    if not isinstance(params, AlignedParams) or data.ids is None:
-        return []
-    if not params.linking_keys:
-        return []
-    alignment = params.alignment
-    keys = compute_key_values(data.ids, alignment.match_keys, alignment.normalisation)
+    """Return the rows that were not linked to other parties' rows by match keys."""
     rows = np.flatnonzero(labels < 0).tolist()
     lines, word = [row + 1 for row in rows], "row"
     if isinstance(data, Table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
@@ -14,7 +14,6 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
 
 from clustering_protocols.numerics.data_source import BATCH_ROWS, DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -196,8 +195,8 @@ class Table:
         }
         if self.unmapped is None and not levels:
             return self
-        headers = self.columns if self.unmapped is None else self.unmapped.headers
-        return _UnmappedRows(self, headers, self.unmapped, levels)
+        unmapped = self.unmapped or UnmappedCells(self.columns, (), self.spool)
+        return _UnmappedRows(self, unmapped, levels)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -225,20 +224,16 @@ class Table:
             ids = ArrowIds([pa.array(map(normalise, ids), pa.large_string())])
         coded = ids.arrow.combine_chunks().dictionary_encode().indices
         codes = coded.to_numpy(zero_copy_only=False)
-        if compute.max(coded).as_py() == len(codes) - 1:
-            return ""
-        first: np.ndarray[tuple[int], np.dtype[np.int64]]
-        _, first = np.unique(codes, return_index=True)
+        first: Any = np.unique(codes, return_index=True)[1]
         repeats = np.setdiff1d(np.arange(len(codes)), first)
+        if not len(repeats):
+            return ""
         sample = repeats[:MOST_SHOWN]
-        rows = sorted({*map(int, first[codes[sample]]), *map(int, sample)})
-        lines = dict(zip(rows, self.locations.numbers_of_rows(rows), strict=True))
-        pairs = [f"{lines[int(first[codes[r]])]} and {lines[int(r)]}" for r in sample]
-        more = (
-            f", and {len(repeats) - len(sample)} more"
-            if len(repeats) > len(sample)
-            else ""
-        )
+        earlier_lines = self.locations.numbers_of_rows(first[codes[sample]].tolist())
+        lines = self.locations.numbers_of_rows(sample.tolist())
+        pairs = [f"{a} and {b}" for a, b in zip(earlier_lines, lines, strict=True)]
+        n_more = len(repeats) - len(sample)
+        more = f", and {n_more} more" if n_more else ""
         word = self.report.counts.capitalize()
         return f"{word}s {', '.join(pairs)}{more} have the same id."
 
@@ -247,31 +242,25 @@ class _UnmappedRows:
     """A table's rows as a data source that undoes its mapping and dictionary."""
 
     def __init__(
-        self,
-        table: Table,
-        headers: tuple[str, ...],
-        unmapped: UnmappedCells | None,
-        levels: Mapping[int, FloatArray],
+        self, table: Table, unmapped: UnmappedCells, levels: Mapping[int, FloatArray]
     ) -> None:
-        self._table, self._levels = table, levels
-        self._unmapped = unmapped if unmapped and unmapped.changed else None
-        self.n_rows, self.ids, self.columns = table.n_rows, table.ids, headers
+        self._table, self._unmapped, self._levels = table, unmapped, levels
+        self.n_rows, self.ids, self.columns = table.n_rows, table.ids, unmapped.headers
 
     def batches(self) -> Iterator[FloatArray]:
-        if self._unmapped is None:
-            originals: Iterable[FloatArray | None] = repeat(None)
-        else:
-            originals = self._unmapped.spool.batches()
-        for rows, unmapped in zip(self._table.batches(), originals, strict=False):
-            yield self._unmap(np.array(rows), unmapped)
+        has_changes = bool(self._unmapped.changed)
+        originals = self._unmapped.spool.batches() if has_changes else repeat(None)
+        for rows, original in zip(self._table.batches(), originals, strict=False):
+            yield self._unmap(rows, original)
 
     def take(self, rows: IntArray) -> FloatArray:
-        unmapped = None if self._unmapped is None else self._unmapped.spool.take(rows)
-        return self._unmap(self._table.take(rows), unmapped)
+        has_changes = bool(self._unmapped.changed)
+        original = self._unmapped.spool.take(rows) if has_changes else None
+        return self._unmap(self._table.take(rows), original)
 
-    def _unmap(self, rows: FloatArray, unmapped: FloatArray | None) -> FloatArray:
-        if self._unmapped is not None:
-            rows[:, self._unmapped.changed] = unmapped
+    def _unmap(self, rows: FloatArray, original: FloatArray | None) -> FloatArray:
+        if original is not None:
+            rows[:, self._unmapped.changed] = original
         for index, words in self._levels.items():
             is_level = rows[:, index] < len(words)  # False for NaN
             rows[is_level, index] = words[rows[is_level, index].astype(np.int64)]

@@ -1,4 +1,4 @@
-"""Read sheets of Excel and OpenDocument with calamine, and copy them to Arrow."""
+"""Read sheets of Excel with calamine, and copy them to Arrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 from xml.etree.ElementTree import Element, ParseError, iterparse
-from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
 from python_calamine import (
@@ -67,19 +66,17 @@ class SheetMarks:
 
 
 _UNREADABLE: Final = (
-    *(CalamineError, ValueError, BadZipFile, KeyError, ParseError, expat.ExpatError),
+    *(CalamineError, ValueError, BadZipFile, KeyError, ParseError),
     NotImplementedError,  # a compression that Python does not know
 )
 """Errors of the libraries that read workbooks."""
 
 
-def read_marks(path: Path, sheet: str) -> SheetMarks | None:
-    """Read the marks of a sheet in an .xlsx or .xlsm file; None for other files.
+def read_marks(path: Path, sheet: str) -> SheetMarks:
+    """Read the marks of a sheet.
 
     Raises InvalidData if the sheet is unreadable, or too large due to far-off cells.
     """
-    if path.suffix.lower() not in {".xlsx", ".xlsm"}:
-        return None
     try:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
             return _scan_sheet(content, path, _percent_styles(book))
@@ -195,49 +192,13 @@ def unpack_sheet(
     """
     with _open_book(path) as book:
         name, marks = _choose_sheet(path, book, dialect.sheet)
-        rows = _SheetRows(book.get_sheet_by_name(name), marks or SheetMarks(), dialect)
-        unpacked = _write_sheet(rows, used, copy)
-    if marks is not None:
-        return unpacked
-    warning = (
-        f"Hidden rows and columns, percentages, errors and formulas without a value are "
-        f"not recognised in a {path.suffix} file: save it as .xlsx if it has any."
-    )
-    return unpacked.model_copy(update={"warnings": (*unpacked.warnings, warning)})
-
-
-_MOST_REPEATS: Final = {
-    "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-columns-repeated": 16_384,
-    "urn:oasis:names:tc:opendocument:xmlns:table:1.0 number-rows-repeated": 1_048_576,
-}
-"""Columns and rows of the largest sheet that office programs write."""
-
-
-def _check_repeats(path: Path) -> None:
-    """Refuse an OpenDocument cell that is repeated more often than a sheet has cells.
-
-    Calamine copies it as often as the file says, which takes minutes.
-    """
-
-    def check(_: str, attributes: Mapping[str, str]) -> None:
-        for name, most in _MOST_REPEATS.items():
-            if int(attributes.get(name, "1")) > most:
-                raise InvalidData(
-                    f"{path.name!r} repeats a cell more often than a sheet has rows or "
-                    "columns: save it as CSV."
-                )
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = check
-    with ZipFile(path) as book, book.open("content.xml") as content:
-        parser.ParseFile(content)
+        rows = _SheetRows(book.get_sheet_by_name(name), marks, dialect)
+        return _write_sheet(rows, used, copy)
 
 
 @contextmanager
 def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
     try:
-        if path.suffix.lower() == ".ods":
-            _check_repeats(path)
         with CalamineWorkbook.from_path(path) as book:
             yield book
     except (*_UNREADABLE, OSError) as error:
@@ -255,24 +216,20 @@ def read_sheet_names(path: Path) -> tuple[str, ...]:
         return tuple(_filled_sheets(path, book))
 
 
-def _filled_sheets(path: Path, book: CalamineWorkbook) -> dict[str, SheetMarks | None]:
+def _filled_sheets(path: Path, book: CalamineWorkbook) -> dict[str, SheetMarks]:
     """Return the marks of each sheet that is not empty, by name."""
-    filled = {}
-    for name in book.sheet_names:
-        marks = read_marks(path, name)
-        if book.get_sheet_by_name(name).height if marks is None else marks.n_filled:
-            filled[name] = marks
-    return filled
+    marks_by_name = {name: read_marks(path, name) for name in book.sheet_names}
+    return {name: marks for name, marks in marks_by_name.items() if marks.n_filled}
 
 
 def _choose_sheet(
     path: Path, book: CalamineWorkbook, chosen: str | None
-) -> tuple[str, SheetMarks | None]:
-    names = list(book.sheet_names)
+) -> tuple[str, SheetMarks]:
     if chosen is not None:
-        if chosen not in names:
+        if chosen not in book.sheet_names:
             raise InvalidData(
-                f"There is no sheet {chosen!r}; there are {format_names(names)}."
+                f"There is no sheet {chosen!r}; there are "
+                f"{format_names(book.sheet_names)}."
             )
         return chosen, read_marks(path, chosen)
     filled = _filled_sheets(path, book)

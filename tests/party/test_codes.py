@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.table_kinds import KINDS
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Field, Schema
@@ -78,23 +79,19 @@ def test_ordinary_columns_hold_no_codes(x: Any) -> None:
     assert lone_values(x) == []
 
 
-@pytest.mark.parametrize("kind", ["csv", "frame", "parquet", "dictionary"])
-def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "has_schema"), [*((kind, False) for kind in KINDS), ("csv", True)]
+)
+def test_a_table_tells_its_codes_with_counts(
+    tmp_path: Path, kind: str, *, has_schema: bool
+) -> None:
     frame = pd.DataFrame({
         "id": [f"N{i}" for i in range(300)],
         "cpep": coded(PEPTIDE, -9),
         "smoke": LIKERT.astype(int),
     })  # fmt: skip
-    path: Any = tmp_path / "codes.csv"
-    schema = None
-    if kind == "parquet":
-        path = tmp_path / "codes.parquet"
-        frame.to_parquet(path)
-    elif kind == "frame":
-        path = frame
-    else:
-        frame.to_csv(path, index=False)
-    if kind == "dictionary":
+    path, schema = KINDS[kind](frame, tmp_path), None
+    if has_schema:
         schema = Schema(fields=(Field(name="cpep"), Field(name="smoke")))
     report, _ = examine_table(path, ReadOptions(id_column="id", schema=schema))
     said = " ".join(report.warnings)

@@ -303,6 +303,12 @@ def test_names_of_columns_become_no_statement(tmp_path: Path) -> None:
     assert list(open_table(path).columns) == names
 
 
+@pytest.mark.parametrize("ending", ["xls", "xlsb", "ods"])
+def test_another_workbook_is_refused_with_a_remedy(tmp_path: Path, ending: str) -> None:
+    told = refused(of(tmp_path / f"rows.{ending}", "PK"))
+    assert "save it as .xlsx or CSV" in told
+
+
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     assert "is a pipe or device" in refused(tmp_path / "rows.csv")

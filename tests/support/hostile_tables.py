@@ -107,34 +107,6 @@ def long_line(path: Path) -> None:
     path.write_bytes(b"id,x,y\n1,2," + b"9" * (30 * MEBIBYTE) + b"\n")
 
 
-ODS = "urn:oasis:names:tc:opendocument:xmlns"
-ODS_TYPE = "application/vnd.oasis.opendocument.spreadsheet"
-
-
-def repeated_cell(path: Path) -> None:
-    """Write a cell that is repeated over more columns than a sheet has."""
-    spaces = (
-        f'xmlns:{name}="{ODS}:{name}:1.0"' for name in ("office", "table", "text")
-    )
-    text = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    content = (
-        f"<office:document-content {' '.join(spaces)}><office:body><office:spreadsheet>"
-        f'<table:table table:name="s"><table:table-row>{text.format("id")}'
-        f"{text.format('x')}</table:table-row><table:table-row><table:table-cell "
-        'office:value-type="float" office:value="1" '
-        'table:number-columns-repeated="2000000000"/></table:table-row></table:table>'
-        "</office:spreadsheet></office:body></office:document-content>"
-    )
-    manifest = (
-        f'<manifest:manifest xmlns:manifest="{ODS}:manifest:1.0"><manifest:file-entry '
-        f'manifest:full-path="/" manifest:media-type="{ODS_TYPE}"/></manifest:manifest>'
-    )
-    with zipfile.ZipFile(path, "w") as book:
-        book.writestr("mimetype", ODS_TYPE)
-        book.writestr("META-INF/manifest.xml", manifest)
-        book.writestr("content.xml", content)
-
-
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "far.xlsx": lambda path: sheet(path, "A2", "ZZ1048576"),
     "lying.xlsx": lambda path: sheet(path, "A2", "ZZ1048576", said="A1:B2"),
@@ -144,7 +116,6 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "entities.xlsx": entities,
     "outside.xlsx": outside,
     "blanks.xlsx": blanks,
-    "repeated.ods": repeated_cell,
     "footer.parquet": false_footer,
     "line.csv": long_line,
 }

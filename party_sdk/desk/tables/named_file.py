@@ -14,8 +14,8 @@ from party_sdk.tables import read_sheet_names
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
     [
-        ".csv", ".tsv", ".txt", ".parquet", ".pq", ".xlsx", ".xlsm", ".xlsb",
-        ".xls", ".ods", ".sav", ".zsav", ".sas7bdat", ".dta",
+        ".csv", ".tsv", ".txt", ".parquet", ".pq", ".xlsx", ".xlsm",
+        ".sav", ".zsav", ".sas7bdat", ".dta",
     ]
 )  # fmt: skip
 _MOST_BYTES: Final = 65_536

@@ -8,38 +8,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.table_kinds import KINDS
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.cells import parse_limit, read_date, read_number
 from party_sdk.tables.mapping import TableMapping
 
 NAN = float("nan")
-FORMS = ["csv", "sheet", "pandas", "parquet"]
 
 
 def read_as(
     form: str, folder: Path, cells: list[Any], kind: str, **said: Any
 ) -> np.ndarray[Any, Any]:
     frame = pd.DataFrame({"x": [str(cell) for cell in cells], "n": "a"})
-    path: Any = folder / f"rows.{form}"
-    if form == "csv":
-        frame.to_csv(path, index=False, sep=";")
-    elif form == "sheet":
-        path = folder / "rows.xlsx"
-        frame.to_excel(path, index=False, engine="xlsxwriter")
-    elif form == "parquet":
-        frame.to_parquet(path)
-    else:
-        path = frame
+    table = KINDS[form](frame, folder)
     mapping = TableMapping.model_validate({"columns": {"x": said}})
     schema = Schema.model_validate({"fields": [{"name": "x", "type": kind}]})
-    return matrix(read_table(path, ReadOptions(schema=schema, mapping=mapping)))[:, 0]
+    return matrix(read_table(table, ReadOptions(schema=schema, mapping=mapping)))[:, 0]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize(
     ("sign", "cells"),
     [
@@ -56,7 +46,7 @@ def test_thousands_are_read(
     np.testing.assert_array_equal(found, [1234.5, 950, 12_345_678, -1000, 7.25])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", KINDS)
 def test_dates_of_several_forms_are_pandas_s(form: str, tmp_path: Path) -> None:
     cells = ["31.12.2024", "2025-03-01", "1/2/2025", "45658", "2024-02-29 08:15:00"]
     orders = ["day-first", "year-first", "excel"]
@@ -66,7 +56,7 @@ def test_dates_of_several_forms_are_pandas_s(form: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
@@ -84,17 +74,6 @@ def test_limits_are_read_by_a_declared_rule(
     np.testing.assert_array_equal(found, expected)
     doubled = read_as(form, tmp_path, cells, "number", limits=rule, factor=2.0)
     np.testing.assert_array_equal(doubled, 2 * np.array(expected))
-
-
-def test_another_rule_makes_no_other_rows() -> None:
-    marks = []
-    for rule in ("half", "missing"):
-        frame = pd.DataFrame({"x": ["<0.1", "0.3", "7"], "y": [1.0, 2.0, 4.0]})
-        said = {"columns": {"x": {"limits": rule}}}
-        schema = Schema.model_validate({"fields": [{"name": "x"}, {"name": "y"}]})
-        how = ReadOptions(schema=schema, mapping=TableMapping.model_validate(said))
-        marks.append(cell_words(bytes(32), read_table(frame, how))[0])
-    np.testing.assert_array_equal(*marks)
 
 
 @pytest.mark.parametrize("text", ["1.23.456", "12.34", "1,2,3", "", "1.234.56", "a"])
@@ -134,15 +113,13 @@ def test_a_mapping_that_contradicts_itself_is_refused(said: dict[str, Any]) -> N
 def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
     cells = ["1900-01-01", "1955-03-01", "9999-12-31", "2001-12-31"]
     codes = ["9999-12-31", "unknown", "1900-01-01"]
-    frame: Any = pd.DataFrame({"x": cells, "y": np.arange(4.0)})
-    if form == "csv":
-        frame.to_csv(tmp_path / "rows.csv", index=False)
-        frame = tmp_path / "rows.csv"
-    elif form == "dates":
+    frame = pd.DataFrame({"x": cells, "y": np.arange(4.0)})
+    if form == "dates":
         frame["x"] = frame["x"].astype("datetime64[s]")
+    table = KINDS["csv" if form == "csv" else "pandas"](frame, tmp_path)
     field = {"name": "x", "type": "date", "missingValues": codes}
     how = ReadOptions(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
-    read = read_table(frame, how)
+    read = read_table(table, how)
     assert np.isnan(matrix(read)[:, 0]).tolist() == [True, False, True, False]
     told = "x: read as missing: 1900-01-01 in 1 row, 9999-12-31 in 1 row."
     assert read.report.columns[0].codes_sentence == told
@@ -160,14 +137,11 @@ def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
 def test_a_home_says_how_many_rows_a_code_empties(
     form: str, kind: str, code: str, told: str, tmp_path: Path
 ) -> None:
-    frame: Any = pd.DataFrame({"x": [17, 3, 17, 5], "y": np.arange(4.0)})
-    if form == "csv":
-        frame.to_csv(tmp_path / "rows.csv", index=False)
-        frame = tmp_path / "rows.csv"
+    frame = pd.DataFrame({"x": [17, 3, 17, 5], "y": np.arange(4.0)})
     field: dict[str, Any] = {"name": "x", "type": kind, "missingValues": [code]}
     if kind == "string":
         field["categories"] = ["3", "5"]
     how = ReadOptions(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
-    read = read_table(frame, how)
+    read = read_table(KINDS[form](frame, tmp_path), how)
     assert read.report.columns[0].codes_sentence == told
     assert np.isnan(matrix(read)[:, 0]).sum() == (2 if told else 0)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.table_kinds import KINDS, as_csv
 
 from clustering_protocols.numerics.data_source import matrix, order_rows
 from clustering_protocols.terms.schema import Schema
@@ -56,25 +55,13 @@ MAPPING = TableMapping.model_validate(
 )
 
 
-def as_csv(table: pd.DataFrame, folder: Path) -> Path:
-    path = folder / "rows.csv"
-    table.to_csv(path, index=False)
-    return path
-
-
 def as_german(table: pd.DataFrame, folder: Path) -> Path:
     path = folder / "rows.txt"
     table.to_csv(path, index=False, sep=";", decimal=",", encoding="cp1252")
     return path
 
 
-def as_parquet(table: pd.DataFrame, folder: Path) -> Path:
-    path = folder / "rows.parquet"
-    table.to_parquet(path)
-    return path
-
-
-def as_sheet(table: pd.DataFrame, folder: Path) -> Path:
+def as_second_sheet(table: pd.DataFrame, folder: Path) -> Path:
     path = folder / "rows.xlsx"
     with pd.ExcelWriter(path, engine="xlsxwriter") as book:
         table.to_excel(book, sheet_name="Auszug 2025", startrow=2, index=False)
@@ -82,13 +69,7 @@ def as_sheet(table: pd.DataFrame, folder: Path) -> Path:
     return path
 
 
-FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    "csv": as_csv,
-    "german": as_german,
-    "parquet": as_parquet,
-    "pandas": lambda table, _: table,
-    "polars": lambda table, _: pl.from_pandas(table),
-}
+FORMS = KINDS | {"german": as_german, "sheet": as_second_sheet}
 
 
 def by_pandas(table: pd.DataFrame) -> np.ndarray[Any, Any]:
@@ -162,16 +143,14 @@ def frame_of(n_rows: int = 40) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("form", [*FORMS, "sheet"])
+@pytest.mark.parametrize("form", FORMS)
 def test_every_kind_of_table_is_mapped_alike(form: str, tmp_path: Path) -> None:
     frame = frame_of()
     mapping = MAPPING
     if form == "sheet":
         said = {"sheet": "Auszug 2025", "skip": 2}
         mapping = TableMapping.model_validate({**MAPPING.model_dump(), "file": said})
-        table = as_sheet(frame, tmp_path)
-    else:
-        table = FORMS[form](frame, tmp_path)
+    table = FORMS[form](frame, tmp_path)
     how = ReadOptions(id_column="id", schema=DICTIONARY, mapping=mapping)
     read = read_table(table, how)
     np.testing.assert_array_equal(matrix(read), by_pandas(frame))
@@ -261,17 +240,33 @@ def test_row_marks_are_those_of_the_table_before_it_was_mapped(
             np.testing.assert_array_equal(some[orders[0]], others[orders[1]])
 
 
-def test_other_levels_make_no_other_rows() -> None:
-    frame = frame_of()
-    swapped = MAPPING.model_dump()
-    swapped["columns"]["sex"]["levels"] |= {"w": "male", "m": "female"}
+SEX = {"name": "sex", "type": "string", "categories": ["female", "male"]}
+CODED: dict[str, tuple[list[str], dict[str, Any], list[dict[str, Any]]]] = {
+    "other levels": (
+        ["w", "m", "w"],
+        SEX,
+        [
+            {"levels": {"w": "female", "m": "male"}},
+            {"levels": {"w": "male", "m": "female"}},
+        ],
+    ),
+    "another rule of limits": (
+        ["<0.1", "0.3", "7"],
+        {"name": "sex"},
+        [{"limits": "half"}, {"limits": "missing"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_another_mapping_makes_no_other_rows(name: str) -> None:
+    cells, field, mappings = CODED[name]
+    schema = Schema.model_validate({"fields": [field, {"name": "y"}]})
+    frame = pd.DataFrame({"sex": cells, "y": [1.0, 2.0, 4.0]})
     marks = []
-    for said in (MAPPING.model_dump(), swapped):
-        mapping = TableMapping.model_validate(said)
-        how = ReadOptions(
-            columns=["sex", "hba1c", "age"], schema=DICTIONARY, mapping=mapping
-        )
-        read = read_table(frame, how)
+    for said in mappings:
+        mapping = TableMapping.model_validate({"columns": {"sex": said}})
+        read = read_table(frame, ReadOptions(schema=schema, mapping=mapping))
         marks.append(cell_words(KEY, read)[0])
     np.testing.assert_array_equal(*marks)
 

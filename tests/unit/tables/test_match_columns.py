@@ -11,7 +11,7 @@ from support.terminal import Terminal
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.numerics.data_source import matrix
-from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.shared_stages.alignment.match_keys import compute_key_values
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.schema import Schema
 from party_sdk.coordinator.option_parsing import add_match_keys
@@ -91,9 +91,11 @@ def test_a_table_without_a_column_of_a_key_is_refused(path: Path) -> None:
 
 
 def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
-    alignment = Alignment(method="ecdh", match_keys=("name + birth | date", "birth"))
-    params = ProductQuantisation(n_clusters=2, alignment=alignment)
-    found = find_unlinked_rows(params, opened(path), np.array([0, -1, -1]))
+    table, normalisation = opened(path), Alignment().normalisation
+    assert table.ids is not None
+    keys = ("name + birth | date", "birth")
+    values = compute_key_values(table.ids, keys, normalisation)
+    found = find_unlinked_rows(values, table, np.array([0, -1, -1]))
     assert found == [(3, (1,), "line"), (4, (1, 2), "line")], "k.A. is no date"
     told = describe_unlinked(found)
     assert told[0] == "unlinked rows: 2, of which 0 have a value of every key"
@@ -101,8 +103,6 @@ def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
         "  line 4: no value, or a shared one, of key 1, 2",
         "  line 3: no value, or a shared one, of key 1",
     ]
-    exact = ProductQuantisation(n_clusters=2, alignment=Alignment(method="ecdh"))
-    assert find_unlinked_rows(exact, opened(path), np.array([0, -1, -1])) == []
 
 
 def test_keys_are_given_one_by_one_or_as_a_file(tmp_path: Path) -> None:

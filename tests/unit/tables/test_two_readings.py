@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-from xlsxwriter import Workbook
+from support.table_kinds import KINDS, as_sheet
 
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import ReadOptions, Table, examine_table
@@ -136,32 +134,13 @@ def test_each_column_has_its_own_decimal_sign(tmp_path: Path, share: float) -> N
         assert "decimal" in said
 
 
-def to_sheet(columns: dict[str, list[Any]], folder: Path) -> Path:
-    with Workbook(str(folder / "a.xlsx")) as book:
-        sheet = book.add_worksheet()
-        for place, (name, cells) in enumerate(columns.items()):
-            sheet.write_column(0, place, [name, *cells])
-    return folder / "a.xlsx"
-
-
-def to_parquet(columns: dict[str, list[Any]], folder: Path) -> Path:
-    pl.DataFrame(columns).write_parquet(folder / "a.parquet")
-    return folder / "a.parquet"
-
-
-FORMS: dict[str, Callable[[dict[str, list[Any]], Path], Any]] = {
-    "text": lambda columns, folder: write(folder / "a.csv", **columns),
-    "sheet": to_sheet,
-    "parquet": to_parquet,
-    "pandas": lambda columns, _: pd.DataFrame(columns),
-    "polars": lambda columns, _: pl.DataFrame(columns),
-}
 SCHEMA = Schema.model_validate({"fields": [{"name": "age"}, {"name": "leuko"}]})
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_texts_of_any_table_are_judged_alike(tmp_path: Path, form: str) -> None:
-    table = FORMS[form]({"age": AGES, "leuko": grouped(COUNTS, ".")}, tmp_path)
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_of_any_table_are_judged_alike(tmp_path: Path, kind: str) -> None:
+    frame = pd.DataFrame({"age": AGES, "leuko": grouped(COUNTS, ".")})
+    table = KINDS[kind](frame, tmp_path)
     said, found = read(table, schema=SCHEMA)
     assert found is None
     assert 'thousands = "." or decimal = "."' in said
@@ -171,16 +150,13 @@ def test_texts_of_any_table_are_judged_alike(tmp_path: Path, form: str) -> None:
 
 
 def test_numbers_of_a_sheet_have_no_signs(tmp_path: Path) -> None:
-    values = [5.125, 7.375, 12.625]
-    _, table = read(to_sheet({"age": [1, 2, 5], "leuko": values}, tmp_path))
-    assert values_of(table, "leuko") == values
-
-
-def test_numbers_of_a_sheet_beside_texts_are_asked_about(tmp_path: Path) -> None:
-    cells = [5.125, 12_000, "9.370", 8.5]
-    said, table = read(to_sheet({"age": [1, 2, 5, 9], "leuko": cells}, tmp_path))
+    frame = pd.DataFrame({"age": [1, 2, 5], "leuko": [5.125, 7.375, 12.625]})
+    _, table = read(as_sheet(frame, tmp_path))
+    assert values_of(table, "leuko") == [5.125, 7.375, 12.625]
+    frame = pd.DataFrame({"age": [1, 2, 5], "leuko": [5.125, 12_000, "9.370"]})
+    said, table = read(as_sheet(frame, tmp_path))
     assert table is None
-    assert "thousands" in said
+    assert "thousands" in said, "numbers beside texts are asked about"
 
 
 def test_a_draft_asks_what_the_point_is(tmp_path: Path) -> None:
@@ -205,12 +181,12 @@ def read_dates(table: Any, **how: Any) -> tuple[str, Table | None]:
     return "\n".join(report.problem_sentences), found
 
 
-@pytest.mark.parametrize("make", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_days_and_months_that_nothing_tells_apart_are_asked_about(
-    tmp_path: Path, make: str
+    tmp_path: Path, kind: str
 ) -> None:
-    columns: dict[str, list[Any]] = {"born": OPEN, "seen": ["2021-01-02"] * 3}
-    said, found = read_dates(FORMS[make](columns, tmp_path))
+    frame = pd.DataFrame({"born": OPEN, "seen": ["2021-01-02"] * 3})
+    said, found = read_dates(KINDS[kind](frame, tmp_path))
     assert found is None
     assert "day-first" in said
 
