@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
-from support.terminal import Terminal
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
@@ -284,11 +283,3 @@ def _note(called: object, touched: list[str]) -> object:
         return called(path, *words, **named)  # type: ignore[operator]
 
     return noted
-
-
-def test_a_command_says_a_wrong_mapping_in_a_sentence(terminal: Terminal) -> None:
-    rows = terminal.file("rows.csv", "a,b\n1,2\n2,5\n")
-    given = terminal.file("mapping.toml", f"{FIRST}[columns.a]\nfactor = 0\n")
-    said = terminal("table", rows, "--mapping", given, expect=5).stderr
-    assert "columns.a: a factor of 0 makes all values alike" in said
-    assert "Traceback" not in said

@@ -6,13 +6,11 @@ import csv
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.linkage_trial import try_match_keys
-from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.match_keys import (
     key_columns,
     parse_match_key,
@@ -42,6 +40,11 @@ def proposed(path: Path) -> list[str]:
     return [
         each.key for each in propose_match_keys(path, ReadOptions()) if each.is_usable
     ]
+
+
+def ids_of(paths: Sequence[Path], keys: Sequence[str]) -> tuple[list[str], list[str]]:
+    first, second = (linking_ids(path, ReadOptions(), keys) for path in paths)
+    return first, second
 
 
 @pytest.mark.parametrize(
@@ -108,29 +111,13 @@ def test_proposed_keys_link_the_people_of_the_made_study(
         write(tmp_path / f"{place}.csv", each.cells)
         for place, each in enumerate(hospitals)
     ]
-    keys = proposed(paths[0])
-    ids = (
-        linking_ids(paths[0], ReadOptions(), keys),
-        linking_ids(paths[1], ReadOptions(), keys),
-    )
-    found = try_match_keys(keys, ids, (hospitals[0].people, hospitals[1].people))
+    keys, people = proposed(paths[0]), (hospitals[0].people, hospitals[1].people)
+    found = try_match_keys(keys, ids_of(paths, keys), people)
     assert found.common == round(3000 * common)
     assert found.recall >= 0.95
     assert found.precision >= 0.999
-    exact = try_match_keys(keys[:1], ids_of(keys[:1], hospitals), truth_of(hospitals))
+    exact = try_match_keys(keys[:1], ids_of(paths, keys[:1]), people)
     assert exact.recall < found.recall - 0.1
-
-
-def ids_of(keys: Sequence[str], hospitals: Any) -> Any:
-    columns = key_columns(keys)
-    return tuple(
-        [join_parts([row[name] for name in columns]) for row in each.cells]
-        for each in hospitals
-    )
-
-
-def truth_of(hospitals: Any) -> Any:
-    return tuple(each.people for each in hospitals)
 
 
 @pytest.mark.skipif(not FEBRL.is_dir(), reason="FEBRL 4 is absent: make febrl")
@@ -150,10 +137,6 @@ def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -
         tables.append(write(tmp_path / f"{name}.csv", kept))
         people.append(who[keep])
     keys = proposed(tables[0])
-    ids = (
-        linking_ids(tables[0], ReadOptions(), keys),
-        linking_ids(tables[1], ReadOptions(), keys),
-    )
-    found = try_match_keys(keys, ids, (people[0], people[1]))
+    found = try_match_keys(keys, ids_of(tables, keys), (people[0], people[1]))
     assert found.recall >= recall
     assert found.precision >= 0.999

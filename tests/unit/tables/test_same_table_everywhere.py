@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
-from xlsxwriter import Workbook
+from support.table_kinds import KINDS, as_csv
 
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import ReadOptions, Table, read_table
@@ -59,43 +59,22 @@ def zone(
     time.tzset()
 
 
-def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
+def frame_of(rows: list[Row]) -> pd.DataFrame:
     names = ["born", "crp", "visits", "sex", "smokes"]
     cells = zip(*rows, strict=True)
     ids = [f"P{row:03}" for row in range(len(rows))]
-    return {"pid": ids, **dict(zip(names, map(list, cells), strict=True))}
+    return pd.DataFrame({"pid": ids, **dict(zip(names, map(list, cells), strict=True))})
 
 
-def at_midnight(day: date | None, zone: str) -> pd.Timestamp | None:
-    return None if day is None else pd.Timestamp(day.isoformat(), tz=zone)
-
-
-def arrow_of(rows: list[Row], zone: str | None = None, unit: str = "us") -> pa.Table:
-    kinds = [
-        pa.string(),
-        pa.date32(),
-        pa.float64(),
-        pa.int64(),
-        pa.string(),
-        pa.bool_(),
-    ]
-    table = pa.table(
-        [pa.array(c, k) for c, k in zip(columns_of(rows).values(), kinds, strict=True)],
-        list(columns_of(rows)),
-    )
-    if zone is None:
-        return table
-    days = [at_midnight(row[0], zone) for row in rows]
+def arrow_of(rows: list[Row], zone: str, unit: str = "us") -> pa.Table:
+    """Return the rows with their days as midnights of a zone."""
+    days = [None if row[0] is None else pd.Timestamp(row[0], tz=zone) for row in rows]
+    table = pa.Table.from_pandas(frame_of(rows), preserve_index=False)
     return table.set_column(1, "born", pa.array(days, pa.timestamp(unit, zone)))
 
 
-def as_csv(rows: list[Row], folder: Path) -> Path:
-    pd.DataFrame(columns_of(rows)).to_csv(folder / "rows.csv", index=False)
-    return folder / "rows.csv"
-
-
-def as_parquet(rows: list[Row], folder: Path, zone: str | None = None) -> Path:
-    parquet.write_table(arrow_of(rows, zone), folder / "rows.parquet")
+def as_parquet(table: pa.Table, folder: Path) -> Path:
+    parquet.write_table(table, folder / "rows.parquet")
     return folder / "rows.parquet"
 
 
@@ -104,52 +83,21 @@ def test_instants_of_any_unit_have_the_day_of_their_zone(
     tmp_path: Path, unit: str
 ) -> None:
     rows: list[Row] = [(date(2023, 5, 1), 1.25, 3, "f", True)] * 2
-    _, X = read(as_csv(rows, tmp_path))
+    _, X = read(as_csv(frame_of(rows), tmp_path))
     arrow = arrow_of(rows, "Europe/Berlin", unit)
-    parquet.write_table(arrow, tmp_path / "rows.parquet")
-    for table in (tmp_path / "rows.parquet", arrow):
+    for table in (as_parquet(arrow, tmp_path), arrow):
         np.testing.assert_array_equal(read(table)[1], X)
 
 
-def as_sheet(rows: list[Row], folder: Path) -> Path:
-    with Workbook(str(folder / "rows.xlsx")) as book:
-        sheet = book.add_worksheet()
-        day = book.add_format({"num_format": "dd.mm.yyyy"})
-        for place, (name, cells) in enumerate(columns_of(rows).items()):
-            sheet.write(0, place, name)
-            for row, cell in enumerate(cells, 1):
-                if isinstance(cell, date):
-                    sheet.write_datetime(row, place, cell, day)
-                elif cell is not None:
-                    sheet.write(row, place, cell)
-    return folder / "rows.xlsx"
-
-
-def as_pandas(rows: list[Row], folder: Path) -> pd.DataFrame:
-    del folder
-    return pd.DataFrame(columns_of(rows))
-
-
-def as_polars(rows: list[Row], folder: Path) -> Any:
-    del folder
-    return pl.from_arrow(arrow_of(rows))
-
-
-def zoned(zone: str) -> dict[str, Callable[[list[Row], Path], Any]]:
-    return {
-        "parquet": lambda rows, folder: as_parquet(rows, folder, zone),
-        "arrow": lambda rows, _: arrow_of(rows, zone),
-        "pandas": lambda rows, _: arrow_of(rows, zone).to_pandas(),
-        "polars": lambda rows, _: pl.from_arrow(arrow_of(rows, zone)),
-    }
-
-
-FORMS: dict[str, Callable[[list[Row], Path], Any]] = {
+ZONED: dict[str, Callable[[pa.Table, Path], Any]] = {
     "parquet": as_parquet,
-    "sheet": as_sheet,
-    "pandas": as_pandas,
-    "indexed": lambda *args: as_pandas(*args).set_index("pid"),
-    "polars": as_polars,
+    "arrow": lambda table, _: table,
+    "pandas": lambda table, _: table.to_pandas(),
+    "polars": lambda table, _: pl.from_arrow(table),
+}
+FORMS = {
+    **{kind: KINDS[kind] for kind in KINDS if kind != "csv"},
+    "indexed": lambda frame, _: frame.set_index("pid"),
 }
 
 
@@ -173,14 +121,14 @@ def read(table: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
 def test_values_are_those_of_the_text_file(
     tmp_path: Path, form: str, rows: list[Row]
 ) -> None:
-    ids, X = read(as_csv(rows, tmp_path))
-    own_ids, own = read(FORMS[form](rows, tmp_path))
+    ids, X = read(as_csv(frame_of(rows), tmp_path))
+    own_ids, own = read(FORMS[form](frame_of(rows), tmp_path))
     assert own_ids == ids
     np.testing.assert_array_equal(own, X)
 
 
 @pytest.mark.parametrize("kept", ["Europe/Berlin", "Pacific/Auckland", "+05:30"])
-@pytest.mark.parametrize("form", ["parquet", "arrow", "pandas", "polars"])
+@pytest.mark.parametrize("form", ZONED)
 @pytest.mark.quick(9)
 def test_a_day_is_that_of_the_stored_zone(
     tmp_path: Path, zone: str, form: str, kept: str
@@ -190,6 +138,6 @@ def test_a_day_is_that_of_the_stored_zone(
     first = date(1974, 1, 1)
     days = [first + timedelta(days=97 * row) for row in range(60)]
     rows: list[Row] = [(day, 1.25, 3, "f", True) for day in days]
-    _, X = read(as_csv(rows, tmp_path))
-    _, own = read(zoned(kept)[form](rows, tmp_path))
+    _, X = read(as_csv(frame_of(rows), tmp_path))
+    _, own = read(ZONED[form](arrow_of(rows, kept), tmp_path))
     np.testing.assert_array_equal(own, X, err_msg=f"{form} under {zone}")
