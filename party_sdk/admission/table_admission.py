@@ -69,15 +69,11 @@ class SlotFields(NamedTuple):
 
 def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
     """Return the fields that the terms set for the table of a slot."""
-    match_columns = match_columns_of(terms, slot)
-    if terms.dictionary is None:
-        return SlotFields(match_columns=match_columns)
-    column = terms.layout.slot(slot).column
     plan = terms.plan(slot)
     return SlotFields(
-        terms.dictionary[column],
+        terms.dictionary_of(slot),
         None if plan is None else plan.preparation,
-        match_columns,
+        match_columns_of(terms, slot),
     )
 
 

@@ -30,7 +30,13 @@ from party_sdk.tables.cells import (
     resolve_dialect,
 )
 from party_sdk.tables.columns import PLAIN, Column, kind_of_type, to_texts
-from party_sdk.tables.files import MOST_CELL, Limits, batch_rows
+from party_sdk.tables.files import (
+    MOST_CELL,
+    NUMBER_BYTES,
+    TEXT_BYTES,
+    Limits,
+    batch_rows,
+)
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
 from party_sdk.tables.source import Batch, RowLocations, Source
@@ -64,14 +70,14 @@ class ArrowSource(Source):
             if kinds[int(name)] == "words":
                 texts = to_texts(column.slice(0, _SAMPLE).combine_chunks())
                 sample_cells[int(name)] = texts.drop_null().to_pylist()
-        numeric, mixed = {*unpacked.numeric}, {*unpacked.mixed}
+        pointed, mixed = {*unpacked.pointed}, {*unpacked.mixed}
         form_samples = [
-            [] if index in numeric - mixed else cells
+            [] if index in pointed else cells
             for index, cells in enumerate(sample_cells)
         ]
         self.forms = [
             replace(PLAIN, codes=form.codes)
-            if index in numeric - mixed
+            if index in pointed
             else replace(form, has_numbers=index in mixed)
             for index, form in enumerate(find_forms(form_samples, dialect))
         ]
@@ -373,10 +379,9 @@ def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
         for i in leaf_indices
     )
     n_texts = sum(kind_of_type(_value_type(field.type)) == "words" for field in fields)
-    remedy = "Choose fewer columns with --columns"
-    n_numbers = len(fields) - n_texts
-    limits.check_rows(file.metadata.num_rows, n_numbers, n_texts, remedy)
-    limits.check_unpacked(n_bytes, f"{limits.name!r} takes", remedy)
+    row_bytes = NUMBER_BYTES * (len(fields) - n_texts) + TEXT_BYTES * n_texts
+    n_bytes = max(n_bytes, file.metadata.num_rows * row_bytes)
+    limits.check_unpacked(n_bytes, "Choose fewer columns with --columns")
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -102,29 +102,17 @@ class Limits:
     name: str
     large: bool = False
 
-    def check_unpacked(self, n_bytes: int, subject: str, remedy: str) -> None:
+    def check_unpacked(self, n_bytes: int, remedy: str) -> None:
         """Raise InvalidData if a table unpacks to more than :data:`MOST_UNPACKED`.
 
         n_bytes: size of the whole table, or of the part unpacked so far.
-        subject: subject and verb of the error's first sentence, such as ``'a.sav'
-            takes``.
-        remedy: the start of its second sentence, which says what to do.
+        remedy: the start of the error's second sentence, which says what to do.
         """
         if self.large or n_bytes <= MOST_UNPACKED:
             return
         raise InvalidData(
-            f"{subject} more than {_as_size(MOST_UNPACKED)} once unpacked. {remedy}, "
-            f"or read it with --allow {LARGE_FILE}."
-        )
-
-    def check_rows(
-        self, n_rows: int, n_numbers: int, n_texts: int, remedy: str
-    ) -> None:
-        """Raise InvalidData if this many rows would exceed the limit once unpacked."""
-        self.check_unpacked(
-            n_rows * (NUMBER_BYTES * n_numbers + TEXT_BYTES * n_texts),
-            f"{self.name!r}: {n_rows:,} rows take",
-            remedy,
+            f"{self.name!r} takes more than {_as_size(MOST_UNPACKED)} once unpacked. "
+            f"{remedy}, or read it with --allow {LARGE_FILE}."
         )
 
     def excess_error(

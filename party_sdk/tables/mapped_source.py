@@ -246,11 +246,11 @@ class MappedSource(Source):
             PLAIN if mapping.changes(name) else self._source_forms[header]
             for header, name in pairs
         ]
-        self._rejected_lines: frozenset[int] = frozenset()
-        self._base_locations = source.row_locations  # of rows that can be parsed
-        self._n_yielded, self._n_read = 0, 0
+        self._row_locations: RowLocations | None = source.row_locations
+        self._n_yielded = 0
         self._omitted_rows = np.empty(0, np.int64)
-        self._absent_lines: list[int] = []
+        # lines to leave out that cannot be split into cells, and those without a row
+        self._broken_lines, self._absent_lines = set[int](), set[int]()
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -267,7 +267,7 @@ class MappedSource(Source):
 
     @property
     def _n_omitted(self) -> int:
-        return len(self._rejected_lines) + len(self._omitted_rows)
+        return len(self._broken_lines) + len(self._omitted_rows)
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -277,15 +277,14 @@ class MappedSource(Source):
     @property
     def row_locations(self) -> RowLocations:
         """The line or row numbers of the rows that take part."""
-        return self._base_locations.without_rows(self._omitted_rows)
+        locations = self._row_locations or self._source.row_locations
+        return locations.without_rows(self._omitted_rows)
 
     def last_row_locations(self) -> RowLocations | None:
         """Return the line or row numbers of the rows read last; None if uncertain."""
         locations = self._source.last_row_locations()
-        if locations is None or not self._are_lines_certain():
+        if locations is None or self._row_locations is None:
             return None
-        if self._mapping.leave_out.lines:
-            locations = self._base_locations
         return locations.without_rows(self._omitted_rows)
 
     def batches(
@@ -327,7 +326,6 @@ class MappedSource(Source):
             self._n_yielded += n_rows
             if n_rows:
                 yield Batch(cells, ids, unmapped_cells, original)
-        self._n_read = begin
 
     def _map_column(self, column: Column) -> MappedColumn:
         name = normalise_text(column.name)
@@ -345,15 +343,19 @@ class MappedSource(Source):
 
     def _find_omitted_rows(self) -> IntArray:
         self._omitted_rows = np.empty(0, np.int64)
-        lines = self._mapping.leave_out.lines
+        lines = {*self._mapping.leave_out.lines}
         if not lines:
             return self._omitted_rows
-        self._rejected_lines = self._source.reject_lines(lines)
-        locations = self._source.row_locations
+        self._row_locations = self._source.find_rows()
+        if self._row_locations is None:
+            return self._omitted_rows
+        numbers = self._row_locations.numbers
+        problem_lines = {finding.line for finding in self._source.findings()}
         # no row begins on the later lines of a cell
-        self._absent_lines = sorted({*lines}.difference(locations.numbers.tolist()))
-        self._base_locations = locations.without_numbers(self._rejected_lines)
-        return np.flatnonzero(np.isin(self._base_locations.numbers, lines))
+        absent = lines.difference(numbers.tolist())
+        self._broken_lines = absent & problem_lines
+        self._absent_lines = absent - problem_lines
+        return np.flatnonzero(np.isin(numbers, list(lines)))
 
     def _participation_mask(
         self, begin: int, n_rows: int, lines: IntArray, columns: Sequence[pa.Array]
@@ -388,21 +390,18 @@ class MappedSource(Source):
             if finding.line not in lines
         ]
         absent = "the mapping leaves out this line, and no row begins here"
-        findings += [Finding(what=absent, line=line) for line in self._absent_lines]
-        if not findings and not self._are_lines_certain():
+        findings += [
+            Finding(what=absent, line=line) for line in sorted(self._absent_lines)
+        ]
+        if not findings and self._row_locations is None:
             uncertain = (
-                "quotation marks inside cells hide on which lines rows begin: leave rows "
-                "out by a cell, in leave_out.values"
+                "quotation marks inside cells hide on which lines rows begin: delete the "
+                "marks, or leave rows out by a cell, in leave_out.values"
             )
             findings.append(Finding(what=uncertain))
         if not self._n_yielded and self._n_omitted:
             findings.append(Finding(what="the mapping leaves out all rows"))
         return findings
-
-    def _are_lines_certain(self) -> bool:
-        """Return whether as many rows were read as the line numbers predict."""
-        has_lines = bool(self._mapping.leave_out.lines)
-        return not has_lines or len(self._base_locations.numbers) == self._n_read
 
 
 def _mapped_kind(mapping: ColumnMapping, kind: Kind) -> Kind:

@@ -116,8 +116,8 @@ class ColumnMapping(_Part):
         default={}, max_length=MOST_LEVELS
     )
     convert: _Text | None = None
-    factor: float | None = None
-    offset: float | None = None
+    factor: float | None = Field(default=None, ge=-_LARGEST, le=_LARGEST)
+    offset: float | None = Field(default=None, ge=-_LARGEST, le=_LARGEST)
     missing: tuple[Annotated[_Text, AfterValidator(normalise_text)], ...] = Field(
         default=(), max_length=MOST_CODES
     )
@@ -145,13 +145,6 @@ class ColumnMapping(_Part):
             raise ValueError(f"no conversion has this name; use factor.{hint}")
         return name
 
-    @field_validator("factor", "offset")
-    @classmethod
-    def _check_magnitude(cls, value: float | None) -> float | None:
-        if value is not None and abs(value) > _LARGEST:
-            raise ValueError(f"give a number between {-_LARGEST:g} and {_LARGEST:g}")
-        return value
-
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
         if self.convert is not None and (self.factor, self.offset) != (None, None):
@@ -167,11 +160,8 @@ class ColumnMapping(_Part):
     @property
     def unit(self) -> tuple[float, float] | None:
         """The factor and offset of the conversion, or None if values keep their unit."""
-        if self.convert is not None:
-            conversion = find_conversion(self.convert)
-            return (
-                None if conversion is None else (conversion.factor, conversion.offset)
-            )
+        if self.convert is not None and (known := find_conversion(self.convert)):
+            return known.factor, known.offset
         if self.factor is None and self.offset is None:
             return None
         factor = 1.0 if self.factor is None else self.factor

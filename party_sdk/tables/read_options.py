@@ -36,15 +36,12 @@ class Names:
             normalise_text(name) or f"Unnamed: {i}" for i, name in enumerate(headers)
         )
         self._positions = {name: position for position, name in enumerate(self.all)}
-        if len(self._positions) < len(self.all):
-            counts = Counter(self.all)
-            duplicates = sorted(name for name, count in counts.items() if count > 1)
-            numbers = [
-                str(i) for i, name in enumerate(self.all, 1) if name in duplicates[:1]
-            ]
+        counts = Counter(self.all)
+        if duplicates := sorted(name for name in counts if counts[name] > 1):
+            numbers = [i for i, name in enumerate(self.all, 1) if name == duplicates[0]]
             raise InvalidData(
                 f"Two columns have the same name: {format_names(duplicates)}, columns "
-                f"{', '.join(numbers[:10])}."
+                f"{', '.join(map(str, numbers[:10]))}."
             )
         pairs = zip(self.all, headers, strict=True)
         blank = [name for name, header in pairs if header.strip() != header]

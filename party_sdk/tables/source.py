@@ -226,10 +226,9 @@ class Source(ABC):
         """
         return self.row_locations
 
-    def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return those of the given lines that cannot be split into cells.
+    def find_rows(self) -> RowLocations | None:
+        """Return the line or row numbers of all rows; None if they are uncertain.
 
-        Reads the whole table; afterwards each such line counts as a row of its own.
+        May read the whole table.
         """
-        del lines
-        return frozenset()
+        return self.row_locations

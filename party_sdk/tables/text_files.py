@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -126,7 +126,6 @@ class TextSource(Source):
             copy_as_utf8(path, encoding, self._utf8_path)
         # the first byte of each part of the file that DuckDB skipped, and the reason
         self._rejects: list[tuple[int, str]] = []
-        self._rejected_lines: frozenset[int] = frozenset()
         self._n_read = 0
 
     @property
@@ -152,14 +151,13 @@ class TextSource(Source):
         )
         return self._watch_signs(columns, batches)
 
-    def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return those of the given lines that cannot be split into cells."""
+    def find_rows(self) -> RowLocations | None:
+        """Read the file; return the line numbers of its rows, or None if uncertain."""
         for _ in self._text_batches([0]):
             pass
-        self._rejected_lines = frozenset(lines).intersection(
-            self._find_rejected_lines()
-        )
-        return self._rejected_lines
+        locations = self.last_row_locations()
+        is_certain = locations is not None and len(locations.numbers) == self._n_read
+        return locations if is_certain else None
 
     def last_row_locations(self) -> RowLocations | None:
         """Return the line numbers of the rows that were read; None if uncertain."""
@@ -219,9 +217,8 @@ class TextSource(Source):
 
     def _find_rows(self) -> tuple[IntArray, IntArray]:
         one_column = len(self.names.all) == 1
-        return self._line_index.row_bounds(
-            self.dialect.skip or 0, self._rejected_lines, one_column=one_column
-        )
+        skip = self.dialect.skip or 0
+        return self._line_index.row_bounds(skip, one_column=one_column)
 
     def _find_rejected_lines(self) -> list[int]:
         if not self._rejects:
@@ -306,20 +303,14 @@ class _LineIndex:
         n_in_line: Any = np.diff(np.concatenate(counts), prepend=0)
         return cls(all_ends, n_in_line, lengths == 0)
 
-    def row_bounds(
-        self, skip: int, rejected: Collection[int], *, one_column: bool
-    ) -> tuple[IntArray, IntArray]:
+    def row_bounds(self, skip: int, *, one_column: bool) -> tuple[IntArray, IntArray]:
         """Return the first and last line of each row, including the header, from 0.
 
         A quoted cell may contain line breaks. Blank lines between rows are skipped,
         except in a table of one column, where they are rows with an empty cell.
-
-        rejected: numbers, from 1, of lines that are a row each, whatever marks they
-            contain.
         """
         n_quotes = self.n_quotes.copy()
         n_quotes[:skip] = 0
-        n_quotes[np.fromiter(rejected, np.int64) - 1] = 0
         is_open = np.cumsum(n_quotes) % 2 == 1
         begins = ~np.concatenate([[False], is_open[:-1]])
         begins[:skip] = False

@@ -82,8 +82,8 @@ class Unpacked(_Message):
     is_text: whether columns of texts may in fact hold numbers or dates.
     first: number of the first row; ``empty``: numbers of empty rows, which are left out.
     format: the part of the file that was read, such as its sheet.
-    numeric: indices of the columns that held numbers in the file.
-    mixed: indices of the ``numeric`` columns that also held numbers written as texts.
+    pointed: indices of the columns whose numbers are written with a decimal point.
+    mixed: indices of the columns that also held numbers written as texts.
     problems: findings that a person has to decide on, such as hidden rows.
     sheets: names of the sheets of a workbook that are not empty.
     refusal: the problem, detail and remedy of an error, none of which quotes a cell.
@@ -96,7 +96,7 @@ class Unpacked(_Message):
     first: int = 1
     empty: tuple[int, ...] = ()
     format: dict[str, str | int] = {}
-    numeric: tuple[int, ...] = ()
+    pointed: tuple[int, ...] = ()
     mixed: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -378,9 +378,5 @@ def _iterate_rows(
             for values in columns.values()
         ]
         n_cells += sum(map(len, lists))
-        limits.check_unpacked(
-            NUMBER_BYTES * n_cells,
-            f"{limits.name!r} takes",
-            "Save the columns you need",
-        )
+        limits.check_unpacked(NUMBER_BYTES * n_cells, "Save the columns you need")
         yield from zip(*lists, strict=True)

@@ -298,12 +298,9 @@ def _write_sheet(
     filled = [contents[index] for index in columns]
     cells = ([row[index] for index in columns] for row in rows.iterate_from(header_row))
     names = [as_text(cell) for cell in next(cells)]
-    numeric = {index for index, content in enumerate(filled) if content.is_numeric}
-    mixed = [
-        p
-        for p, content in enumerate(filled)
-        if content.n_numbers and content.has_separators
-    ]
+    numeric = {i for i, content in enumerate(filled) if content.is_numeric}
+    numbers = {i for i, content in enumerate(filled) if content.n_numbers}
+    mixed = {i for i in numbers if filled[i].has_separators}
     unpacked = write_rows(names, cells, copy, numeric, mixed, first=header_row + 2)
     titles = islice(rows.iterate_from(rows.n_above), header_row - rows.n_above)
     has_titles = any(any(map(as_text, row)) for row in titles)
@@ -340,7 +337,7 @@ def _write_sheet(
             )
     return unpacked.model_copy(
         update={
-            "numeric": tuple(p for p, own in enumerate(filled) if own.n_numbers),
+            "pointed": tuple(numbers - mixed),
             "mixed": tuple(mixed),
             "format": {"sheet": sheet.name}
             | ({"skip": header_row} if has_titles else {}),
