@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -231,7 +232,7 @@ class LevelProposal(_Part):
     is_same: bool = False
     is_limit: bool = False
     perhaps: tuple[str, ...] = ()
-    certainty: Certainty
+    certainty: Certainty = Certainty.OPEN
 
 
 class ColumnProposal(_Part):
@@ -344,7 +345,15 @@ def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         if name not in ids and fits_in_mapping(name)
     ]
     codebook = read_labels(table)
-    matches = _match_columns(schema.fields, free_columns, codebook.titles)
+    is_large = len(free_columns) * len(schema.fields) > _MOST_PAIRS
+    names = set(free_columns)
+    matches = {
+        field.name: {
+            name: _compare_names(field, name, codebook.titles.get(name, ""))
+            for name in (names & {field.name} if is_large else free_columns)
+        }
+        for field in schema.fields
+    }
     sources = _assign_columns(matches)
     columns_read = list(dict.fromkeys([*sources.values(), *ids, *free_columns[:1]]))
     excerpt = read_excerpt(table, plain, naming=columns_read)
@@ -428,19 +437,6 @@ class _Match(NamedTuple):
     score: float
     certainty: Certainty
     why: str
-
-
-def _match_columns(
-    fields: Sequence[Field], names: Sequence[str], titles: Mapping[str, str]
-) -> dict[str, dict[str, _Match]]:
-    is_large = len(names) * len(fields) > _MOST_PAIRS
-    return {
-        field.name: {
-            name: _compare_names(field, name, titles.get(name, ""))
-            for name in ({field.name}.intersection(names) if is_large else names)
-        }
-        for field in fields
-    }
 
 
 def _assign_columns(matches: Mapping[str, Mapping[str, _Match]]) -> dict[str, str]:
@@ -552,12 +548,8 @@ def _match_numbers(
         if value is None and is_missing_word(text):
             yield _propose_missing(text, count)
         elif value is None:
-            yield LevelProposal(
-                text=text,
-                count=count,
-                is_limit=parse_limit(text) is not None,
-                certainty=Certainty.OPEN,
-            )
+            is_limit = parse_limit(text) is not None
+            yield LevelProposal(text=text, count=count, is_limit=is_limit)
         elif np.isfinite(value):
             values[value] = text, count
     sample = np.repeat(list(values), [min(count, 50) for _, count in values.values()])
@@ -607,21 +599,16 @@ def _match_level(
     field: Field, text: str, count: int, labels: Mapping[float, str]
 ) -> LevelProposal:
     """Propose a level for a text; ``labels`` are the value labels of a statistics file."""
+    propose = partial(LevelProposal, text=text, count=count)
     spellings = Column(field.name, "words", field).spellings or {}
     if text in spellings or (field.type == "boolean" and text.lower() in spellings):
-        return LevelProposal(
-            text=text,
-            count=count,
-            level=text,
-            is_same=True,
-            certainty=Certainty.CERTAIN,
-        )
+        return propose(level=text, is_same=True, certainty=Certainty.CERTAIN)
     value = parse_number(text)
     word = text if value is None else labels.get(value, text)
     level, certainty = _find_level(_labels_of(field), word)
     if level is None and is_missing_word(word):
         return _propose_missing(text, count)
-    return LevelProposal(text=text, count=count, level=level, certainty=certainty)
+    return propose(level=level, certainty=certainty)
 
 
 def _leave_letters_open(
@@ -632,11 +619,12 @@ def _leave_letters_open(
     If one letter is misread, the others probably are, too.
     """
     letters = {
-        fold(cell.text): cell
+        cell.text: letter
         for cell in cells
-        if len(fold(cell.text)) == 1 and fold(cell.text).isalpha()
+        if len(letter := fold(cell.text)) == 1 and letter.isalpha()
     }
-    if all(cell.is_same for cell in cells) or len(letters) > _MOST_LETTERS:
+    initials = list(dict.fromkeys(letters.values()))
+    if all(cell.is_same for cell in cells) or len(initials) > _MOST_LETTERS:
         return list(cells)
     levels = {
         meaning: level
@@ -645,22 +633,22 @@ def _leave_letters_open(
     }
     meanings = {
         letter: {levels[meaning] for meaning in readings}
-        for letter, readings in interpret_initials(letters, levels).items()
+        for letter, readings in interpret_initials(initials, levels).items()
     }
     if not any(
-        meanings.get(letter, set()) - {levels.get(meaning_of_level(cell.level) or "")}
-        for letter, cell in letters.items()
-        if cell.level is not None
+        meanings.get(letters[cell.text], set())
+        - {levels.get(meaning_of_level(cell.level) or "")}
+        for cell in cells
+        if cell.text in letters and cell.level is not None
     ):
         return list(cells)
     return [
         LevelProposal(
             text=cell.text,
             count=cell.count,
-            perhaps=tuple(sorted(meanings.get(fold(cell.text), ()))),
-            certainty=Certainty.OPEN,
+            perhaps=tuple(sorted(meanings.get(letters[cell.text], ()))),
         )
-        if cell in letters.values()
+        if cell.text in letters
         else cell
         for cell in cells
     ]

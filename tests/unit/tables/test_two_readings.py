@@ -227,7 +227,7 @@ def drafted_levels(
     return {cell.text: (cell.level, cell.certainty.value) for cell in column.cells}
 
 
-@pytest.mark.parametrize("texts", [["H", "M"], ["h", "m"], ["V", "M"], ["M", "M"]])
+@pytest.mark.parametrize("texts", [["H", "M"], ["h", "m"], ["V", "M"], ["M", "m", "h"]])
 def test_letters_with_another_reading_are_asked_about_together(
     tmp_path: Path, texts: list[str]
 ) -> None:
