@@ -31,11 +31,16 @@ _DELIMITERS: Final = {
     "\\t": "\t",
     "pipe": "|",
 }
-_CHOICES: Final = {
-    "dates": ("year-first", "day-first", "month-first"),
-    "hidden": ("read", "leave-out"),
-    "percent": ("shown", "stored"),
+_SETTINGS: Final = {
+    "delimiter": (".", "one character"),
+    "quote": (".", "one character"),
+    "decimal": ("[.,]", ". or ,"),
+    "skip": (r"\d+", "a number of lines"),
+    "dates": ("(year|day|month)-first", "year-first, day-first or month-first"),
+    "hidden": ("read|leave-out", "read or leave-out"),
+    "percent": ("shown|stored", "shown or stored"),
 }
+"""For each setting, a pattern of its values and what they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +78,11 @@ class Dialect:
         values: dict[str, Any] = {}
         for text in texts:
             name, equals, value = text.partition("=")
-            if not equals or name not in {field.name for field in fields(cls)}:
-                names = ", ".join(field.name for field in fields(cls))
-                raise InvalidParameters(f"--csv takes NAME=VALUE; names are {names}.")
+            names = [field.name for field in fields(cls)]
+            if not equals or name not in names:
+                raise InvalidParameters(
+                    f"--csv takes NAME=VALUE; names are {', '.join(names)}."
+                )
             if name == "missing":
                 values["missing"] = (*values.get("missing", ()), value)
             else:
@@ -105,18 +112,11 @@ def _parse_setting(name: str, value: str) -> Any:
             return "".encode(value) or value
     except (LookupError, ValueError):
         raise InvalidParameters(f"--csv {name}: no such encoding is known.") from None
-    if name == "skip":
-        if not value.isdecimal():
-            raise InvalidParameters("--csv skip is a number of lines.")
-        return int(value)
     value = _DELIMITERS.get(value, value) if name == "delimiter" else value
-    if name in {"delimiter", "quote"} and len(value) != 1:
-        raise InvalidParameters(f"--csv {name} is one character.")
-    if name == "decimal" and value not in {".", ","}:
-        raise InvalidParameters("--csv decimal is . or ,")
-    if name in _CHOICES and value not in _CHOICES[name]:
-        raise InvalidParameters(f"--csv {name} is {', '.join(_CHOICES[name])}.")
-    return value
+    pattern, description = _SETTINGS.get(name, (".*", ""))
+    if not re.fullmatch(pattern, value, re.DOTALL):
+        raise InvalidParameters(f"--csv {name} is {description}")
+    return int(value) if name == "skip" else value
 
 
 def dialect_from(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
