@@ -11,7 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.session_terms import check_terms, params_per_run
 from clustering_protocols.shared_stages.profiles.profile import own_profile
 from coterie_pages.models import OwnRun
@@ -93,30 +92,28 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     member.check_table(data)
     terms_runs = params_per_run(check_terms(member.terms), member.terms.evaluation)
     numbers = [getattr(run, "n_clusters", None) or 0 for run in terms_runs]
-    outcomes = [
-        (k, outcome)
-        for k, outcome in zip(numbers, member.early_outcomes(), strict=False)
+    pairs = zip(numbers, member.early_outcomes(), strict=False)
+    runs = [
+        _own_run(member, k, outcome, data)
+        for k, outcome in pairs
         if outcome is not None
     ]
-    if not outcomes:
+    if not runs:
         raise NotReady(
             "This party has no labels before the result: the runs are not done, or in "
             "this method the analyst labels the rows."
         )
-    return [_own_run(member, k, outcome, data) for k, outcome in outcomes]
+    return runs
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
-    sizes = outcome.cluster_sizes
-    profile = None
+    sizes, labels, profile = outcome.cluster_sizes, outcome.labels, None
     if schema is not None:
         # no minimum size is needed, because the rows are the reader's own
-        profile = own_profile(schema, data, outcome.labels, column, 1)
-    own_sizes: IntArray = np.bincount(
-        outcome.labels[outcome.labels >= 0], minlength=k
-    ).astype(np.int64)
+        profile = own_profile(schema, data, labels, column, 1)
+    own_sizes = np.bincount(labels[labels >= 0], minlength=k)
     return OwnRun(
         n_clusters=k,
         own_sizes=tuple(own_sizes.tolist()),

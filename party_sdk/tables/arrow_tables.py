@@ -165,22 +165,22 @@ def frame_source(
     except (pa.ArrowException, TypeError, ValueError):
         raise InvalidData(_explain_unknown_kind(frame)) from None
     arrow = pa.table(
-        [_to_local_time(column, column.type) for column in arrow.columns],
+        [_to_local_time(column) for column in arrow.columns],
         [str(position) for position in positions],
     )
     kinds = [kind_of_type(kind) for kind in arrow.schema.types]
     return ArrowSource(names, kinds, arrow, dialect)
 
 
-def _to_local_time(cells: Any, kind: pa.DataType) -> Any:
-    """Convert timestamps to the local time of ``kind``; return other values unchanged.
+def _to_local_time(cells: Any) -> Any:
+    """Convert timestamps of a time zone to its local time; return other values unchanged.
 
     Timestamps without a time zone are taken as UTC.
     """
-    if not types.is_timestamp(kind) or kind.tz is None:
+    if not types.is_timestamp(cells.type) or cells.type.tz is None:
         return cells
     try:
-        return compute.local_timestamp(compute.cast(cells, kind, safe=False))
+        return compute.local_timestamp(cells)
     except pa.ArrowInvalid:
         raise InvalidData(
             "A column holds timestamps of a time zone that this machine does not know: "
@@ -400,4 +400,4 @@ def _stored_cells(cells: pa.Array, kind: pa.DataType) -> pa.Array:
         return to_texts(cells)
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    return _to_local_time(cells, cells.type)
+    return _to_local_time(cells)

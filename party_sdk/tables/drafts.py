@@ -781,14 +781,15 @@ def draft_options(
     options = replace(options, allow=(*options.allow, "running-number"))
     report, _ = examine_table(table, options)
     report.raise_for_problems()
-    if not options.id_columns and (name := find_id_column(table, options, report)):
-        options = replace(options, id_column=name)
-        report, _ = examine_table(table, options)
+    columns = report.columns
+    if not options.id_columns and (id_column := find_id_column(table, options, report)):
+        options = replace(options, id_column=id_column)
+        columns = tuple(column for column in columns if column.name != id_column)
     draft = draft_dictionary(
         table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS
     )
     reasons = {**draft.reasons, **dict.fromkeys(leave_out, "true classes")}
-    for column in report.columns:
+    for column in columns:
         if column.type == "date":
             reasons[column.name] = "dates"
         elif column.least is not None and column.least == column.largest:
@@ -802,7 +803,7 @@ def draft_options(
         )
     schema = draft.to_schema()
     used = set(schema.clustered_part.names)
-    n_gaps = sum(column.missing for column in report.columns if column.name in used)
+    n_gaps = sum(column.missing for column in columns if column.name in used)
     return FirstDraft(replace(options, schema=schema), schema, reasons, n_gaps)
 
 

@@ -454,14 +454,17 @@ def _find_encoding(path: Path, head: bytes) -> str:
     # invalid, two files were probably joined. Read as UTF-8, the invalid lines are
     # rejected; read in their encoding, the valid lines would be garbled unnoticed.
     lines = [line for line in head.splitlines() if not line.isascii()]
-    is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
-    if not (_is_utf8(head) or is_mixed):
-        return _single_byte_encoding(set(head))
-    if not head.isascii():
+    n_valid = sum(_guess_encoding([line]) == "utf-8" for line in lines)
+    if 10 * n_valid > len(lines):
         return "utf-8"
+    return _guess_encoding(_read_pieces(path) if head.isascii() else [head])
+
+
+def _guess_encoding(pieces: Iterable[bytes]) -> str:
+    """Return utf-8 if the pieces are valid; else cp1252, or latin-1 if it fits better."""
     decoder, byte_values = codecs.getincrementaldecoder("utf-8")(), set[int]()
     is_utf8 = True
-    for piece in _read_pieces(path):
+    for piece in pieces:
         if piece.isascii() and is_utf8 and not decoder.getstate()[0]:
             continue
         byte_values |= set(piece.translate(None, _ASCII))
@@ -469,18 +472,8 @@ def _find_encoding(path: Path, head: bytes) -> str:
             decoder.decode(piece)
         except UnicodeDecodeError:
             is_utf8 = False
-    return "utf-8" if is_utf8 else _single_byte_encoding(byte_values)
-
-
-def _is_utf8(head: bytes) -> bool:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _single_byte_encoding(byte_values: set[int]) -> str:
+    if is_utf8:
+        return "utf-8"
     return "latin-1" if byte_values & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 

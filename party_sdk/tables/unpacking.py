@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.common.extras import require_extra
-from party_sdk.home.disk_room import disk_full_error, is_disk_full, report_full_disk
+from party_sdk.home.disk_room import disk_full_error, report_full_disk
 from party_sdk.home.process_exit import error_location
 from party_sdk.tables.cells import Dialect, Kind
 from party_sdk.tables.files import (
@@ -54,8 +54,8 @@ COPY: Final = "rows.arrow"
 _QUESTION: Final = "question.json"
 _ANSWER: Final = "answer.json"
 _MOST_ANSWER_BYTES: Final = 1 << 28
-_OUT_OF_MEMORY, _FILE_TOO_LARGE, _DISK_FULL = 77, 78, 79
-"""Exit statuses of a process that exceeded a limit."""
+_EXCEEDED: Final = frozenset({errno.ENOMEM, errno.EFBIG, errno.ENOSPC, errno.EDQUOT})
+"""Error numbers, and exit statuses, of a reader process that exceeded a limit."""
 _REMEDIES: Final[dict[FileKind, str]] = {
     "excel": "Delete what stands far from the table, save the sheet as CSV",
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
@@ -183,7 +183,7 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
     except (FileNotFoundError, LookupError, ValueError):
         raise invalid_answer_error(question.path) from None
     except (MemoryError, OSError) as failed:  # on starting it or reading its answer
-        if _exit_status_of(failed) != _OUT_OF_MEMORY:
+        if _exit_status_of(failed) != errno.ENOMEM:
             raise
         raise limits.excess_error("memory", remedy) from None
     error.remedy = remedy
@@ -219,13 +219,13 @@ def _run_reader(folder: Path, seconds: float | None) -> int:
 
 def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
     limits = question.limits
-    if status == _FILE_TOO_LARGE:
+    if status == errno.EFBIG:
         raise limits.excess_error("disk", remedy)
-    if status == _DISK_FULL:
+    if status in {errno.ENOSPC, errno.EDQUOT}:
         raise disk_full_error(folder, _DISK_NOTE)
     # It deletes its request on starting; a later failure is probably a lack of memory.
     failed_later = status > 0 and not (folder / _QUESTION).exists()
-    if status == _OUT_OF_MEMORY or status < 0 or failed_later:
+    if status == errno.ENOMEM or status < 0 or failed_later:
         raise limits.excess_error("memory", remedy)
     if status:
         raise InvalidData(
@@ -255,7 +255,7 @@ def main(path: str) -> NoReturn:
         answer = _answer_question(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
-        os._exit(_exit_status_of(error) or _FILE_TOO_LARGE)
+        os._exit(_exit_status_of(error) or errno.EFBIG)
     os._exit(0)  # skips the slow cleanup of the interpreter
 
 
@@ -275,12 +275,10 @@ def _answer_question(question: Question, folder: Path) -> Unpacked:
 
 def _exit_status_of(error: Exception) -> int | None:
     """Return the exit status for an exceeded limit, or None for any other error."""
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
     code = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError) or code == errno.ENOMEM:
-        return _OUT_OF_MEMORY
-    if code == errno.EFBIG:
-        return _FILE_TOO_LARGE
-    return _DISK_FULL if isinstance(error, OSError) and is_disk_full(error) else None
+    return code if code in _EXCEEDED else None
 
 
 def _limit_resources(*, large: bool) -> None:
