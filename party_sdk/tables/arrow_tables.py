@@ -29,24 +29,24 @@ from party_sdk.tables.cells import (
     guess_kind,
     resolve_dialect,
 )
-from party_sdk.tables.columns import PLAIN, Column, kind_of_type, to_texts
-from party_sdk.tables.files import (
-    MOST_CELL,
-    NUMBER_BYTES,
-    TEXT_BYTES,
-    Limits,
-    batch_rows,
-)
+from party_sdk.tables.columns import PLAIN, kind_of_type, to_texts
+from party_sdk.tables.files import MOST_CELL, batch_rows
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
-from party_sdk.tables.source import Batch, RowLocations, Source
-from party_sdk.tables.unpacking import Unpacked, invalid_answer_error
+from party_sdk.tables.source import RowLocations, TableSource
+from party_sdk.tables.unpacking import (
+    NUMBER_BYTES,
+    TEXT_BYTES,
+    Question,
+    Unpacked,
+    invalid_answer_error,
+)
 
 _SAMPLE: Final = 1_000
 """Number of rows from which a column's number and date format is detected."""
 
 
-class ArrowSource(Source):
+class ArrowSource(TableSource):
     """A source that reads from an Arrow table.
 
     names, kinds: names and kinds of all columns of the original table.
@@ -112,19 +112,10 @@ class ArrowSource(Source):
         dates = {"dates": dialect.dates} if dialect.dates else {}
         return self._unpacked.format | decimal | dates
 
-    def batches(
-        self, columns: Sequence[Column], naming: Sequence[str]
-    ) -> Iterator[Batch]:
-        """Yield batches of rows whose cells keep their Arrow types."""
-        columns_read = [*(column.name for column in columns), *naming]
-        positions = [self.names.position(name) for name in columns_read]
+    def _read(self, positions: Sequence[int]) -> Iterable[pa.RecordBatch]:
         table = self._table.select([str(position) for position in positions])
-        n_cells = len(columns)
-        batches = (
-            Batch(batch.columns[:n_cells], batch.columns[n_cells:])
-            for batch in table.to_batches(batch_rows(len(positions)))
-        )
-        return self._watch_signs(columns, batches)
+        batches: list[pa.RecordBatch] = table.to_batches(batch_rows(len(positions)))
+        return batches
 
     def findings(self) -> list[Finding]:
         """Return the problems of the file, and text columns with ambiguous numbers."""
@@ -173,10 +164,7 @@ def frame_source(
 
 
 def _to_local_time(cells: Any) -> Any:
-    """Convert timestamps of a time zone to its local time; return other values unchanged.
-
-    Timestamps without a time zone are taken as UTC.
-    """
+    """Convert timestamps of a time zone to local time; return other values unchanged."""
     if not types.is_timestamp(cells.type) or cells.type.tz is None:
         return cells
     try:
@@ -312,17 +300,14 @@ def write_stream(
             stream.write_batch(batch)
 
 
-def unpack_parquet(
-    path: Path, columns: Collection[str] | None, copy: Path, limits: Limits
-) -> Unpacked:
-    """Copy columns of a Parquet file to an Arrow stream.
+def unpack_parquet(question: Question, copy: Path) -> Unpacked:
+    """Copy the requested columns of a Parquet file, where they exist, to an Arrow stream.
 
-    columns: names of the columns to copy, some of which may be absent; None for all.
-
-    Raises InvalidData if the file cannot be read or the columns exceed ``limits``.
+    Raises InvalidData if the file cannot be read or the columns exceed the limits.
     """
     from pyarrow import parquet  # imported here, because other files do not need it
 
+    path, columns = question.path, question.columns
     try:
         with pa.OSFile(str(path)) as opened, parquet.ParquetFile(opened) as file:
             schema = file.schema_arrow
@@ -333,7 +318,7 @@ def unpack_parquet(
                 if columns is None or name in columns
             ]
             fields = [schema.field(position) for position in positions]
-            _check_size(file, fields, limits)
+            _check_size(file, fields, question)
             stored = [field.name for field in fields]
             batches = file.iter_batches(batch_rows(len(positions)), columns=stored)
             copied = pa.schema(
@@ -365,7 +350,7 @@ def unpack_parquet(
     )
 
 
-def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
+def _check_size(file: Any, fields: Sequence[pa.Field], question: Question) -> None:
     names = {field.name for field in fields}
     leaf_paths = [file.schema.column(i).path for i in range(len(file.schema))]
     leaf_indices = [
@@ -381,7 +366,7 @@ def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
     n_texts = sum(kind_of_type(_value_type(field.type)) == "words" for field in fields)
     row_bytes = NUMBER_BYTES * (len(fields) - n_texts) + TEXT_BYTES * n_texts
     n_bytes = max(n_bytes, file.metadata.num_rows * row_bytes)
-    limits.check_unpacked(n_bytes, "Choose fewer columns with --columns")
+    question.check_unpacked(n_bytes, "Choose fewer columns with --columns")
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""Kinds of table files, limits for reading them, and temporary files."""
+"""Kinds of table files, and temporary files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -27,20 +26,11 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 }  # fmt: skip
 
 LARGE_FILE: Final = "large-file"
-"""Value of --allow that lifts the limits below, except for half of all memory."""
+"""Value of --allow that lifts the limits of a reader process, except on memory."""
 CELL_LINES: Final = "cell-lines"
 """Value of --allow that permits a multi-line cell whose lines look like rows."""
-MOST_UNPACKED: Final = 1 << 30
-"""Most bytes that a file may unpack to, and that a reader process may write to a file."""
-MOST_MEMORY: Final = 4 << 30
-"""Most bytes of memory that a reader process may use."""
 MOST_CELL: Final = 2 << 20
 """Most bytes in a text cell, or in a line of a text file."""
-MOST_SECONDS: Final = 900.0
-"""Most seconds that a reader process may run."""
-NUMBER_BYTES: Final = 8
-TEXT_BYTES: Final = 32
-"""Estimated bytes that a number and a text occupy."""
 MOST_NUMBERS: Final = 2_000_000
 """Most cells in a batch, so that batches of a wide table have fewer rows."""
 
@@ -81,57 +71,6 @@ def file_kind(path: Path) -> FileKind:
         form = "zip archive" if head.startswith(b"PK") else "gzip file"
         raise InvalidData(f"{path.name!r} is a {form}: unpack it, and name the table.")
     return "text"
-
-
-def memory_limit(*, large: bool) -> int:
-    """Return the memory limit of a reader process in bytes."""
-    if not large or not hasattr(os, "sysconf"):
-        return MOST_MEMORY
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(MOST_MEMORY, total // 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits for reading a file, and the errors for a file that exceeds them.
-
-    name: the name of the file, which the errors state.
-    large: whether the operator has lifted the limits.
-    """
-
-    name: str
-    large: bool = False
-
-    def check_unpacked(self, n_bytes: int, remedy: str) -> None:
-        """Raise InvalidData if a table unpacks to more than :data:`MOST_UNPACKED`.
-
-        n_bytes: size of the whole table, or of the part unpacked so far.
-        remedy: the start of the error's second sentence, which says what to do.
-        """
-        if self.large or n_bytes <= MOST_UNPACKED:
-            return
-        raise InvalidData(
-            f"{self.name!r} takes more than {_as_size(MOST_UNPACKED)} once unpacked. "
-            f"{remedy}, or read it with --allow {LARGE_FILE}."
-        )
-
-    def excess_error(
-        self, resource: Literal["time", "memory", "disk"], remedy: str
-    ) -> InvalidData:
-        """Return the error for a file that exceeds the limit of a resource."""
-        memory, disk = _as_size(memory_limit(large=self.large)), _as_size(MOST_UNPACKED)
-        excess = {
-            "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
-            "memory": f"more memory than it may ({memory} or 'ulimit')",
-            "disk": f"more of the disk than it may ({disk} or 'ulimit')",
-        }[resource]
-        if not self.large:
-            remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
-        return InvalidData(f"{self.name!r} takes {excess} to read. {remedy}.")
-
-
-def _as_size(n_bytes: int) -> str:
-    return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
 
 
 PREFIX: Final = "coterie-tables-"

@@ -152,9 +152,6 @@ class Source(ABC):
     names: Names
     kinds: Sequence[Kind]
     forms: Sequence[CellForm]
-    _format_warnings: Sequence[str] = ()
-    _watches: Mapping[str, tuple[int, SignWatch]] = {}
-    """The numeric columns of the last pass whose decimal sign no sample cell decided."""
 
     @property
     @abstractmethod
@@ -162,20 +159,14 @@ class Source(ABC):
         """Return the line or row numbers of the table's rows."""
 
     @property
+    @abstractmethod
     def warnings(self) -> Sequence[str]:
         """Return warnings about formats that had to be guessed."""
-        open_columns = [
-            f"{name!r}: all fractions have three digits, like thousands: read with the "
-            "decimal sign of other columns."
-            for name, (_, watch) in self._watches.items()
-            if watch.is_open and not watch.has_two_readings
-        ]
-        return [*self._format_warnings, *open_columns]
 
     @property
+    @abstractmethod
     def format_description(self) -> dict[str, Any]:
         """Return the settings with which the table is read, for people to check."""
-        return {}
 
     @abstractmethod
     def batches(
@@ -191,34 +182,6 @@ class Source(ABC):
     def findings(self) -> list[Finding]:
         """Return the problems found by the last pass over the rows, such as bad lines."""
 
-    def _watch_signs(
-        self, columns: Sequence[Column], batches: Iterable[Batch]
-    ) -> Iterator[Batch]:
-        """Yield the batches, and look for ambiguous numbers in their texts."""
-        forms = [self.forms[self.names.position(column.name)] for column in columns]
-        self._watches = {
-            column.name: (index, SignWatch(form))
-            for index, (column, form) in enumerate(zip(columns, forms, strict=True))
-            if column.is_numeric and not form.is_decided
-        }
-        begin = 0
-        for batch in batches:
-            for index, watch in self._watches.values():
-                kind = batch.cells[index].type
-                if types.is_string(kind) or types.is_large_string(kind):
-                    watch.add_batch(batch.cells[index], begin)
-            begin += len((*batch.cells, *batch.names)[0])
-            yield batch
-
-    def _sign_findings(self, locations: RowLocations) -> Iterator[Finding]:
-        """Yield a finding for each column with numbers that remain ambiguous."""
-        for name, (_, watch) in self._watches.items():
-            if watch.has_two_readings:
-                [line] = locations.numbers_of_rows([watch.row])
-                yield Finding(
-                    what=describe_readings(watch.text), line=line, column=name
-                )
-
     def last_row_locations(self) -> RowLocations | None:
         """Return the line or row numbers of the rows that the last pass read.
 
@@ -232,3 +195,56 @@ class Source(ABC):
         May read the whole table.
         """
         return self.row_locations
+
+
+class TableSource(Source):
+    """A source that reads a table itself, and looks for ambiguous numbers in its texts."""
+
+    _format_warnings: Sequence[str] = ()
+    _watches: Mapping[str, tuple[int, SignWatch]] = {}
+    """The numeric columns of the last pass whose decimal sign no sample cell decided."""
+
+    @abstractmethod
+    def _read(self, positions: Sequence[int]) -> Iterable[pa.RecordBatch]:
+        """Yield the columns at these positions in batches of rows."""
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[Batch]:
+        """Yield the cells as the table holds them."""
+        names = [*(column.name for column in columns), *naming]
+        positions = [self.names.position(name) for name in names]
+        self._watches = {
+            column.name: (index, SignWatch(form))
+            for index, column in enumerate(columns)
+            if column.is_numeric
+            and not (form := self.forms[positions[index]]).is_decided
+        }
+        begin = 0
+        for batch in self._read(positions):
+            for index, watch in self._watches.values():
+                kind = batch.column(index).type
+                if types.is_string(kind) or types.is_large_string(kind):
+                    watch.add_batch(batch.column(index), begin)
+            begin += len(batch)
+            yield Batch(batch.columns[: len(columns)], batch.columns[len(columns) :])
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Return warnings about guessed formats and ambiguous numbers."""
+        open_columns = [
+            f"{name!r}: all fractions have three digits, like thousands: read with the "
+            "decimal sign of other columns."
+            for name, (_, watch) in self._watches.items()
+            if watch.is_open and not watch.has_two_readings
+        ]
+        return [*self._format_warnings, *open_columns]
+
+    def _sign_findings(self, locations: RowLocations) -> Iterator[Finding]:
+        """Yield a finding for each column with numbers that remain ambiguous."""
+        for name, (_, watch) in self._watches.items():
+            if watch.has_two_readings:
+                [line] = locations.numbers_of_rows([watch.row])
+                yield Finding(
+                    what=describe_readings(watch.text), line=line, column=name
+                )

@@ -31,11 +31,10 @@ from party_sdk.tables.cells import (
     split_into_rows,
     split_lines,
 )
-from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, MOST_CELL, batch_rows
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
-from party_sdk.tables.source import Batch, RowLocations, Source
+from party_sdk.tables.source import RowLocations, TableSource
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
@@ -65,7 +64,7 @@ _REJECT_PROBLEMS: Final = {
 """Our own wording of DuckDB's reasons, because its messages may quote cells."""
 
 
-class TextSource(Source):
+class TextSource(TableSource):
     """A text file with the names of columns in its first line and one row per line.
 
     dialect: the settings that the operator chose; all others are detected.
@@ -138,22 +137,9 @@ class TextSource(Source):
         """Return the settings of the dialect by name."""
         return self.dialect.describe()
 
-    def batches(
-        self, columns: Sequence[Column], naming: Sequence[str]
-    ) -> Iterator[Batch]:
-        """Yield the cells as texts, exactly as the file holds them."""
-        columns_read = [*(column.name for column in columns), *naming]
-        positions = [self.names.position(name) for name in columns_read]
-        n_cells = len(columns)
-        batches = (
-            Batch(batch.columns[:n_cells], batch.columns[n_cells:])
-            for batch in self._text_batches(positions)
-        )
-        return self._watch_signs(columns, batches)
-
     def find_rows(self) -> RowLocations | None:
         """Read the file; return the line numbers of its rows, or None if uncertain."""
-        for _ in self._text_batches([0]):
+        for _ in self._read([0]):
             pass
         locations = self.last_row_locations()
         is_certain = locations is not None and len(locations.numbers) == self._n_read
@@ -168,7 +154,7 @@ class TextSource(Source):
         locations = self.row_locations.without_numbers(self._find_rejected_lines())
         return locations if len(locations.numbers) == self._n_read else None
 
-    def _text_batches(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _read(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._utf8_path.absolute(), len(self.names.all)
         try:
             with open_database(path, self._folder, width) as connection:

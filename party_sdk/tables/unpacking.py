@@ -37,17 +37,17 @@ from clustering_protocols.common.extras import require_extra
 from party_sdk.home.disk_room import disk_full_error, report_full_disk
 from party_sdk.home.process_exit import error_location
 from party_sdk.tables.cells import Dialect, Kind
-from party_sdk.tables.files import (
-    MOST_MEMORY,
-    MOST_SECONDS,
-    MOST_UNPACKED,
-    NUMBER_BYTES,
-    STATISTICS,
-    FileKind,
-    Limits,
-    memory_limit,
-)
+from party_sdk.tables.files import LARGE_FILE, STATISTICS, FileKind
 
+MOST_UNPACKED: Final = 1 << 30
+"""Most bytes that a file may unpack to, and that a reader process may write to a file."""
+MOST_MEMORY: Final = 4 << 30
+"""Most bytes of memory that a reader process may use."""
+MOST_SECONDS: Final = 900.0
+"""Most seconds that a reader process may run."""
+NUMBER_BYTES: Final = 8
+TEXT_BYTES: Final = 32
+"""Estimated bytes that a number and a text occupy."""
 READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
 """Arguments of Python; with -P nothing is imported from the working folder."""
 COPY: Final = "rows.arrow"
@@ -119,10 +119,31 @@ class Question(_Message):
     columns: tuple[str, ...] | None = None
     large: bool = False
 
-    @property
-    def limits(self) -> Limits:
-        """Return the limits that apply to this file."""
-        return Limits(self.path.name, self.large)
+    def check_unpacked(self, n_bytes: int, remedy: str) -> None:
+        """Raise InvalidData if a table unpacks to more than :data:`MOST_UNPACKED`.
+
+        n_bytes: size of the whole table, or of the part unpacked so far.
+        remedy: the start of the error's second sentence, which says what to do.
+        """
+        if self.large or n_bytes <= MOST_UNPACKED:
+            return
+        raise InvalidData(
+            f"{self.path.name!r} takes more than {_as_size(MOST_UNPACKED)} once unpacked. "
+            f"{remedy}, or read it with --allow {LARGE_FILE}."
+        )
+
+    def excess_error(self, resource: Literal["time", "memory", "disk"]) -> InvalidData:
+        """Return the error for a file that exceeds the limit of a resource."""
+        memory = _as_size(memory_limit(large=self.large))
+        excess = {
+            "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
+            "memory": f"more memory than it may ({memory} or 'ulimit')",
+            "disk": f"more of the disk than it may ({_as_size(MOST_UNPACKED)} or 'ulimit')",
+        }[resource]
+        remedy = _REMEDIES.get(self.kind, "Save the table as CSV")
+        if not self.large:
+            remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
+        return InvalidData(f"{self.path.name!r} takes {excess} to read. {remedy}.")
 
     def unpack(self, folder: Path) -> Unpacked:
         """Read the requested part of the file, and copy its rows to the folder.
@@ -133,7 +154,7 @@ class Question(_Message):
         if self.kind == "parquet":
             from party_sdk.tables.arrow_tables import unpack_parquet
 
-            return unpack_parquet(self.path, self.columns, folder / COPY, self.limits)
+            return unpack_parquet(self, folder / COPY)
         if self.kind == "excel":
             from party_sdk.tables.workbooks import read_sheet_names, unpack_sheet
 
@@ -142,7 +163,7 @@ class Question(_Message):
             return unpack_sheet(self.path, self.dialect, self.columns, folder / COPY)
         if self.part == "labels":
             return Unpacked(labels=read_labels(self.path))
-        return unpack_statistics(self.path, folder / COPY, self.limits)
+        return unpack_statistics(self, folder / COPY)
 
 
 def unpack_file(question: Question, folder: Path) -> Unpacked:
@@ -158,8 +179,6 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
         require_pyreadstat()
     if sys.platform == "win32":
         return question.unpack(folder)
-    limits = question.limits
-    remedy = _REMEDIES.get(question.kind, "Save the table as CSV")
     try:
         try:
             text = question.model_dump_json().encode()
@@ -170,10 +189,10 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
         with report_full_disk(folder, _DISK_NOTE):
             (folder / _QUESTION).write_bytes(text)
         try:
-            status = _run_reader(folder, None if limits.large else MOST_SECONDS)
+            status = _run_reader(folder, None if question.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
-            raise limits.excess_error("time", remedy) from None
-        _check_status(status, question, folder, remedy)
+            raise question.excess_error("time") from None
+        _check_status(status, question, folder)
         with (folder / _ANSWER).open("rb") as file:
             answer = Unpacked.model_validate_json(file.read(_MOST_ANSWER_BYTES))
         if answer.refusal is None:
@@ -185,9 +204,21 @@ def unpack_file(question: Question, folder: Path) -> Unpacked:
     except (MemoryError, OSError) as failed:  # on starting it or reading its answer
         if _exit_status_of(failed) != errno.ENOMEM:
             raise
-        raise limits.excess_error("memory", remedy) from None
+        raise question.excess_error("memory") from None
     error.remedy = remedy
     raise error
+
+
+def memory_limit(*, large: bool) -> int:
+    """Return the memory limit of a reader process in bytes; at most half of all memory."""
+    if not large or not hasattr(os, "sysconf"):
+        return MOST_MEMORY
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(MOST_MEMORY, total // 2)
+
+
+def _as_size(n_bytes: int) -> str:
+    return f"{n_bytes >> 30} GiB"
 
 
 def invalid_answer_error(path: Path) -> InvalidData:
@@ -217,19 +248,18 @@ def _run_reader(folder: Path, seconds: float | None) -> int:
             process.kill()
 
 
-def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
-    limits = question.limits
+def _check_status(status: int, question: Question, folder: Path) -> None:
     if status == errno.EFBIG:
-        raise limits.excess_error("disk", remedy)
+        raise question.excess_error("disk")
     if status in {errno.ENOSPC, errno.EDQUOT}:
         raise disk_full_error(folder, _DISK_NOTE)
     # It deletes its request on starting; a later failure is probably a lack of memory.
     failed_later = status > 0 and not (folder / _QUESTION).exists()
     if status == errno.ENOMEM or status < 0 or failed_later:
-        raise limits.excess_error("memory", remedy)
+        raise question.excess_error("memory")
     if status:
         raise InvalidData(
-            f"The process that reads {limits.name!r} did not start (status {status}). "
+            f"The process that reads {question.path.name!r} did not start (status {status}). "
             "Free memory on this machine, raise its 'ulimit' and try again, or reinstall "
             "Coterie."
         )
@@ -311,13 +341,14 @@ _READERS: Final = {
 _CHUNK_ROWS: Final = 50_000
 
 
-def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
+def unpack_statistics(question: Question, copy: Path) -> Unpacked:
     """Copy the rows of a statistics file; user-defined missing values become missing.
 
     Raises InvalidData if it is not a readable statistics file, or exceeds the limits.
     """
     from party_sdk.tables.arrow_tables import write_rows
 
+    path = question.path
     pyreadstat, reader = _import_pyreadstat(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
@@ -333,7 +364,7 @@ def unpack_statistics(path: Path, copy: Path, limits: Limits) -> Unpacked:
             if getattr(values, "dtype", None) == np.float64
         ]
         return write_rows(
-            names, _iterate_rows(chain([first], pieces), limits), copy, numeric
+            names, _iterate_rows(chain([first], pieces), question), copy, numeric
         )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
@@ -367,7 +398,7 @@ def _import_pyreadstat(path: Path) -> tuple[Any, Any]:
 
 
 def _iterate_rows(
-    pieces: Iterator[tuple[dict[str, Any], Any]], limits: Limits
+    pieces: Iterator[tuple[dict[str, Any], Any]], question: Question
 ) -> Iterator[Sequence[Any]]:
     n_cells = 0
     for columns, _ in pieces:
@@ -376,5 +407,5 @@ def _iterate_rows(
             for values in columns.values()
         ]
         n_cells += sum(map(len, lists))
-        limits.check_unpacked(NUMBER_BYTES * n_cells, "Save the columns you need")
+        question.check_unpacked(NUMBER_BYTES * n_cells, "Save the columns you need")
         yield from zip(*lists, strict=True)

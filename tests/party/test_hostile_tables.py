@@ -8,7 +8,8 @@ from support.hostile_tables import HOSTILE, TOO_LARGE, sheet
 
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import ReadOptions, examine_table, open_table
-from party_sdk.tables.files import LARGE_FILE, MOST_MEMORY
+from party_sdk.tables.files import LARGE_FILE
+from party_sdk.tables.unpacking import MOST_MEMORY
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
 
