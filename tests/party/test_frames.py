@@ -19,7 +19,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import BATCH_ROWS, MatrixSource, matrix
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.results.results import Result
-from party_sdk.tables import list_columns, open_table
+from party_sdk.tables import DEFAULTS, examine_table, list_columns, open_table
 from party_sdk.tables.table import Spool
 
 COLUMNS = {
@@ -119,6 +119,7 @@ def test_a_column_of_no_known_kind_is_refused() -> None:
     for values in ([1j, 2], [1, "a"], [object(), None]):
         with pytest.raises(InvalidData, match="'x': its values are of several kinds"):
             open_table(pd.DataFrame({"x": values}))
+        assert examine_table(pd.DataFrame({"x": values}), DEFAULTS)[0].file == ""
 
 
 @every_table

@@ -296,6 +296,16 @@ def test_the_name_of_a_file_is_no_pattern(tmp_path: Path, name: str) -> None:
     assert matrix(open_table(path)).ravel().tolist() == [5, 6, 9]
 
 
+def test_the_folder_of_a_copy_may_have_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spare = tmp_path / "t[m]p"
+    spare.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spare))
+    path = of(tmp_path / "rows.csv", lines(), "utf-16")
+    assert matrix(open_table(path, id_column="id")).shape == (3, 2)
+
+
 def test_names_of_columns_become_no_statement(tmp_path: Path) -> None:
     header = 'x\'; DROP TABLE y; --,"y""z",$path'
     path = of(tmp_path / "rows.csv", lines("1,2,4", "2,3,9", header=header))
