@@ -25,13 +25,6 @@ _NAME_BYTES: Final = 12
 AddressOf = Callable[[Request], str]
 
 
-def page_above(path: str, is_page: Callable[[str], bool]) -> str:
-    """Return the longest prefix of the path that is a page, or ``/`` if none is."""
-    while path.strip("/") and not is_page(path):
-        path = path.rpartition("/")[0]
-    return path or "/"
-
-
 def is_page(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether a response is an HTML page, not a redirect or a download.
 

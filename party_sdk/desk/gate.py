@@ -145,7 +145,8 @@ class AuthMiddleware:
                 "continue to run.",
                 _NEW_LINK,
             ) from None
-        request.state.token, request.state.form = token, Form()
+        query = parse_qsl(request.url.query, keep_blank_values=True)
+        request.state.token, request.state.form = token, Form.of(query)
         if request.method == "POST":
             # another site could make the browser submit a form
             origin = request.headers.get("origin", "")

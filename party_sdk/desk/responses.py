@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Self
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -21,7 +21,7 @@ from coterie_pages.pages import Report, render_screen
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
-from party_sdk.desk.form_answers import page_above, see_other
+from party_sdk.desk.form_answers import is_page, see_other
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor.supervisor import Supervisor
@@ -95,13 +95,21 @@ class Desk:
         """Return the home, with short timeouts because a person waits for the page."""
         return Home(path=self.home, patience=_PATIENCE)
 
-    def has_page(self, path: str) -> bool:
-        """Return whether a path, relative to the root, has a page."""
+    def page_at(self, path: str) -> Callable[[Request], Response] | None:
+        """Return the handler of the page at a path relative to the root, or None."""
         routes = (route for section in self.sections for route in section.routes)
-        return any(
-            "GET" in (route.methods or ()) and route.path_regex.match(path)
+        handlers = (
+            route.endpoint
             for route in routes
+            if "GET" in (route.methods or ()) and route.path_regex.match(path)
         )
+        return next(handlers, None)
+
+    def page_above(self, path: str) -> str:
+        """Return the longest prefix of a path, relative to the root, that has a page."""
+        while path.strip("/") and self.page_at(path) is None:
+            path = path.rpartition("/")[0]
+        return path or "/"
 
     def connect(self, url: str) -> CoordinatedAnalyst:
         """Connect to an analyst, with short timeouts because a person waits for a page."""
@@ -144,14 +152,9 @@ def desk_of(request: Request) -> Desk:
 
 
 def form_of(request: Request) -> Form:
-    """Return the form submitted with a request, whose token has been verified."""
+    """Return the submitted form, whose token has been verified; for GET, the query."""
     form: Form = request.state.form
     return form
-
-
-def query_of(request: Request) -> Form:
-    """Parse the query string of a request as a form."""
-    return Form.of(parse_qsl(request.url.query, keep_blank_values=True))
 
 
 def render_page(
@@ -165,6 +168,7 @@ def render_page(
 ) -> HTMLResponse:
     """Render a model as a page with navigation and an optional notice.
 
+    notice: shown unless the form that led to this page has an error.
     seconds: interval of the page's automatic refresh; 0 for none.
     waits: whether the page waits for the operator's answer.
     """
@@ -175,7 +179,7 @@ def render_page(
         address=address,
         links=tuple(_links(desk, address)),
         token=request.state.token,  # AuthMiddleware has set it
-        notice=notice,
+        notice=getattr(request.state, "notice", None) or notice,
         seconds=seconds,
         waits=waits,
     )
@@ -193,7 +197,7 @@ def address_of(request: Request, desk: Desk) -> str:
     """Return the address of the requested page or, for a form, of the page above it."""
     path, query = request.url.path, request.url.query
     if request.method == "POST":
-        return desk.root + page_above(path.removeprefix(desk.root), desk.has_page)
+        return desk.root + desk.page_above(path.removeprefix(desk.root))
     return f"{path}?{query}" if query else path
 
 
@@ -212,9 +216,21 @@ def redirect_to(request: Request, path: str) -> Response:
     return see_other(f"{desk_of(request).root}{path}")
 
 
-def render_error(request: Request, error: CoterieError) -> HTMLResponse:
-    """Render an error as a page, with the HTTP status of its problem."""
-    problem = error.problem
+def render_error(request: Request, error: CoterieError) -> Response:
+    """Show the error of a form on the page that it came from, any other as a page.
+
+    The page's handler finds the submitted fields in :func:`form_of`.
+    """
+    desk, problem = desk_of(request), error.problem
+    if request.method == "POST":
+        address = address_of(request, desk).removeprefix(desk.root)
+        if (show_page := desk.page_at(address)) is not None:
+            request.state.notice = banner_of(error)
+            with suppress(CoterieError):  # e.g. no party has this address
+                page = show_page(request)
+                if is_page(page.status_code, page.headers):
+                    return page
+            request.state.notice = None
     model = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
     return render_page(request, model, status=problem.status)
 

@@ -23,7 +23,7 @@ def get_party(request: Request) -> Response:
     party = requested_party(request)
     if party.has_result:
         return run_results.render_report_page(request, party)
-    has_ended = party.party_order.exists and party.party_order.status().is_over
+    has_ended = party.exists and party.status().is_over
     if party.table is not None or has_ended:
         return order_pages.render_order_page(request, party)
     page = "table" if party.has_accepted else "terms"
@@ -39,7 +39,7 @@ SECTIONS: Final = (
         path="/",
         text="Taking part",
         routes=(
-            Route("/", party_list.show_parties),
+            Route("/", party_list.get_parties),
             _post("/institution", party_list.post_name),
             Route("/card.json", party_list.get_card),
             _post("/cards", party_list.post_card),
@@ -50,8 +50,9 @@ SECTIONS: Final = (
             Route(f"{PARTY_PATH}/terms/sheet.html", order_pages.get_sheet),
             Route(f"{PARTY_PATH}/terms/assessment.md", order_pages.get_assessment),
             _post(f"{PARTY_PATH}/decline", order_pages.post_decline),
-            Route(f"{PARTY_PATH}/table", table_choice.get_table),
-            _post(f"{PARTY_PATH}/table", table_choice.post_table),
+            Route(
+                f"{PARTY_PATH}/table", table_choice.get_table, methods=["GET", "POST"]
+            ),
             _post(f"{PARTY_PATH}/mapping", table_choice.post_mapping),
             _post(f"{PARTY_PATH}/rehearsal", table_choice.post_rehearsal),
             _post(f"{PARTY_PATH}/order", table_choice.post_order),
@@ -74,7 +75,7 @@ SECTIONS: Final = (
         path=own_tables.TABLES,
         text="Your tables",
         routes=(
-            Route(own_tables.TABLES, own_tables.render_tables_page),
+            Route(own_tables.TABLES, own_tables.get_tables),
             _post(own_tables.MAPPING, own_tables.post_mapping),
             _post(f"{own_tables.MAPPING}/file", own_tables.post_file),
             _post(own_tables.TRIAL, own_tables.post_trial),
@@ -92,7 +93,7 @@ SECTIONS: Final = (
             Route(advice.ADVICE, advice.get_advice),
             Route(session_opening.NEW, session_opening.get_new),
             _post(session_opening.NEW, session_opening.post_new),
-            Route(_SESSION, context.pass_coordinator(session_page.render_session_page)),
+            Route(_SESSION, session_page.get_session),
             Route(f"{_SESSION}/report", session_page.get_report),
             Route(f"{_SESSION}/archive.zip", session_page.get_archive),
             _post(f"{_SESSION}/cancel", session_page.post_cancel),

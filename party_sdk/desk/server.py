@@ -180,7 +180,7 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
     return AuthMiddleware(app, full_desk, say)
 
 
-async def _show_error(request: Request, error: Exception) -> Response:
+def _show_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         error = NotFound("Nothing has this address.")
     if isinstance(error, CoterieError):

@@ -24,7 +24,7 @@ from party_sdk.advice import (
     format_params,
 )
 from party_sdk.desk.coordinator.context import ABOVE, parse_number
-from party_sdk.desk.responses import Form, desk_of, query_of, render_page
+from party_sdk.desk.responses import Form, desk_of, form_of, render_page
 
 ADVICE: Final = f"{ABOVE}/advice"
 _ROWS: Final = "rows"
@@ -33,7 +33,7 @@ _N_QUESTIONS: Final = 3
 
 def get_advice(request: Request) -> Response:
     """Show the questions and, once they are answered, the methods that are suitable."""
-    form = query_of(request)
+    form = form_of(request)
     wrong, notice, advice = {}, None, {"answered": False}
     try:
         if form.get("parties"):

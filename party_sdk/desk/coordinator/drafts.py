@@ -17,6 +17,7 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.contract import Params
+from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.request_fields import (
     RequestField,
     build_section,
@@ -78,31 +79,19 @@ def screen_number_of(name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftRequest:
-    """The parsed content of a complete draft, from which terms are drawn up.
-
-    sections: the other sections of the terms, and the expected institutions.
-    left_out: columns of the tables that the dictionary leaves out.
-    """
-
-    params: Params
-    layout: Layout
-    sections: dict[str, Any]
-    left_out: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """The form of a new session, with the errors of its fields.
 
     tables: the folder that relative paths are resolved against.
     repeated: the terms of the earlier session that this one repeats, or None.
+    left_out: columns of the tables that the dictionary leaves out, once it is parsed.
     """
 
     form: Form
     tables: Path
     repeated: Terms | None = None
     wrong: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def get(self, name: str) -> str:
         """Return the value of a field without surrounding whitespace."""
@@ -209,39 +198,46 @@ class Draft:
         names = parameters | others if reads_terms else others | parameters
         return names.get(name, "")
 
-    def to_request(self, trusted: TrustedInstitutions) -> DraftRequest | None:
-        """Return the parsed content of the draft, or None if any field has an error."""
-        parts: dict[str, Any] = {}
-        sections: dict[str, Any] = {}
-        left_out: list[str] = []
+    def to_request(self, trusted: TrustedInstitutions) -> dict[str, Any] | None:
+        """Return the arguments to draw up the terms, or None if any field has an error."""
+        request: dict[str, Any] = {}
         section_values = read_sections(self._parse_request_field)
         with self.errors_at(f"{PARAM}n_clusters"):
-            parts["params"], sections["evaluation"] = self._parse_params(
+            request["params"], request["evaluation"] = self._parse_params(
                 section_values.pop("evaluation", {})
             )
         if not self.get("title"):
             self.wrong.setdefault("title", "Say in a line what the session is.")
         with self.errors_at("slots"):
             slots = [_parse_slot(number, p) for number, p in enumerate(self.slots(), 1)]
-            parts["layout"] = layout_of_slots(slots)
+            request["layout"] = layout_of_slots(slots)
         with self.errors_at("slots"):
-            sections["expected"] = self._read_expected(trusted)
+            request["expected"] = self._read_expected(trusted)
         covariates = section_values.pop("preparation", {}).get("covariates", "")
         for section, values in section_values.items():
             with self.errors_at(_form_fields()[section]):
-                sections[section] = build_section(section, values)
+                request[section] = build_section(section, values)
         n_errors = len(self.wrong)
-        dictionary = self._read_dictionaries(parts.get("layout"), left_out)
-        sections["dictionary"] = dictionary
+        request["dictionary"] = self._read_dictionaries(request.get("layout"))
         if len(self.wrong) == n_errors:
             with self.errors_at("missing"):
-                rule: Any = self.get("missing") or None
-                sections["preparation"] = read_preparation(
-                    (), rule, dictionary, self.repeated, covariates
+                request["preparation"] = self._read_preparation(
+                    request["dictionary"], covariates
                 )
-        if self.wrong:
-            return None
-        return DraftRequest(**parts, sections=sections, left_out=left_out)
+        return None if self.wrong else request
+
+    def _read_preparation(
+        self, dictionary: list[Schema] | None, covariates: str
+    ) -> Sequence[Preparation] | None:
+        rule: Any = self.get("missing") or None
+        plans = read_preparation((), rule, dictionary, self.repeated, covariates)
+        if plans is None or covariates:
+            return plans
+        # the field shows the covariates of the repeated session, unless it was cleared
+        return [
+            plan.model_copy(update={"harmonise": None, "covariates": ()})
+            for plan in plans
+        ]
 
     def _parse_request_field(self, field: RequestField) -> Any:
         """Parse the value of a field, or record an error and return None."""
@@ -292,15 +288,13 @@ class Draft:
             if slot in slots and key not in names
         }
 
-    def _read_dictionaries(
-        self, layout: Layout | None, left_out: list[str]
-    ) -> list[Schema] | None:
+    def _read_dictionaries(self, layout: Layout | None) -> list[Schema] | None:
         groups = range(1, 1 + (1 if layout is None else layout.n_column_groups))
         schemas: dict[int, Schema] = {}
         for number in groups:
             field_name = "dictionary" if self.get(f"dictionary.{number}") else "table"
             with self.errors_at(f"{field_name}.{number}"):
-                schema = self._read_dictionary(number, left_out)
+                schema = self._read_dictionary(number)
                 if schema is not None:
                     schemas[number] = schema
         if not schemas:
@@ -313,7 +307,7 @@ class Draft:
                 )
         return [schemas[number] for number in groups if number in schemas]
 
-    def _read_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
+    def _read_dictionary(self, number: int) -> Schema | None:
         file = self.get(f"dictionary.{number}")
         table = TableDraft.from_form(self.form, number, self.tables)
         if file and table.path is not None:
@@ -329,7 +323,7 @@ class Draft:
                 self.wrong[f"variable.{number}.{row}"] = f"{name}: {fault}"
             return None
         schema, omitted = table.dictionary()
-        left_out += omitted
+        self.left_out.extend(omitted)
         return schema
 
     def _variable_faults(self, table: TableDraft) -> dict[int, str]:
@@ -371,6 +365,9 @@ def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
             fields[request_field.form_name] = [
                 f"{value / DAY:g}" if request_field.caption.days else f"{value}"
             ]
+    for plan in (terms.preparation or ())[:1]:
+        if plan.harmonise is not None:
+            fields["harmonise"] = [", ".join(plan.covariates) or "none"]
     slots, keys = terms.layout.slots, terms.identities.slots
     fields["slot.name"] = [slot.name for slot in slots]
     fields["slot.title"] = [slot.title for slot in slots]

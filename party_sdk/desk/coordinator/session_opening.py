@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols import session_terms
+from clustering_protocols.common.errors import InvalidParameters, NotFound, SessionOver
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import SlotState
@@ -30,13 +31,12 @@ from party_sdk.desk.coordinator.context import (
     requested_session,
 )
 from party_sdk.desk.coordinator.draft_fields import build_screen
-from party_sdk.desk.coordinator.drafts import SCREENS, Draft, DraftRequest, fill_form
+from party_sdk.desk.coordinator.drafts import SCREENS, Draft, fill_form
 from party_sdk.desk.responses import (
     Form,
     desk_of,
     form_of,
     path_in,
-    query_of,
     redirect_to,
     render_page,
 )
@@ -53,9 +53,9 @@ _CHANGED: Final = Banner(
 @pass_coordinator
 def get_new(request: Request, coordinator: Coordinator) -> Response:
     """Show the first screen of the form, filled in from the query string."""
-    form = query_of(request)
+    form = form_of(request)
     terms = _repeated_terms(form, coordinator)
-    if terms is not None:
+    if terms is not None and request.method == "GET":
         form = fill_form(terms, coordinator.trusted_institutions.names_by_key())
     draft = Draft(form, desk_of(request).tables, terms)
     return _form_page(request, coordinator, draft, 1)
@@ -85,12 +85,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         if form.get("drawn"):  # draw up the reviewed terms again
             seed = parse_number(form.get("seed"), "seed", 0)
             identity = {"session_id": form.get("drawn"), "seed": seed}
-        drawn_terms = coordinator.draw_up(
-            params=draft_request.params,
-            layout=draft_request.layout,
-            **draft_request.sections,
-            **identity,
-        )
+        drawn_terms = coordinator.draw_up(**draft_request, **identity)
     except InvalidParameters as error:
         draft.add_error(error, "")
         wrong = draft.first_screen_with_error(number) or number
@@ -113,11 +108,14 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     if not is_opening or changed or wrong_folder:
         field = _folder_field(request, wrong_folder)
         page = _build_review(
-            request, coordinator, drawn_terms, hidden_fields, draft_request, field
+            request, coordinator, drawn_terms, hidden_fields, draft.left_out, field
         )
         notice = _CHANGED if is_opening and changed else None
         return render_page(request, page, notice=notice)
-    is_open = drawn_terms.session in {line.id for line in coordinator.sessions()}
+    try:
+        is_open = bool(coordinator.session(drawn_terms.session).status())
+    except (NotFound, SessionOver):
+        is_open = False
     opened = coordinator.open_session(drawn_terms)
     if is_open:  # new invitations would invalidate the first ones
         return redirect_to(request, f"{SESSIONS}/{opened.id}")
@@ -143,7 +141,7 @@ def _build_review(
     coordinator: Coordinator,
     drawn_terms: DrawnTerms,
     hidden_fields: tuple[tuple[str, str], ...],
-    draft_request: DraftRequest,
+    left_out: Sequence[str],
     folder: FormField,
 ) -> Screen:
     desk = desk_of(request)
@@ -152,15 +150,13 @@ def _build_review(
     if terms.identities.coordinator is not None:
         names.setdefault(terms.identities.coordinator, "you")
     sheet = sheet_of(drawn_terms.terms, terms, names, url=desk.connection.url)
-    runs = draft_request.sections["evaluation"]
+    params, runs = session_terms.check_terms(terms), terms.evaluation
     return Screen(
         "desk/review.html.j2",
         sheet,
         hidden=hidden_fields,
-        cost=""
-        if runs is None
-        else describe_cost_of_runs(draft_request.params, draft_request.layout, runs),
-        left_out=draft_request.left_out,
+        cost="" if runs is None else describe_cost_of_runs(params, terms.layout, runs),
+        left_out=left_out,
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,
     )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    Unavailable,
-)
+from clustering_protocols.common.errors import InvalidParameters, Unavailable
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
-from coterie_pages.models import Banner, Refusal, Screen
+from coterie_pages.models import Refusal, Screen
 from coterie_pages.pages import render_html as file_of
 from coterie_pages.views.session_views import allowed_actions, slot_entries
 from party_sdk.coordinator.coordinator import Coordinator
@@ -25,13 +20,7 @@ from party_sdk.desk.coordinator.context import (
     pass_coordinator,
     requested_session,
 )
-from party_sdk.desk.responses import (
-    banner_of,
-    download,
-    form_of,
-    redirect_to,
-    render_page,
-)
+from party_sdk.desk.responses import download, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
@@ -63,48 +52,32 @@ def get_archive(request: Request, coordinator: Coordinator) -> Response:
 @pass_coordinator
 def post_cancel(request: Request, coordinator: Coordinator) -> Response:
     """Cancel a session for all parties."""
-    return _change_session(request, coordinator, lambda opened, _: opened.cancel())
+    opened = requested_session(request, coordinator)
+    opened.cancel()
+    return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
 @pass_coordinator
 def post_deadline(request: Request, coordinator: Coordinator) -> Response:
     """Extend the session's deadline by the submitted number of days."""
-
-    def extend(opened: CoordinatedSession, days: int) -> None:
-        if days > _MOST_DAYS:
-            raise InvalidParameters(f"at most {_MOST_DAYS}.", field="days")
-        opened.extend(days * _DAY)
-
-    return _change_session(request, coordinator, extend, "days")
+    days = parse_number(form_of(request).get("days"), "days")
+    if days > _MOST_DAYS:
+        raise InvalidParameters(f"at most {_MOST_DAYS}.", field="days")
+    opened = requested_session(request, coordinator)
+    opened.extend(days * _DAY)
+    return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
 @pass_coordinator
 def post_choice(request: Request, coordinator: Coordinator) -> Response:
     """Choose the number of clusters whose run provides the labels for all parties."""
-    return _change_session(
-        request, coordinator, lambda opened, k: opened.choose(k), "n_clusters"
-    )
-
-
-def _change_session(
-    request: Request,
-    coordinator: Coordinator,
-    change: Callable[[CoordinatedSession, int], object],
-    name: str = "",
-) -> Response:
-    """Call ``change`` with the number in the field ``name``; show an error on the page."""
     opened = requested_session(request, coordinator)
-    try:
-        number = parse_number(form_of(request).get(name), name) if name else 0
-        change(opened, number)
-    except CoterieError as error:
-        return render_session_page(request, coordinator, banner_of(error))
+    opened.choose(parse_number(form_of(request).get("n_clusters"), "n_clusters"))
     return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
-def render_session_page(
-    request: Request, coordinator: Coordinator, notice: Banner | None = None
-) -> Response:
+@pass_coordinator
+def get_session(request: Request, coordinator: Coordinator) -> Response:
     """Show a session on a page that refreshes itself while the session runs."""
     opened = requested_session(request, coordinator)
     try:
@@ -120,7 +93,7 @@ def render_session_page(
         return render_page(request, refusal, seconds=_AWAY_SECONDS)
     seconds = 0 if status.is_over else _REFRESH_SECONDS
     waits = "choose" in allowed_actions(status)
-    return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
+    return render_page(request, page, seconds=seconds, waits=waits)
 
 
 def build_session_desk(

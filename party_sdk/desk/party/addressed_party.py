@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +16,8 @@ from coterie_pages.models import TermsSheet
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.application.home import Home
 from party_sdk.desk.responses import Desk, desk_of
-from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor.orders import Order, OrderedTable, PartyOrder, orders_in
+from party_sdk.supervisor.orders import Order, OrderedTable, PartyOrder, order_versions
 from party_sdk.tables.mapping import TableMapping, parse_mapping
 
 PARTY_PATH: Final = "/parties/{session}/{slot}"
@@ -28,22 +25,12 @@ PARTY_PATH: Final = "/parties/{session}/{slot}"
 _NAME: Final = re.compile(NAME_PATTERN)
 
 
-@dataclass(frozen=True, slots=True)
-class AddressedParty:
+class AddressedParty(PartyOrder):
     """A party of this home that an address refers to, with or without an order."""
 
-    desk: Desk
-    party_order: PartyOrder
-
-    @property
-    def session(self) -> str:
-        """Return the id of the party's session."""
-        return self.party_order.session
-
-    @property
-    def slot(self) -> str:
-        """Return the name of the party's slot."""
-        return self.party_order.slot
+    def __init__(self, desk: Desk, session: str, slot: str) -> None:
+        super().__init__(desk.home, session, slot)
+        self.desk = desk
 
     @property
     def address(self) -> str:
@@ -61,32 +48,24 @@ class AddressedParty:
         return f"{self.session}-{self.slot}"
 
     @property
-    def home(self) -> Home:
-        """Return the home that stores the party."""
-        return self.desk.own_home
-
-    @property
-    def stored(self) -> PartySession:
-        """Return the party's stored session, which may not exist yet."""
-        return self.party_order.stored
-
-    @property
-    def order(self) -> Order | None:
-        """Return the party's order, or None if it has none."""
-        return self.party_order.order() if self.party_order.exists else None
+    def current_order(self) -> Order:
+        """Return the party's order or, if it has none, an order without a table."""
+        if self.exists:
+            return self.order()
+        stored = self.stored
+        return Order(
+            invitation=stored.load_identity().invitation if stored.exists else ""
+        )
 
     @property
     def table(self) -> OrderedTable | None:
         """Return the table that the party's order names, or None if there is none."""
-        order = self.order
-        return None if order is None else order.table
+        return self.current_order.table
 
     @property
     def invitation(self) -> Invitation:
         """Return the party's invitation, from its order or else from its stored session."""
-        order = self.order
-        source = self.stored.load_identity() if order is None else order
-        return Invitation.parse(source.invitation)
+        return Invitation.parse(self.current_order.invitation)
 
     @property
     def has_accepted(self) -> bool:
@@ -96,9 +75,8 @@ class AddressedParty:
     @property
     def labels(self) -> Path:
         """Return the path of the label file that the party's order writes."""
-        order = self.order
-        path = None if order is None else order.labels
-        return path or self.desk.home / "labels" / f"{self.file_stem}.csv"
+        usual = self.home / "labels" / f"{self.file_stem}.csv"
+        return self.current_order.labels or usual
 
     @property
     def has_result(self) -> bool:
@@ -124,19 +102,19 @@ class AddressedParty:
 
     def terms(self) -> Terms:
         """Fetch the terms of the party's session from the analyst."""
-        return self.home.fetch_offer(str(self.invitation)).terms
+        return self.desk.own_home.fetch_offer(str(self.invitation)).terms
 
     def sheet(self) -> TermsSheet:
         """Fetch the terms sheet, which states the session's terms in words."""
-        return self.home.terms_sheet(self.home.fetch_offer(str(self.invitation)))
+        home = self.desk.own_home
+        return home.terms_sheet(home.fetch_offer(str(self.invitation)))
 
     @property
     def title(self) -> str:
         """Return the title of the party's session, or the session's id if it is unknown."""
         if self.has_accepted:
             return self.accepted_terms().title
-        title = self.party_order.status().title if self.party_order.exists else ""
-        return title or self.session
+        return (self.exists and self.status().title) or self.session
 
     @property
     def compares_runs(self) -> bool:
@@ -147,13 +125,12 @@ class AddressedParty:
         """Return the latest other party with a table of the same variables, or None."""
         variables = _variables(self.terms(), self.slot)
         parties = [
-            AddressedParty(self.desk, party_order)
-            for party_order in orders_in(self.desk.home)
-            if party_order.session != self.session
-            and party_order.stored.exists
-            and party_order.order().table is not None
+            AddressedParty(self.desk, *key)
+            for key in order_versions(self.home)
+            if key[0] != self.session
         ]
-        parties.sort(key=lambda p: p.party_order.status().placed_at, reverse=True)
+        parties = [p for p in parties if p.has_accepted and p.table is not None]
+        parties.sort(key=lambda party: party.status().placed_at, reverse=True)
         for party in parties:
             with suppress(CoterieError):  # this release cannot read their terms
                 if _variables(party.accepted_terms(), party.slot) == variables:
@@ -179,7 +156,7 @@ def requested_party(request: Request) -> AddressedParty:
     desk = desk_of(request)
     names = request.path_params["session"], request.path_params["slot"]
     if all(map(_NAME.fullmatch, names)):
-        party = AddressedParty(desk, PartyOrder(desk.home, *names))
-        if party.party_order.exists or party.has_accepted or party.has_result:
+        party = AddressedParty(desk, *names)
+        if party.exists or party.has_accepted or party.has_result:
             return party
     raise NotReady("No party of this home has this address.")

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import CoterieError, NotReady
+from clustering_protocols.common.errors import NotReady
 from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.models import Banner, Screen
+from coterie_pages.models import Screen
 from coterie_pages.pages import render_assessment, render_html
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.party.table_choice import choice_named_in
-from party_sdk.desk.responses import (
-    Form,
-    banner_of,
-    download,
-    form_of,
-    redirect_to,
-    render_page,
-)
+from party_sdk.desk.responses import download, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
@@ -34,22 +25,18 @@ _REFRESH_SECONDS: Final = 1  # requests to the same machine are cheap
 _MAX_REASON_LENGTH: Final = 200
 
 
-def render_order_page(
-    request: Request,
-    party: AddressedParty,
-    notice: Banner | None = None,
-) -> Response:
+def render_order_page(request: Request, party: AddressedParty) -> Response:
     """Show the status of a party's order; raise :class:`NotReady` if it has none."""
-    party_order, stored = party.party_order, party.stored
-    table, question = party_order.order().table, party_order.question()
-    status, agreement = party_order.status(), stored.agreement
+    table, question = party.order().table, party.question()
+    status, stored = party.status(), party.stored
+    agreement = stored.agreement
     trouble = status.trouble
     members: tuple[Seat, ...] = ()
     safety_number = ""
     if question is not None and question.kind is QuestionKind.SAFETY_NUMBER:
         members, safety_number = question.members, question.safety_number
     elif agreement is not None:
-        trusted = party.home.trusted_institutions
+        trusted = party.desk.own_home.trusted_institutions
         roster = Roster.of(agreement, trusted, party.slot)
         members, safety_number = roster.seats, roster.safety_number
     is_cancelled = (
@@ -75,60 +62,46 @@ def render_order_page(
     # do not refresh a question while somebody reads it
     waits = question is not None
     seconds = 0 if status.is_over or waits else _REFRESH_SECONDS
-    return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
+    return render_page(request, model, seconds=seconds, waits=waits)
 
 
-def change_order(
-    change: Callable[[AddressedParty, Form], object],
-) -> Callable[[Request], Response]:
-    """Turn a change of an order into a handler that redirects to the order's page."""
-
-    @wraps(change)
-    def handle(request: Request) -> Response:
-        party = requested_party(request)
-        try:
-            change(party, form_of(request))
-        except CoterieError as error:
-            return render_order_page(request, party, banner_of(error))
-        return redirect_to(request, party.address)
-
-    return handle
-
-
-@change_order
-def post_answer(party: AddressedParty, form: Form) -> None:
+def post_answer(request: Request) -> Response:
     """Submit the operator's answer to the question that the page showed."""
+    party, form = requested_party(request), form_of(request)
     if (answer := form.get("answer")) not in {"yes", "no"}:
         raise NotReady("Say yes or no.")
     reason = form.get("reason").strip()[:_MAX_REASON_LENGTH]
-    party.party_order.answer(form.get("question"), yes=answer == "yes", reason=reason)
+    party.answer(form.get("question"), yes=answer == "yes", reason=reason)
+    return redirect_to(request, party.address)
 
 
-@change_order
-def post_withdraw_consent(party: AddressedParty, _: Form) -> None:
+def post_withdraw_consent(request: Request) -> Response:
     """Withdraw consent to the terms sheet; the next contribution then needs approval."""
-    party.home.withdraw_consent(party.session, party.slot)
+    party = requested_party(request)
+    party.desk.own_home.withdraw_consent(party.session, party.slot)
+    return redirect_to(request, party.address)
 
 
-@change_order
-def post_again(party: AddressedParty, _: Form) -> None:
+def post_again(request: Request) -> Response:
     """Place the party's order again, without changes."""
-    order = party.party_order.order().model_copy(update={"withdrawn": None})
-    place_order(party.desk.home, order)
+    party = requested_party(request)
+    place_order(party.home, party.order().model_copy(update={"withdrawn": None}))
+    return redirect_to(request, party.address)
 
 
-@change_order
-def post_decline(party: AddressedParty, form: Form) -> None:
+def post_decline(request: Request) -> Response:
     """Withdraw the order; if the slot is free, the others can read the reason."""
+    party = requested_party(request)
     # the order is withdrawn even if this raises because the others were not notified
-    party.party_order.withdraw(form.get("reason").strip())
+    party.withdraw(form_of(request).get("reason").strip())
+    return redirect_to(request, party.address)
 
 
-def get_terms(request: Request, notice: Banner | None = None) -> Response:
+def get_terms(request: Request) -> Response:
     """Show the terms sheet with a form to accept it."""
     party = requested_party(request)
     model = Screen("desk/terms.html.j2", party.sheet(), joined=party.has_accepted)
-    return render_page(request, model, notice=notice)
+    return render_page(request, model)
 
 
 def get_sheet(request: Request) -> Response:
@@ -150,12 +123,9 @@ def post_terms(request: Request) -> Response:
     party, form = requested_party(request), form_of(request)
     if party.has_accepted:
         return redirect_to(request, party.address)
-    try:
-        home, invitation = party.home, str(party.invitation)
-        policy = read_policy(party.desk.home)
-        policy = home.ask_consent(invitation, policy, sheet=form.get("sheet"))
-        with home.join(invitation, policy):
-            pass  # entering the context stores the party
-    except CoterieError as error:
-        return get_terms(request, banner_of(error))
+    home, invitation = party.desk.own_home, str(party.invitation)
+    policy = read_policy(party.home)
+    policy = home.ask_consent(invitation, policy, sheet=form.get("sheet"))
+    with home.join(invitation, policy):
+        pass  # entering the context stores the party
     return redirect_to(request, party.address)

@@ -9,21 +9,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import (
-    CoterieError,
-    GuardRefused,
-    InvalidParameters,
-    NotReady,
-)
+from clustering_protocols.common.errors import NotReady
 from clustering_protocols.secrecy.identities import Card, fingerprint
 from clustering_protocols.wire.states import OVER
 from coterie_pages.desk_models import PartyRow
-from coterie_pages.models import Banner, Screen
+from coterie_pages.models import Screen
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import (
     Desk,
-    Form,
-    banner_of,
     desk_of,
     download,
     form_of,
@@ -51,13 +44,10 @@ _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 def post_invitation(request: Request) -> Response:
     """Store an invitation as an order without a table, and redirect to the party."""
-    desk, form = desk_of(request), form_of(request)
-    try:
-        text = pasted_or_named(form, "invitation", desk.tables)
-        invitation = Invitation.parse(text)
-        _order_invitation(desk, invitation)
-    except (GuardRefused, InvalidParameters, NotReady) as error:
-        return show_parties(request, banner_of(error), form)
+    desk = desk_of(request)
+    text = pasted_or_named(form_of(request), "invitation", desk.tables)
+    invitation = Invitation.parse(text)
+    _order_invitation(desk, invitation)
     return redirect_to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
@@ -77,15 +67,9 @@ def _order_invitation(desk: Desk, invitation: Invitation) -> None:
     place_order(desk.home, order)
 
 
-def show_parties(
-    request: Request, notice: Banner | None = None, typed: Form | None = None
-) -> Response:
-    """Show the parties of this home, with an optional notice above the list.
-
-    typed: the form with an invitation that was rejected; its fields are filled in
-        again.
-    """
-    typed = typed or Form()
+def get_parties(request: Request) -> Response:
+    """Show the parties of this home; an invitation that was rejected is shown again."""
+    form = form_of(request)
     desk = desk_of(request)
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
@@ -99,8 +83,8 @@ def show_parties(
             for name, key in desk.own_home.trusted_institutions.keys_by_name().items()
         },
         rows=tuple(rows),
-        invitation="\n".join(typed.get_all("invitation")),
-        path="".join(typed.get_all("file")),
+        invitation="\n".join(form.get_all("invitation")),
+        path="".join(form.get_all("file")) * ("invitation" in form.fields),
         trouble="" if trouble is None else trouble.detail,
         remedy="" if trouble is None else trouble.remedy,
         now=now(),
@@ -110,7 +94,6 @@ def show_parties(
     return render_page(
         request,
         model,
-        notice=notice,
         seconds=_REFRESH_SECONDS if is_active else 0,
         waits=any(row.group == "asks" for row in rows),
     )
@@ -176,29 +159,20 @@ def _describe_status(status: OrderStatus, party_order: PartyOrder) -> str:
 def post_card(request: Request) -> Response:
     """Show the fingerprint of a card, or trust the card if the form confirms it."""
     desk, form = desk_of(request), form_of(request)
-    try:
-        text = pasted_or_named(form, "card", desk.tables)
-        card = Card.read(text.encode())
-        desk.own_home.trusted_institutions.check_key(card.name, card.key)
-        if not form.get("trust"):
-            key = fingerprint(card.key)
-            return render_page(
-                request,
-                Screen("desk/card.html.j2", name=card.name, fingerprint=key, card=text),
-            )
-        desk.own_home.trusted_institutions.trust(card)
-    except CoterieError as error:
-        return show_parties(request, banner_of(error))
+    text = pasted_or_named(form, "card", desk.tables)
+    card, trusted = Card.read(text.encode()), desk.own_home.trusted_institutions
+    trusted.check_key(card.name, card.key)
+    if not form.get("trust"):
+        key = fingerprint(card.key)
+        page = Screen("desk/card.html.j2", name=card.name, fingerprint=key, card=text)
+        return render_page(request, page)
+    trusted.trust(card)
     return redirect_to(request, "/")
 
 
 def post_name(request: Request) -> Response:
     """Name this home's institution; the name is final, because others come to trust it."""
-    name = form_of(request).get("name").strip()
-    try:
-        OwnIdentity(desk_of(request).home).create(name)
-    except CoterieError as error:
-        return show_parties(request, banner_of(error))
+    OwnIdentity(desk_of(request).home).create(form_of(request).get("name").strip())
     return redirect_to(request, "/")
 
 

@@ -12,26 +12,18 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
 from coterie_pages.desk_models import TableScreen
-from coterie_pages.models import Banner, RunReport, Screen
+from coterie_pages.models import RunReport, Screen
 from coterie_pages.pages import render_html
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.exports import export_table, name_clusters, preview_runs
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
-from party_sdk.desk.party.order_pages import render_order_page
 from party_sdk.desk.party.table_choice import (
     TableForm,
     describe_reading,
     describe_table,
 )
-from party_sdk.desk.responses import (
-    banner_of,
-    download,
-    form_of,
-    query_of,
-    redirect_to,
-    render_page,
-)
+from party_sdk.desk.responses import download, form_of, redirect_to, render_page
 from party_sdk.results.exports import installed_formats, write_export
 from party_sdk.results.label_files import formula_advice
 from party_sdk.results.new_rows import NewRows
@@ -43,9 +35,7 @@ _NO_TABLE = "The command line ran this party: use coterie party report --data."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
 
-def render_report_page(
-    request: Request, party: AddressedParty, notice: Banner | None = None
-) -> Response:
+def render_report_page(request: Request, party: AddressedParty) -> Response:
     """Show the report of a party's run, with links to its files."""
     report, undrawn = _report(party)
     has_labels, is_stored = party.labels.is_file(), party.stored.exists
@@ -58,12 +48,12 @@ def render_report_page(
         note=formula_advice(party.labels) if has_labels else "",
         undrawn=undrawn,
         labels_new_rows=has_result
-        and party.home.labels_new_rows(party.session, party.slot),
+        and party.desk.own_home.labels_new_rows(party.session, party.slot),
         formats=installed_formats() if is_complete and is_stored else (),
         unlinked=is_complete
         and bool(slot_fields_of(party.terms(), party.slot).match_columns),
     )
-    return render_page(request, model, notice=notice)
+    return render_page(request, model)
 
 
 def post_names(request: Request) -> Response:
@@ -74,10 +64,7 @@ def post_names(request: Request) -> Response:
         for field in form.fields
         if (number := field.removeprefix("name-")) != field and number.isdigit()
     }
-    try:
-        name_clusters(party.home, party.stored, names)
-    except CoterieError as error:
-        return render_report_page(request, party, banner_of(error))
+    name_clusters(party.desk.own_home, party.stored, names)
     return redirect_to(request, f"{party.address}/report")
 
 
@@ -119,15 +106,15 @@ def get_unlinked(request: Request) -> Response:
     if party.table is None:
         raise NotReady(_NO_TABLE)
     table = party.table.to_spec()
-    with party.home.resume(party.session, party.slot) as member:
-        rows = party.home.find_unlinked(member, table, member.result())
+    with party.desk.own_home.resume(party.session, party.slot) as member:
+        rows = party.desk.own_home.find_unlinked(member, table, member.result())
     return download(
         unlinked_to_csv(rows), f"{party.file_stem}-unlinked.csv", "text/csv"
     )
 
 
 def _report(party: AddressedParty) -> tuple[RunReport, str]:
-    stored, home, table = party.stored, party.home, party.table
+    stored, home, table = party.stored, party.desk.own_home, party.table
     if not stored.exists:
         past = stored.last_forgotten() or stored
         if past.report is None:
@@ -146,7 +133,7 @@ def _report(party: AddressedParty) -> tuple[RunReport, str]:
 def get_export(request: Request) -> Response:
     """Return the party's table with the cluster of each row, in the requested format."""
     party = requested_party(request)
-    columns = export_table(party.home, party.stored, _table_of(party))
+    columns = export_table(party.desk.own_home, party.stored, _table_of(party))
     ending = request.query_params.get("format", "csv")
     name = f"{party.file_stem}-clusters.{ending}"
     with TemporaryDirectory() as temporary:
@@ -166,35 +153,28 @@ def get_runs(request: Request) -> Response:
     """Show how each run clusters the party's rows; nothing is sent to the analyst."""
     party = requested_party(request)
     table = _table_of(party)
-    try:
-        runs = preview_runs(party.home, party.stored, table)
-    except CoterieError as error:
-        return render_order_page(request, party, banner_of(error))
+    runs = preview_runs(party.desk.own_home, party.stored, table)
     page = Screen("desk/own-runs.html.j2", party=party, runs=runs)
     return render_page(request, page)
 
 
 def get_new_rows(request: Request) -> Response:
     """Show the available files or, once one is chosen, how its rows are read."""
-    party = _find_party(request)
-    table_form = TableForm.from_form(query_of(request), party.desk.tables)
-    return _choice_page(request, party, table_form)
+    return _choice_page(request, _find_party(request))
 
 
 def post_new_rows(request: Request) -> Response:
     """Label the rows of the chosen file, and show a summary of the labels."""
     party, form = _find_party(request), form_of(request)
-    table_form = TableForm.from_form(form, party.desk.tables)
-    labelled = _label_new_rows(request, party, table_form)
+    labelled = _label_new_rows(request, party)
     if isinstance(labelled, Response):
         return labelled
     if labelled.summary is None:
-        error = NotReady("No trained rows are stored here for a comparison.")
-        return _choice_page(request, party, table_form, banner_of(error))
+        raise NotReady("No trained rows are stored here for a comparison.")
     model = Screen(
         "desk/labelled-rows.html.j2",
         party=party,
-        chosen=table_form,
+        chosen=TableForm.from_form(form, party.desk.tables),
         agreed=bool(form.get("agree")),
         formats=installed_formats(),
         summary=labelled.summary,
@@ -205,17 +185,13 @@ def post_new_rows(request: Request) -> Response:
 def post_file(request: Request) -> Response:
     """Label the rows again and return them as a download, which the home does not store."""
     party, form = _find_party(request), form_of(request)
-    table_form, ending = (
-        TableForm.from_form(form, party.desk.tables),
-        form.get("ending"),
-    )
+    ending = form.get("ending")
     if ending not in _ENDINGS:
-        error = InvalidParameters("no such kind of file.", field="ending")
-        return _choice_page(request, party, table_form, banner_of(error))
-    labelled = _label_new_rows(request, party, table_form)
+        raise InvalidParameters("no such kind of file.", field="ending")
+    labelled = _label_new_rows(request, party)
     if isinstance(labelled, Response):
         return labelled
-    name = f"{party.file_stem}-{Path(table_form.path).stem}-labels{ending}"
+    name = f"{party.file_stem}-{Path(form.get('path')).stem}-labels{ending}"
     media = "text/csv" if ending == ".csv" else "application/octet-stream"
     return download(labelled.encode(ending), name, media)
 
@@ -223,48 +199,43 @@ def post_file(request: Request) -> Response:
 def _find_party(request: Request) -> AddressedParty:
     """Return the requested party; raise :class:`NotReady` if it cannot label new rows."""
     party = requested_party(request)
-    if not party.home.labels_new_rows(party.session, party.slot):
+    if not party.desk.own_home.labels_new_rows(party.session, party.slot):
         raise NotReady(
             "The terms of this session release nothing that labels new rows."
         )
     return party
 
 
-def _label_new_rows(
-    request: Request, party: AddressedParty, table_form: TableForm
-) -> NewRows | Response:
-    """Return the labelled rows, or the page for choosing a file with an error.
+def _label_new_rows(request: Request, party: AddressedParty) -> NewRows | Response:
+    """Return the labelled rows, or the page for choosing a file with a question.
 
     Rows that appear to be in other units are labelled only if the form confirms it.
     """
-    doubts: list[str] = []
+    form, doubts = form_of(request), list[str]()
 
     def agree(doubt: str) -> bool:
         doubts.append(doubt)
-        return bool(form_of(request).get("agree"))
+        return bool(form.get("agree"))
 
+    table_form = TableForm.from_form(form, party.desk.tables)
     try:
         # the session determines which columns are clustered
         table = replace(table_form, columns=None).to_ordered_table().to_spec()
-        return party.home.label(party.session, party.slot, table, agree=agree)
-    except CoterieError as error:
-        notice = None if doubts else banner_of(error)
-        return _choice_page(request, party, table_form, notice, doubt="".join(doubts))
+        home = party.desk.own_home
+        return home.label(party.session, party.slot, table, agree=agree)
+    except CoterieError:
+        if not doubts:
+            raise
+        return _choice_page(request, party, "".join(doubts))
 
 
-def _choice_page(
-    request: Request,
-    party: AddressedParty,
-    table_form: TableForm,
-    notice: Banner | None = None,
-    *,
-    doubt: str = "",
-) -> Response:
+def _choice_page(request: Request, party: AddressedParty, doubt: str = "") -> Response:
+    table_form = TableForm.from_form(form_of(request), party.desk.tables)
     reading, trouble = describe_reading(party, table_form, _describe_new_rows)
     model = TableScreen(
         "desk/new-rows.html.j2", place="new-rows", doubt=doubt, **reading
     )
-    return render_page(request, model, notice=notice or trouble)
+    return render_page(request, model, notice=trouble)
 
 
 def _describe_new_rows(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:

@@ -27,15 +27,7 @@ from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
-from party_sdk.desk.responses import (
-    Form,
-    banner_of,
-    desk_of,
-    form_of,
-    query_of,
-    redirect_to,
-    render_page,
-)
+from party_sdk.desk.responses import Form, banner_of, form_of, redirect_to, render_page
 from party_sdk.desk.tables.mapping_page import (
     build_mapping_page,
     mapping_of,
@@ -52,7 +44,7 @@ from party_sdk.home.policy import count_match_keys, explain_quota
 from party_sdk.home.policy_files import read_policy
 from party_sdk.lab.rehearsal import rehearse
 from party_sdk.party.notifications import check_address
-from party_sdk.supervisor.orders import Order, OrderedTable, place_order
+from party_sdk.supervisor.orders import OrderedTable, place_order
 from party_sdk.tables import CheckReport, list_columns
 from party_sdk.tables.mapping import dump_mapping
 
@@ -109,8 +101,8 @@ class TableForm:
     @classmethod
     def of_party(cls, party: AddressedParty) -> TableForm:
         """Return a form with the table, options and mapping of an earlier party."""
-        order = party.order
-        if order is None or (table := order.table) is None:
+        order = party.current_order
+        if (table := order.table) is None:
             return cls(path="")
         mapping = party.current_mapping
         return cls(
@@ -147,65 +139,16 @@ class TableForm:
 
 
 def get_table(request: Request) -> Response:
-    """Show the available files or, once one is chosen, how it is read."""
-    party = requested_party(request)
-    form = query_of(request)
-    table_form = TableForm.from_form(form, desk_of(request).tables)
-    if form.get("again") and (previous := party.find_earlier_party()):
-        table_form = TableForm.of_party(previous)
-    return render_table_page(request, party, table_form)
+    """Show the available files or, once one is chosen, how it is read.
 
-
-def post_table(request: Request) -> Response:
-    """Show how the submitted table is read, and keep the other fields of the form."""
-    party = requested_party(request)
-    return render_table_page(
-        request, party, TableForm.from_form(form_of(request), party.desk.tables)
-    )
-
-
-def post_order(request: Request) -> Response:
-    """Place the party's order if the submitted table fits the terms."""
-    party = requested_party(request)
-    table_form = TableForm.from_form(form_of(request), party.desk.tables)
-    try:
-        terms = party.terms()
-        table = order_table(table_form, terms, party.slot)
-        spec = party.with_mapping(table.to_spec())
-        if spec.check_table(terms, party.slot).problems:
-            return render_table_page(request, party, table_form)
-        order = party.order or Order(invitation=str(party.invitation))
-        choices = read_limits(typed_limits(party, table_form))
-        ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: the policy's value
-        # reset explicitly, because a party that continues would keep earlier choices
-        usual: dict[str, Any] = {
-            name: False for name in order.choices if name in LIMITS
-        }
-        if SUMS_LIMIT in usual:
-            usual[SUMS_LIMIT] = read_policy(party.desk.home).sums_limit
-        update = {
-            "table": table,
-            "choices": {**usual, **choices},
-            "ids_per_row": ids_per_row,
-            "labels": party.labels,
-            "notify": table_form.addresses(),
-            "withdrawn": None,
-        }
-        place_order(party.desk.home, order.model_copy(update=update))
-    except CoterieError as error:
-        return render_table_page(request, party, table_form, banner_of(error))
-    return redirect_to(request, party.address)
-
-
-def render_table_page(
-    request: Request,
-    party: AddressedParty,
-    table_form: TableForm,
-    notice: Banner | None = None,
-) -> Response:
-    """Show the available files, and how the chosen one is read."""
+    The other pages about the table send their form here, so that its fields are kept.
+    """
+    party, form = requested_party(request), form_of(request)
+    table_form = TableForm.from_form(form, party.desk.tables)
+    previous = None if table_form.path else party.find_earlier_party()
+    if form.get("again") and previous is not None:
+        table_form, previous = TableForm.of_party(previous), None
     reading, trouble = describe_reading(party, table_form, _describe_own_table)
-    previous = None if table_form.path or notice else party.find_earlier_party()
     model = TableScreen(
         "desk/table.html.j2",
         place="table",
@@ -215,7 +158,35 @@ def render_table_page(
         choices=choices_of(party, table_form),
         **reading,
     )
-    return render_page(request, model, notice=notice or trouble)
+    return render_page(request, model, notice=trouble)
+
+
+def post_order(request: Request) -> Response:
+    """Place the party's order if the submitted table fits the terms."""
+    party = requested_party(request)
+    table_form = TableForm.from_form(form_of(request), party.desk.tables)
+    terms = party.terms()
+    table = order_table(table_form, terms, party.slot)
+    spec = party.with_mapping(table.to_spec())
+    if spec.check_table(terms, party.slot).problems:
+        return get_table(request)
+    order = party.current_order
+    choices = read_limits(typed_limits(party, table_form))
+    ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: the policy's value
+    # reset explicitly, because a party that continues would keep earlier choices
+    usual: dict[str, Any] = {name: False for name in order.choices if name in LIMITS}
+    if SUMS_LIMIT in usual:
+        usual[SUMS_LIMIT] = read_policy(party.home).sums_limit
+    update = {
+        "table": table,
+        "choices": {**usual, **choices},
+        "ids_per_row": ids_per_row,
+        "labels": party.labels,
+        "notify": table_form.addresses(),
+        "withdrawn": None,
+    }
+    place_order(party.home, order.model_copy(update=update))
+    return redirect_to(request, party.address)
 
 
 def describe_reading(
@@ -247,9 +218,7 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
     """Return the party's own limits as submitted or, if there are none, as ordered."""
     if table_form.limits is not None:
         return table_form.limits
-    order = party.order
-    if order is None:
-        return {}
+    order = party.current_order
     typed = {name: "true" for name in _TICKS if order.choices.get(name)}
     limits = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
     return typed | {
@@ -259,9 +228,9 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
 
 def notification_address(party: AddressedParty, table_form: TableForm) -> str:
     """Return the addresses for notifications as typed, or else as the order has them."""
-    if table_form.limits is not None or party.order is None:
+    if table_form.limits is not None:
         return table_form.notify
-    return table_form.notify or " ".join(party.order.notify)
+    return table_form.notify or " ".join(party.current_order.notify)
 
 
 def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
@@ -279,7 +248,7 @@ def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     ]
     fields.append(_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed))
     if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
-        quota = read_policy(party.desk.home).ids_per_row
+        quota = read_policy(party.home).ids_per_row
         needs = explain_quota(count_match_keys(terms, party.slot), quota)
         fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
     return FieldGroup(
@@ -400,20 +369,17 @@ def post_mapping(request: Request) -> Response:
     """Draft a mapping for the table, or try the submitted mapping on it."""
     party, form = requested_party(request), form_of(request)
     table_form = TableForm.from_form(form, party.desk.tables)
-    try:
-        terms, folder = party.terms(), party.desk.tables
-        schema = slot_fields_of(terms, party.slot).dictionary
-        if schema is None:
-            raise NotReady("The terms of this session have no dictionary.")
-        content, trouble = build_mapping_page(
-            form,
-            folder,
-            schema,
-            lambda table: table.check_table(terms, party.slot),
-            party.current_mapping,
-        )
-    except CoterieError as error:
-        return render_table_page(request, party, table_form, banner_of(error))
+    terms = party.terms()
+    schema = slot_fields_of(terms, party.slot).dictionary
+    if schema is None:
+        raise NotReady("The terms of this session have no dictionary.")
+    content, trouble = build_mapping_page(
+        form,
+        party.desk.tables,
+        schema,
+        lambda table: table.check_table(terms, party.slot),
+        party.current_mapping,
+    )
     model = Screen(
         "desk/mapping.html.j2",
         place=f"{party.address}/mapping",
@@ -430,22 +396,19 @@ def post_rehearsal(request: Request) -> Response:
     """Rehearse the session with the table and simulated other parties; nothing is sent."""
     party = requested_party(request)
     table_form = TableForm.from_form(form_of(request), party.desk.tables)
-    try:
-        terms = party.terms()
-        ordered = order_table(table_form, terms, party.slot)
-        table = party.with_mapping(ordered.to_spec())
-        data = table.open(slot_fields_of(terms, party.slot))
-        choices = read_limits(typed_limits(party, table_form))
-        choices.pop(IDS_PER_ROW, None)
-        choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
-        rehearsal = rehearse(terms, party.slot, data, choices)
-    except CoterieError as error:
-        return render_table_page(request, party, table_form, banner_of(error))
+    terms = party.terms()
+    ordered = order_table(table_form, terms, party.slot)
+    table = party.with_mapping(ordered.to_spec())
+    data = table.open(slot_fields_of(terms, party.slot))
+    choices = read_limits(typed_limits(party, table_form))
+    choices.pop(IDS_PER_ROW, None)
+    choices.setdefault(SUMS_LIMIT, read_policy(party.home).sums_limit)
     page = Screen(
         "desk/rehearsal.html.j2",
         party=party,
         chosen=table_form,
+        notify=table_form.notify,
         choices=choices_of(party, table_form),
-        played=rehearsal,
+        played=rehearse(terms, party.slot, data, choices),
     )
     return render_page(request, page)

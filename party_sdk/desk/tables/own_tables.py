@@ -14,7 +14,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.desk_models import RowsPreview, TableScreen
-from coterie_pages.models import Banner, Screen
+from coterie_pages.models import Screen
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
     Form,
@@ -22,7 +22,6 @@ from party_sdk.desk.responses import (
     desk_of,
     download,
     form_of,
-    query_of,
     render_page,
 )
 from party_sdk.desk.tables.mapping_page import (
@@ -54,18 +53,13 @@ TRIAL: Final = f"{TABLES}/trial"
 def post_mapping(request: Request) -> Response:
     """Draft a mapping that fits a table to a dictionary, or try the submitted mapping."""
     form, folder = form_of(request), desk_of(request).tables
-    try:
-        path = path_of(form, folder, "dictionary")
-        if not path:
-            raise InvalidData(
-                "Name the dictionary: the file that the coordinator sent."
-            )
-        schema = read_draft(Path(path)).to_schema()
-        content, trouble = build_mapping_page(
-            form, folder, schema, partial(_check_against_dictionary, schema.used)
-        )
-    except CoterieError as error:
-        return render_tables_page(request, form, banner_of(error))
+    path = path_of(form, folder, "dictionary")
+    if not path:
+        raise InvalidData("Name the dictionary: the file that the coordinator sent.")
+    schema = read_draft(Path(path)).to_schema()
+    content, trouble = build_mapping_page(
+        form, folder, schema, partial(_check_against_dictionary, schema.used)
+    )
     page = Screen(
         "desk/mapping.html.j2", place=MAPPING, dictionary=path, party=None, **content
     )
@@ -82,16 +76,12 @@ def post_file(request: Request) -> Response:
 
 def post_trial(request: Request) -> Response:
     """Cluster a table as if its rows belonged to three institutions; nothing is sent."""
-    form = form_of(request)
-    try:
-        path, trial = _run_trial(request, form)
-    except CoterieError as error:
-        return render_tables_page(request, form, banner_of(error))
+    path, trial = _run_trial(request)
     model = Screen(
         "desk/trial.html.j2",
         trial.report,
         path=path,
-        csv=csv_of(form),
+        csv=csv_of(form_of(request)),
         ids=trial.draft.options.id_columns,
         suggested=trial.suggested,
         left_out=dict(trial.draft.left_out),
@@ -101,11 +91,7 @@ def post_trial(request: Request) -> Response:
 
 def post_trial_labels(request: Request) -> Response:
     """Repeat a trial, which is deterministic, and return its labels as a file."""
-    form = form_of(request)
-    try:
-        table_path, trial = _run_trial(request, form)
-    except CoterieError as error:
-        return render_tables_page(request, form, banner_of(error))
+    table_path, trial = _run_trial(request)
     name = f"{Path(table_path).stem}-labels.csv"
     source, labels = trial.source, trial.session.whole.labels
     with TemporaryDirectory() as folder:
@@ -114,9 +100,10 @@ def post_trial_labels(request: Request) -> Response:
         return download(path.read_bytes(), name, "text/csv")
 
 
-def _run_trial(request: Request, form: Form) -> tuple[str, Trial]:
+def _run_trial(request: Request) -> tuple[str, Trial]:
     from party_sdk.lab.trial import try_table
 
+    form = form_of(request)
     path = path_of(form, desk_of(request).tables)
     dialect = Dialect.parse(split_words(csv_of(form)))
     options = ReadOptions(id_column=tuple(ids_of(form)), dialect=dialect)
@@ -130,19 +117,18 @@ def _check_against_dictionary(schema: Schema, spec: TableSpec) -> CheckReport:
     return report.model_copy(update={"warnings": tuple(warnings)})
 
 
-def render_tables_page(
-    request: Request, form: Form | None = None, notice: Banner | None = None
-) -> Response:
+def get_tables(request: Request) -> Response:
     """Show the available files, and how the chosen one is read."""
-    folder, form = desk_of(request).tables, form or query_of(request)
+    folder, form = desk_of(request).tables, form_of(request)
     content: dict[str, Any] = {}
+    notice = None
     try:
         path, csv = path_of(form, folder), csv_of(form)
         if path:
             content |= {"path": path, "csv": csv}
             content |= _describe_table(path, csv, form)
     except CoterieError as error:
-        notice = notice or banner_of(error)
+        notice = banner_of(error)
     model = TableScreen(
         "desk/own-table.html.j2",
         dictionary=form.get("dictionary").strip(),

@@ -1,6 +1,7 @@
 """Every form of the desk is answered at an address that can be asked for again."""
 
 import os
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import httpx
@@ -10,12 +11,8 @@ from support.analyst_process import Analyst
 from support.browsing import FORM, texts
 from support.desks import DeskBrowser
 
-from party_sdk.desk.form_answers import (
-    ANSWER_PARAMETER,
-    MAX_ANSWERS,
-    FormAnswers,
-    page_above,
-)
+from party_sdk.desk.form_answers import ANSWER_PARAMETER, MAX_ANSWERS, FormAnswers
+from party_sdk.desk.sections import SECTIONS
 from party_sdk.desk.server import ROUTES
 from tests.faces.desk.test_fuzzing import come
 
@@ -120,7 +117,15 @@ def test_answers_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "above"), [("/a/b/c", "/a"), ("/a", "/a"), ("/x/y", "/"), ("/", "/")]
+    ("path", "above"),
+    [
+        ("/sessions/s/a", "/sessions/s"),
+        ("/tables", "/tables"),
+        ("/x/y", "/"),
+        ("/", "/"),
+    ],
 )
-def test_an_answer_is_shown_on_the_nearest_page(path: str, above: str) -> None:
-    assert page_above(path, {"/a", "/"}.__contains__) == above
+def test_an_answer_is_shown_on_the_nearest_page(
+    browser: DeskBrowser, path: str, above: str
+) -> None:
+    assert replace(browser.desk, sections=SECTIONS).page_above(path) == above
