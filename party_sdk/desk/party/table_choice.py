@@ -30,6 +30,7 @@ from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.responses import Form, banner_of, form_of, redirect_to, render_page
 from party_sdk.desk.tables.mapping_page import (
     build_mapping_page,
+    ids_of,
     mapping_of,
     serialise_mapping,
 )
@@ -82,7 +83,7 @@ class TableForm:
     def from_form(cls, form: Form, folder: Path) -> TableForm:
         """Read a submitted form; a relative path is resolved against ``folder``."""
         path, is_seen = path_of(form, folder), bool(form.get("seen"))
-        ids = tuple(form.get_all("id"))
+        ids = ids_of(form)
         ticked = tuple(name for name in form.get_all("column") if name not in ids)
         limits = {name: "true" for name in _TICKS if form.get(name)}
         numbers = {name: form.get(name).strip() for name in _NUMBERS}

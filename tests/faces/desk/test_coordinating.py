@@ -295,25 +295,35 @@ def test_more_places_are_no_parties_until_they_are_filled(
     assert layout.slots[-1].title == "East Clinic"
 
 
-def test_a_repeat_says_how_gaps_are_treated_and_can_refuse_them(
+def test_a_repeat_says_how_gaps_and_sites_are_treated_and_can_change_it(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
-    range_ = {"minimum": 0, "maximum": 120}
-    fields = [{"name": "age", "unit": "years", "constraints": range_}, {"name": "bmi"}]
+    fields = [
+        {"name": name, "unit": "years", "constraints": {"minimum": 0, "maximum": 120}}
+        for name in ("age", "bmi", "hb")
+    ]
     (desk.desk.tables / "own.json").write_text(json.dumps({"fields": fields}))
-    form = plan(dictionary_1="own.json", missing="mean")
+    form = plan(dictionary_1="own.json", missing="mean", harmonise="age")
     review = desk.post(NEW, form)
     assert "years" in [each.text for each in tree(review).iter("td")]
     session = invitations(desk.post(NEW, {**sent(review), "do": "open"}))[0].session
     repeat = {**sent(desk.get(f"{NEW}?from={session}")), "do": "to-3"}
     variables = desk.post(NEW, repeat)
     assert f"as in session {session}" in texts(variables)
-    for rule, missing in (("", "mean"), ("refuse", None)):
-        chosen = {**sent(variables), "missing": rule, "do": "review"}
+    for changed, missing, combat in (
+        ({}, "mean", "combat"),
+        ({"harmonise": ""}, "mean", None),
+        ({"missing": "refuse"}, None, "combat"),
+        ({"missing": "refuse", "harmonise": ""}, None, None),
+    ):
+        chosen = {**sent(variables), **changed, "do": "review"}
         page = desk.post(NEW, {**sent(desk.post(NEW, chosen)), "do": "open"})
         terms = coordinator.session(invitations(page)[0].session).terms
-        rules = [p.fields[0].missing for p in terms.preparation or ()]
-        assert rules == [missing] * (missing is not None)
+        plans = terms.preparation or ()
+        assert [p.harmonise for p in plans] == [combat] * len(plans)
+        rules = {treatment.missing for p in plans for treatment in p.fields}
+        assert rules == {missing} - {None}
+        assert bool(plans) == bool(missing or combat)
 
 
 def test_a_table_that_changed_meanwhile_changes_no_terms(

@@ -66,7 +66,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     assert order.ids_per_row == len(keys)
     assert order.apply_to(Policy()).ids_per_row == len(keys)
     again = desk.get(f"{here}/table?{urlencode(fields)}")
-    assert sent(again, "/order")["ids_per_row"] == [str(len(keys))]
+    assert sent(again, "/table")["ids_per_row"] == [str(len(keys))]
 
 
 def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(

@@ -130,21 +130,26 @@ def test_a_table_is_tried_at_once(browser: DeskBrowser) -> None:
     assert "nowhere" in texts(browser.post("/tables/trial", {"path": "nowhere.csv"}))
 
 
+def joined(
+    online: Terminal, browser: DeskBrowser, dictionary: Path, *more: str
+) -> tuple[str, str]:
+    """Open a session and accept its sheet at the desk; its id and the party's address."""
+    words = ("session", "create", "Wards", "--protocol", "llf", "--clusters", 2)
+    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
+    opened = online.json(*words, *slots, "--schema", dictionary, *more)
+    invitation = Invitation.parse(opened["invitations"]["r1c1"])
+    return opened["id"], accepted(browser, invitation)
+
+
 def test_a_party_mends_its_table_and_takes_part(
     online: Terminal, browser: DeskBrowser, dictionary: Path
 ) -> None:
     path = write_german(browser.desk.tables)
-    words = ("session", "create", "Wards", "--protocol", "llf", "--missing", "drop")
-    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
-    opened = online.json(
-        *words, *slots, "--schema", dictionary, "--param", "n_clusters=2"
-    )
-    session, invitation = opened["id"], opened["invitations"]["r1c1"]
-    place = accepted(browser, Invitation.parse(invitation))
+    session, place = joined(online, browser, dictionary, "--missing", "drop")
     table = browser.get(f"{place}/table?path={path.name}")
     assert "There is no column" in texts(table)
     assert "no preparation is agreed" not in texts(table), "the terms hold one"
-    begin = sent(table, "/mapping")
+    begin = sent(table, "/table")
     drafted = browser.post(f"{place}/mapping", {**begin, "id": "PatNr"})
     assert "fewer cells than" in texts(drafted)
     fields: dict[str, Any] = sent(drafted, f"{place}/mapping")
@@ -153,7 +158,7 @@ def test_a_party_mends_its_table_and_takes_part(
     assert "Take part with it" in texts(fits)
     assert sent(fits, f"{place}/mapping")["omitted"] == [more["omitted"]]
     assert IDS[3] not in fits.text
-    placed = browser.follow(browser.post(f"{place}/order", sent(fits, "/order")))
+    placed = browser.follow(browser.post(f"{place}/order", sent(fits, "/mapping")))
     assert "queued" in texts(placed)
     order = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert order.table is not None
@@ -167,7 +172,7 @@ def test_a_party_mends_its_table_and_takes_part(
     assert "As in Wards" in texts(browser.get(f"{place}/table"))
     offered = browser.get(f"{place}/table?again=yes")
     assert "Take part with it" in texts(offered), "the table fits as it was mended"
-    browser.post(f"{place}/order", sent(offered, "/order"))
+    browser.post(f"{place}/order", sent(offered, "/table"))
     repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
     assert repeated.table == order.table
     assert browser.said == []
@@ -213,32 +218,28 @@ def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
     ]
     path = browser.desk.tables / "stays.csv"
     path.write_text("\n".join(["patient,Age,dose,stay", *lines]))
-    words = ("session", "create", "Wards", "--protocol", "llf", "--schema", dictionary)
-    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
-    opened = online.json(*words, *slots, "--param", "n_clusters=2")
-    place = accepted(browser, Invitation.parse(opened["invitations"]["r1c1"]))
+    _, place = joined(online, browser, dictionary)
     table = browser.get(f"{place}/table?path={path.name}&seen=1&id=patient")
-    drafted = browser.post(f"{place}/mapping", sent(table, "/mapping"))
+    drafted = browser.post(f"{place}/mapping", sent(table, "/table"))
     typed = {"notify": ["ward@north.example"], "allow_other_units": ["true"]}
-    ordered = {**sent(drafted, "/order"), **typed}
+    fields = {**sent(drafted, "/mapping"), **typed}
 
-    def check(page: httpx.Response, *endings: str) -> None:
-        for ending in endings:
-            form = sent(page, ending)
-            assert form["id"] == ["patient"]
-            assert '"from":"Age"' in form["mapping"][0]
-            assert form["notify"] == typed["notify"]
-            assert form["allow_other_units"][0]
+    def check(page: httpx.Response, ending: str) -> dict[str, list[str]]:
+        form = sent(page, ending)
+        assert form["id"] == ["patient"]
+        assert '"from":"Age"' in form["mapping"][0]
+        assert form["notify"] == typed["notify"]
+        assert form["allow_other_units"][0]
+        return form
 
-    rehearsed = browser.post(f"{place}/rehearsal", ordered)
-    check(rehearsed, "/order")
-    back = browser.post(f"{place}/table", sent(rehearsed, "/order"))
-    check(back, "/order", "/table")
+    read = browser.post(f"{place}/mapping", fields)
+    assert "Take part with it" in texts(read)
+    rehearsed = browser.post(f"{place}/rehearsal", check(read, "/mapping"))
+    back = browser.post(f"{place}/table", check(rehearsed, "/order"))
     marked = [row for row in tree(back).iter("tr") if row.attrib.get("class")]
     assert [row[0].text for row in marked] == ["age", "dose"], "stay is only described"
-    mapped = browser.post(f"{place}/mapping", sent(back, "/order"))
-    check(mapped, "/order", f"{place}/mapping")
-    check(browser.post(f"{place}/mapping", sent(mapped, f"{place}/mapping")), "/order")
+    mapped = browser.post(f"{place}/mapping", check(back, "/table"))
+    check(browser.post(f"{place}/mapping", check(mapped, "/mapping")), "/mapping")
 
 
 def test_cells_and_names_are_shown_and_never_executed(

@@ -200,7 +200,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     kept = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert kept.notify == ("desk@ward.example", "night@ward.example")
     again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
-    assert sent(again, "/order")["notify"] == [" ".join(kept.notify)]
+    assert sent(again, "/table")["notify"] == [" ".join(kept.notify)]
     assert session in online("party", "status").stdout
     # and the reverse
     columns = ("--columns", "x,y", "--labels", online.folder / "labels.csv")
