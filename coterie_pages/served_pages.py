@@ -41,7 +41,6 @@ _ASSETS: Final = {
     "style.css": ("templates/style.css", "text/css; charset=utf-8"),
     "app.css": ("static/app.css", "text/css; charset=utf-8"),
     "htmx.js": ("static/htmx.min.js", "text/javascript; charset=utf-8"),
-    "waiting.js": ("static/waiting.js", "text/javascript; charset=utf-8"),
 }
 
 

@@ -22,7 +22,6 @@ from party_sdk.results.output_files import check_outputs, refuse_overwriting
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
-    from clustering_protocols.terms.terms import Terms
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
     from party_sdk.home.policy import Policy
@@ -200,6 +199,7 @@ NewMapping: TypeAlias = Annotated[
     bool,
     option("Use this mapping, although the session was run with another one."),
 ]
+Yes: TypeAlias = Annotated[bool, option("Do not ask for confirmation.")]
 Force: TypeAlias = Annotated[bool, option("Overwrite existing files.")]
 Labels: TypeAlias = Annotated[
     Path,
@@ -418,25 +418,6 @@ def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
     say(f"{data.n_rows} rows, {naming}; columns {', '.join(columns)}", err=True)
     for warning in warnings:
         say(f"warning: {warning}", err=True)
-
-
-def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
-    """Return the terms in a file, and the slot: the named one, or the only one.
-
-    Raises InvalidParameters if the file cannot be read, or if the terms lack the slot.
-    """
-    from clustering_protocols.terms.terms import read_terms
-
-    try:
-        terms = read_terms(path.read_bytes())
-    except OSError:
-        raise InvalidParameters(f"{path.name!r} cannot be read.") from None
-    names = terms.layout.names
-    if slot is None and len(names) == 1:
-        return terms, names[0]
-    if slot not in names:
-        raise InvalidParameters(f"Name your slot (--slot): {', '.join(names)}.")
-    return terms, slot
 
 
 # Output files

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from party_sdk.cli.options import (
-    OUT,
-    Force,
-    ReadingOptions,
-    check_new_files,
-    read_terms_file,
-)
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.cli.options import OUT, Force, ReadingOptions, check_new_files
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
 from party_sdk.home.policy import explain_quota
@@ -169,8 +164,18 @@ def _read_dictionary(
         return options.schema
     if terms is None or options.schema is not None:
         raise click.UsageError("Give --schema FILE, or --terms FILE.")
-    session_terms, own_slot = read_terms_file(terms, slot)
-    dictionary = session_terms.dictionary_of(own_slot)
+    from clustering_protocols.terms.terms import read_terms
+
+    try:
+        session_terms = read_terms(terms.read_bytes())
+    except OSError:
+        raise InvalidParameters(f"{terms.name!r} cannot be read.") from None
+    names = session_terms.layout.names
+    if slot is None and len(names) == 1:
+        slot = names[0]
+    if slot not in names:
+        raise InvalidParameters(f"Name your slot (--slot): {', '.join(names)}.")
+    dictionary = session_terms.dictionary_of(slot)
     if dictionary is None:
         raise click.UsageError("These terms have no dictionary: give --schema FILE.")
     return dictionary

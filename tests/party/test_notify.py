@@ -70,6 +70,9 @@ def test_run_registers_the_address_named_at_join(
         words = (f"@{invitation}", "--notify", desk, "--notify", "a@[127.0.0.1]")
         shown = run(api, "party", "terms", words[0], "--json", *here)
         accept = ("--accept", json.loads(shown.stdout)["consent"])
+        hook = ("--notify", "https://hooks.example")
+        refused = run(api, "party", "run", words[0], *hook, *here, expect=2)
+        assert "is not a mail address" in refused.output
         joined = run(api, "party", "run", *words, *accept, *here)
         assert f"{desk} is notified once you" in joined.stderr
         assert "ck_" not in joined.output
@@ -90,23 +93,3 @@ def test_run_registers_the_address_named_at_join(
         shown = json.loads(run(api, *own, "--json").stdout)
         left = [each for each in shown["notified"] if each["id"]]
         assert len(left) == 1, "left once, whatever is run again"
-
-
-def test_a_rejected_address_does_not_stop_a_new_session(
-    start_api: StartApi, run: Callable[..., Result], tmp_path: Path
-) -> None:
-    with start_api(**MAIL) as api:
-        key = api.open(Dummy(), PARTS).key
-        asked = ("session", "--url", "http://127.0.0.1", "--key", key)
-        asked += ("--home", str(tmp_path), "create", "Wards", "--protocol", "dummy")
-        desk, wrong = "desk@ward.example", "a@[127.0.0.1]"
-        named = ("--notify", desk, "--notify", wrong)
-        made = run(api, *asked, *named, "--invitations", str(tmp_path / "letters"))
-        assert (tmp_path / "letters" / "r1c1.invitation").exists()
-        assert f"{desk} is notified" in made.stderr
-        assert f"{wrong} is not notified" in made.stderr
-        document = json.loads(run(api, *asked, *named, "--json").stdout)
-        assert "id" in document["notify"][0]
-        assert "problem" in document["notify"][1]
-        refused = run(api, *asked, "--notify", "https://hooks.example", expect=2)
-        assert "is not a mail address" in refused.output

@@ -17,6 +17,7 @@ from party_sdk.cli.options import (
     Remove,
     SessionName,
     Slot,
+    Yes,
 )
 from party_sdk.cli.parameters import command, option
 from party_sdk.cli.terminal.output import (
@@ -183,7 +184,7 @@ def forget(
     erase_all: Annotated[
         bool, option("Also delete the ledger and the report.", "--all")
     ] = False,
-    yes: Annotated[bool, option("Confirm the action without prompting.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete the stored data of a session, including its secrets.
 

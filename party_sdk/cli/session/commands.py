@@ -16,7 +16,6 @@ from clustering_protocols.wire.states import (
     summarise_stop,
 )
 from party_sdk.cli.options import (
-    FILE,
     MOMENT,
     OUT,
     Force,
@@ -24,6 +23,7 @@ from party_sdk.cli.options import (
     MaybeSessionName,
     Remove,
     SessionName,
+    Yes,
     home_option,
     key_option,
     url_option,
@@ -190,7 +190,7 @@ def choose(
             low=1,
         ),
     ],
-    yes: Annotated[bool, option("Do not ask whether you are sure.")] = False,
+    yes: Yes = False,
 ) -> Output:
     """Choose the run whose labels the parties get.
 
@@ -211,27 +211,15 @@ def choose(
 def audit(
     coordinator: "Coordinator",
     session: SessionName,
-    *,
-    receipts: Annotated[
-        tuple[Path, ...],
-        option(
-            "The output of a party's 'party audit --json', with which the audit must "
-            "agree.",
-            type=FILE,
-        ),
-    ] = (),
 ) -> Output:
     """Print and check a session's audit.
 
     The audit records who sent or received which digest, and when. The command fails if
     a line was changed. With --json the audit is signed by the analyst, so that somebody
-    else can check the file (coterie verify).
+    else can check the file. 'coterie verify' does so, and compares it with the receipts
+    of parties.
     """
-    from clustering_protocols.terms.signed_logs import SignedLog, compare_logs
-
     log = coordinator.session(session).audit()
-    for path in receipts:
-        compare_logs(log, SignedLog.read(path.read_bytes()))
     return Output(log, audit_lines(log.verified_entries()))
 
 
@@ -354,7 +342,7 @@ def delete(
             type=MOMENT,
         ),
     ] = None,
-    yes: Annotated[bool, option("Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete a session, except for its audit.
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.terms.captions import HARMONISE
 from party_sdk.cli.options import (
     FILE,
@@ -14,7 +13,6 @@ from party_sdk.cli.options import (
     SEED,
     Entropy,
     Missing,
-    Notify,
     Param,
     Preparations,
     Rows,
@@ -164,7 +162,6 @@ def create(
         option("The analyst at this address was set up anew and has another key."),
     ] = False,
     letters: Invitations = None,
-    notify: Notify = (),
     entropy: Entropy = None,
     as_json: bool,
 ) -> Output:
@@ -234,11 +231,7 @@ def create(
     document: dict[str, Any] = {"id": created.id, "risks": risks}
     if letters is None:
         document["invitations"] = invitations
-    if as_json:
-        if outcomes := _register_addresses(created, notify):
-            document["notify"] = outcomes
-        return Output(document)
-    return Output(document, _opened_lines(created, invitations, letters, notify, needs))
+    return Output(document, _opened_lines(created, invitations, letters, needs))
 
 
 def _cost_lines(
@@ -265,7 +258,6 @@ def _opened_lines(
     created: "CoordinatedSession",
     invitations: Mapping[str, str],
     folder: Path | None,
-    addresses: tuple[str, ...],
     needs: str,
 ) -> "Iterator[str]":
     yield f"session {created.id}"
@@ -278,26 +270,5 @@ def _opened_lines(
             f"Next, at each: coterie party run {location} --data TABLE",
             err=True,
         )
-    _register_addresses(created, addresses)
     if needs:
         say(needs, err=True)
-
-
-def _register_addresses(
-    created: "CoordinatedSession", addresses: tuple[str, ...]
-) -> list[dict[str, Any]]:
-    """Register a coordinator's addresses for mail, and return the outcome of each.
-
-    The session is already open, so an address that is refused is only reported.
-    """
-    outcomes = []
-    for address in addresses:
-        try:
-            receiver = created.receivers.add(address)
-        except CoterieError as error:
-            say(f"{address} is not notified: {error}", err=True)
-            outcomes.append({"address": address, "problem": str(error)})
-        else:
-            say(f"{address} is notified, id {receiver.id}", err=True)
-            outcomes.append({"address": address, **receiver.model_dump()})
-    return outcomes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,6 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli.terminal.progress import StatusLine
 
 if TYPE_CHECKING:
     from clustering_protocols.wire.answers import Receivers, SessionStatus
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _GROUP = "coterie.commands"
 
 _TABLE_LIBRARIES = frozenset({"duckdb", "pyarrow", "python_calamine"})
-_REFUSED_AT_HOME = frozenset(
-    {
+_PROBLEMS_BY_CODE = {
+    3: (  # refused at home
         Problem.RISK_NOT_ACCEPTED,
         Problem.GUARD_REFUSED,
         Problem.KEY_NOT_AUTHENTIC,
@@ -38,10 +38,8 @@ _REFUSED_AT_HOME = frozenset(
         Problem.AGREEMENT_MISMATCH,
         Problem.VERSION_MISMATCH,
         Problem.AUDIT_BROKEN,
-    }
-)
-_SESSION_ENDED = frozenset(
-    {
+    ),
+    4: (  # the session ended
         Problem.SESSION_OVER,
         Problem.ROWS_NOT_ALIGNED,
         Problem.COLUMNS_NOT_ALIGNED,
@@ -49,15 +47,14 @@ _SESSION_ENDED = frozenset(
         Problem.DEADLINE_PASSED,
         Problem.CANCELLED,
         Problem.PARTY_STOPPED,
-    }
-)
-_UNUSABLE_INPUT = frozenset(
-    {
+    ),
+    5: (  # the input cannot be used
         Problem.INVALID_DATA,
         Problem.INVALID_PARAMETERS,
         Problem.INVITATION_UNREADABLE,
-    }
-)
+    ),
+    6: (Problem.UNAVAILABLE,),
+}
 
 
 class Output(NamedTuple):
@@ -88,6 +85,40 @@ def print_output(output: Output, *, as_json: bool) -> None:
 
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
+_CLEAR = "\r\x1b[K"
+
+
+class StatusLine:
+    """The last line of a terminal, which is updated in place on standard error.
+
+    Call :meth:`clear` before printing anything else.
+    """
+
+    def __init__(self) -> None:
+        self._is_open = False
+
+    def show(self, text: str, *, stays: bool = False) -> None:
+        """Replace the line with a text; without a terminal, print it as a new line.
+
+        text: must not contain control characters.
+        stays: whether the line is final and remains on the screen.
+        """
+        if stays or not sys.stderr.isatty():
+            self.clear()
+            click.echo(text, err=True)
+            return
+        width = shutil.get_terminal_size().columns - 1
+        line = text if len(text) <= width else f"{text[: width - 1]}…"
+        click.echo(f"{_CLEAR}{line}", err=True, nl=False)
+        self._is_open = True
+
+    def clear(self) -> None:
+        """Erase the line, so that other output can be printed."""
+        if self._is_open:
+            click.echo(_CLEAR, err=True, nl=False)
+        self._is_open = False
+
+
 _line = StatusLine()
 
 
@@ -107,13 +138,8 @@ def _escape_controls(text: str) -> str:
 
 def exit_code(problem: Problem) -> int:
     """Return the exit code with which a command reports a problem."""
-    if problem in _REFUSED_AT_HOME:
-        return 3
-    if problem in _SESSION_ENDED:
-        return 4
-    if problem in _UNUSABLE_INPUT:
-        return 5
-    return 6 if problem is Problem.UNAVAILABLE else 7
+    codes = (code for code, group in _PROBLEMS_BY_CODE.items() if problem in group)
+    return next(codes, 7)
 
 
 class ExplainedGroup(click.Group):

@@ -18,12 +18,9 @@ from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.exports import export_table, name_clusters, preview_runs
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
-from party_sdk.desk.party.table_choice import (
-    TableForm,
-    describe_reading,
-    describe_table,
-)
+from party_sdk.desk.party.table_choice import TableForm, describe_table
 from party_sdk.desk.responses import download, form_of, redirect_to, render_page
+from party_sdk.desk.tables.named_file import describe_file
 from party_sdk.results.exports import installed_formats, write_export
 from party_sdk.results.label_files import formula_advice
 from party_sdk.results.new_rows import NewRows
@@ -231,9 +228,14 @@ def _label_new_rows(request: Request, party: AddressedParty) -> NewRows | Respon
 
 def _choice_page(request: Request, party: AddressedParty, doubt: str = "") -> Response:
     table_form = TableForm.from_form(form_of(request), party.desk.tables)
-    reading, trouble = describe_reading(party, table_form, _describe_new_rows)
+    reading, trouble = describe_file(
+        party.desk.tables,
+        table_form.path,
+        table_form.csv,
+        lambda _: _describe_new_rows(party, table_form),
+    )
     model = TableScreen(
-        "desk/new-rows.html.j2", place="new-rows", doubt=doubt, **reading
+        "desk/new-rows.html.j2", place="new-rows", party=party, doubt=doubt, **reading
     )
     return render_page(request, model, notice=trouble)
 

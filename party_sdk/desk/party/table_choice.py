@@ -12,35 +12,24 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidData,
-    InvalidParameters,
-    NotReady,
-)
+from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.desk_models import FieldGroup, TableScreen
-from coterie_pages.models import Banner, FormField, Screen
+from coterie_pages.models import FormField, Screen
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
-from party_sdk.desk.responses import Form, banner_of, form_of, redirect_to, render_page
+from party_sdk.desk.responses import Form, form_of, redirect_to, render_page
 from party_sdk.desk.tables.mapping_page import (
     build_mapping_page,
     ids_of,
     mapping_of,
     serialise_mapping,
 )
-from party_sdk.desk.tables.named_file import (
-    csv_of,
-    describe_sheets,
-    files_in,
-    path_of,
-    split_words,
-)
+from party_sdk.desk.tables.named_file import csv_of, describe_file, path_of, split_words
 from party_sdk.home.policy import count_match_keys, explain_quota
 from party_sdk.home.policy_files import read_policy
 from party_sdk.lab.rehearsal import rehearse
@@ -149,10 +138,16 @@ def get_table(request: Request) -> Response:
     previous = None if table_form.path else party.find_earlier_party()
     if form.get("again") and previous is not None:
         table_form, previous = TableForm.of_party(previous), None
-    reading, trouble = describe_reading(party, table_form, _describe_own_table)
+    reading, trouble = describe_file(
+        party.desk.tables,
+        table_form.path,
+        table_form.csv,
+        lambda _: _describe_own_table(party, table_form),
+    )
     model = TableScreen(
         "desk/table.html.j2",
         place="table",
+        party=party,
         earlier="" if previous is None else previous.title,
         mapping=table_form.mapping,
         notify=notification_address(party, table_form),
@@ -188,31 +183,6 @@ def post_order(request: Request) -> Response:
     }
     place_order(party.home, order.model_copy(update=update))
     return redirect_to(request, party.address)
-
-
-def describe_reading(
-    party: AddressedParty,
-    table_form: TableForm,
-    read: Callable[[AddressedParty, TableForm], dict[str, Any]],
-) -> tuple[dict[str, Any], Banner | None]:
-    """Return the page content about the chosen table, and a banner with any error.
-
-    read: returns the part of the content that depends on the terms.
-    """
-    folder, path, csv = party.desk.tables, table_form.path, table_form.csv
-    reading = {
-        "party": party,
-        "folder": str(folder),
-        "files": tuple(files_in(folder)),
-    }
-    trouble = None
-    if path:
-        reading |= {"path": path, "csv": csv}
-        try:
-            reading |= describe_sheets(path, csv) | read(party, table_form)
-        except CoterieError as error:
-            trouble = banner_of(error)
-    return reading, trouble
 
 
 def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:

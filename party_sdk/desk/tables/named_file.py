@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from party_sdk.desk.responses import Form, path_in
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+)
+from coterie_pages.models import Banner
+from party_sdk.desk.responses import Form, banner_of, path_in
 from party_sdk.tables import read_sheet_names
 
 _BY_FIELDS: Final = ("sheet", "skip")
@@ -68,21 +73,24 @@ def split_words(csv: str) -> list[str]:
         raise InvalidData("A quotation mark is not closed.") from None
 
 
-def word_of(csv: str, name: str) -> str:
-    """Return the value of one dialect option, or an empty string if it is not set."""
-    values = (
-        w.removeprefix(f"{name}=") for w in split_words(csv) if w.startswith(f"{name}=")
-    )
-    return next(values, "")
+def describe_file(
+    folder: Path, path: str, csv: str, read: Callable[[dict[str, Any]], dict[str, Any]]
+) -> tuple[dict[str, Any], Banner | None]:
+    """Return the page content about the chosen file, and a banner with any error.
 
-
-def describe_sheets(path: str, csv: str) -> dict[str, Any]:
-    """Return the names of a file's sheets, with the chosen sheet and header row."""
-    return {
-        "sheets": read_sheet_names(Path(path)),
-        "sheet": word_of(csv, "sheet"),
-        "skip": word_of(csv, "skip"),
-    }
+    read: reads the file; it gets the content so far, with the file's sheets.
+    """
+    content: dict[str, Any] = {"folder": str(folder), "files": tuple(files_in(folder))}
+    if not path:
+        return content, None
+    content |= {"path": path, "csv": csv}
+    try:
+        options = (word.partition("=") for word in split_words(csv))
+        content |= {name: value for name, _, value in options if name in _BY_FIELDS}
+        content["sheets"] = read_sheet_names(Path(path))
+        return content | read(content), None
+    except CoterieError as error:
+        return content, banner_of(error)
 
 
 def files_in(folder: Path) -> Iterator[Path]:

@@ -11,32 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.desk_models import RowsPreview, TableScreen
 from coterie_pages.models import Screen
 from party_sdk.admission.table_files import TableSpec
-from party_sdk.desk.responses import (
-    Form,
-    banner_of,
-    desk_of,
-    download,
-    form_of,
-    render_page,
-)
+from party_sdk.desk.responses import Form, desk_of, download, form_of, render_page
 from party_sdk.desk.tables.mapping_page import (
     NO_ID_COLUMN,
     build_mapping_page,
     ids_of,
     mapping_of,
 )
-from party_sdk.desk.tables.named_file import (
-    csv_of,
-    describe_sheets,
-    files_in,
-    path_of,
-    split_words,
-)
+from party_sdk.desk.tables.named_file import csv_of, describe_file, path_of, split_words
 from party_sdk.results.label_files import write_labels
 from party_sdk.tables import CheckReport, Dialect, ReadOptions, first_rows, list_columns
 from party_sdk.tables.mapping import TableMapping, dump_mapping
@@ -120,30 +107,21 @@ def _check_against_dictionary(schema: Schema, spec: TableSpec) -> CheckReport:
 def get_tables(request: Request) -> Response:
     """Show the available files, and how the chosen one is read."""
     folder, form = desk_of(request).tables, form_of(request)
-    content: dict[str, Any] = {}
-    notice = None
-    try:
-        path, csv = path_of(form, folder), csv_of(form)
-        if path:
-            content |= {"path": path, "csv": csv}
-            content |= _describe_table(path, csv, form)
-    except CoterieError as error:
-        notice = banner_of(error)
-    model = TableScreen(
-        "desk/own-table.html.j2",
-        dictionary=form.get("dictionary").strip(),
-        folder=str(folder),
-        files=tuple(files_in(folder)),
-        **content,
+    path, csv = path_of(form, folder), csv_of(form)
+    content, notice = describe_file(
+        folder, path, csv, lambda content: _describe_table(path, csv, form, content)
     )
+    dictionary = form.get("dictionary").strip()
+    model = TableScreen("desk/own-table.html.j2", dictionary=dictionary, **content)
     return render_page(request, model, notice=notice)
 
 
-def _describe_table(path: str, csv: str, form: Form) -> dict[str, Any]:
+def _describe_table(
+    path: str, csv: str, form: Form, content: dict[str, Any]
+) -> dict[str, Any]:
     """Describe how a table is read; its first rows follow once its id column is chosen."""
-    content = describe_sheets(path, csv)
-    if len(content["sheets"]) > 1 and not content["sheet"]:
-        return content
+    if len(content["sheets"]) > 1 and not content.get("sheet"):
+        return {}
     dialect = Dialect.parse(split_words(csv))
     names = list_columns(Path(path), ReadOptions(dialect=dialect))
     options = ReadOptions(
@@ -155,7 +133,6 @@ def _describe_table(path: str, csv: str, form: Form) -> dict[str, Any]:
     is_named = bool(options.id_column) or NO_ID_COLUMN in form.get_all("id")
     columns, rows = first_rows(Path(path), options) if is_named else ([], [])
     return {
-        **content,
         "ids": options.id_column,
         "names": tuple(names),
         "report": report,

@@ -20,8 +20,7 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
-from party_sdk.cli.terminal.progress import StatusLine
+from party_sdk.cli.terminal.output import ExplainedGroup, StatusLine, progress_line, say
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
 OBEYED = {

@@ -170,6 +170,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         assert asked is not None
         shown = browser.get(place)
         assert "everything else that the sheet lists" in texts(shown)
+        assert "<title>(!) Waits for you: " in shown.text
         assert "Waiting for you" in texts(browser.get("/"))
         said = browser.post(f"{place}/answer", {"question": asked.id})
         assert "Say yes or no" in texts(said)

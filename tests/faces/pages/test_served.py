@@ -24,8 +24,8 @@ VENDORED = [
     for folder in FOLDERS
     for name, known in tomllib.loads((folder / "vendored.toml").read_text()).items()
 ]
-OURS = {"app.css", "api.js", "waiting.js"}
-LOADED = ("style.css", "app.css", "htmx.js", "waiting.js")
+OURS = {"app.css", "api.js"}
+LOADED = ("style.css", "app.css", "htmx.js")
 FRAME = Frame(root="/ui", links=(Link(href="/ui", text="Home"),))
 _MOST_BYTES = 100_000  # of a first page with all that it loads, compressed
 
@@ -84,4 +84,4 @@ def test_the_policy_lets_nothing_in_and_nobody_frame_a_page() -> None:
     assert "<style" not in html
     assert " style=" not in html
     assert not re.search(r"\son[a-z]+=", html)
-    assert html.count("<script") == 2
+    assert html.count("<script") == 1

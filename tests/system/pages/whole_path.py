@@ -302,6 +302,7 @@ class AtParty:
         """The safety number that this desk asks about, as it is read to the others."""
         page = self.page
         page.get_by_role("heading", name="Do all parties see the same").wait_for()
+        assert page.title().startswith("(!) Waits for you")
         self.questions += 1
         seen(self.look, "number")
         return page.locator(".digits").inner_text()
