@@ -1,6 +1,5 @@
 """`coterie advise`: recommend the methods that fit a situation."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
@@ -17,27 +16,25 @@ if TYPE_CHECKING:
 
 _WIDTH = 88
 _MAX_COMMANDS = 3  # --json returns the commands of all fits
-_PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 
 
 @command()
 def advise(
-    ctx: click.Context,
     *,
     partitioning: Annotated[
-        Literal["horizontal", "vertical", "mixed"] | None,
+        Literal["horizontal", "vertical", "mixed"],
         option(
             "horizontal: other people at each party. vertical: other variables of the "
             "same people. mixed: both."
         ),
-    ] = None,
-    parties: Annotated[int | None, option("Number of parties.", type=_PARTIES)] = None,
+    ],
+    parties: Annotated[
+        int, option("Number of parties.", low=2, high=MAX_GROUP_SLOTS - 1)
+    ],
     distances: Annotated[
-        Literal["no", "yes"] | None,
-        option(
-            "Whether the analyst may work out distances between rows; no by default."
-        ),
-    ] = None,
+        Literal["no", "yes"],
+        option("Whether the analyst may work out distances between rows."),
+    ] = "no",
     data: Annotated[
         Literal["numeric", "counts", "categories"],
         option("Measurements, or counts of objects and items."),
@@ -46,43 +43,21 @@ def advise(
 ) -> Output:
     """List the methods that fit your situation, and explain why the others do not.
 
-    At a terminal you are asked for missing options; otherwise --partitioning and
-    --parties are required. Methods are ordered by privacy, then accuracy, then number
-    of rounds. docs/choosing.md has the whole table.
+    Methods are ordered by privacy, then accuracy, then number of rounds.
+    docs/choosing.md has the whole table.
     """
     from party_sdk.advice import Situation, advise as find_methods
 
     situation = Situation(
-        partitioning=_value_or_ask(ctx, "partitioning", partitioning),
-        parties=int(_value_or_ask(ctx, "parties", parties)),
-        distances=_value_or_ask(ctx, "distances", distances) == "yes",
+        partitioning=partitioning,
+        parties=parties,
+        distances=distances == "yes",
         data=data,
         rows=rows,
     )
     advice = find_methods(situation)
     text = "\n".join(_advice_lines(situation, advice))
     return Output(_advice_document(advice), text.split("\n"))
-
-
-def _value_or_ask(ctx: click.Context, name: str, value: Any) -> Any:
-    """Return an option's value; if it is missing, ask for it or return the default."""
-    from party_sdk.advice import QUESTIONS
-
-    question = QUESTIONS[name]
-    if value is not None:
-        return value
-    if sys.stdin.isatty():
-        kind = click.Choice(list(question.answers)) if question.answers else _PARTIES
-        meanings = "; ".join(
-            f"{answer}: {text}"
-            for answer, text in question.answers.items()
-            if answer != text
-        )
-        text = f"{question.text} ({meanings})" if meanings else question.text
-        return click.prompt(text, type=kind, default=question.default, err=True)
-    if question.default is None:
-        raise click.UsageError(f"Missing option '--{name}'.", ctx)
-    return question.default
 
 
 def _advice_document(advice: "Advice") -> dict[str, Any]:

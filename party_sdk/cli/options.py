@@ -111,23 +111,18 @@ def _read_entropy(
     return entropy
 
 
-class _Moment(click.ParamType[datetime]):
-    """A date, a time of day or an age, such as 3d, as users write it."""
+def read_moment_option(
+    _: Context, __: click.Parameter, text: str | None
+) -> datetime | None:
+    """Return a date, a time of day or an age, such as 3d, as a time."""
+    from coterie_pages.formatting import read_moment
 
-    name = "time"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: Context | None
-    ) -> datetime:
-        from coterie_pages.formatting import read_moment
-
-        try:
-            return read_moment(str(value), datetime.now(UTC))
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}.", param, ctx)
+    try:
+        return None if text is None else read_moment(text, datetime.now(UTC))
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}.") from None
 
 
-MOMENT: Final = _Moment()
 SEED: Final = click.IntRange(0, 2**53 - 1)
 
 url_option = click.option(

@@ -1,22 +1,17 @@
-"""Baselines without a session: pooled rows, each party alone, and federated averaging."""
+"""Baselines without a session: the pooled rows, and each party alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from clustering_protocols import simulation
 from clustering_protocols.numerics import scores
 from clustering_protocols.quality import pooled_objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import IntArray
 from party_sdk.cli.lab.cases import Case, Document
 from party_sdk.lab.parties import regular_layout
-
-_ROUNDS: Final = 20
-_LOCAL_STEPS: Final = 5
 
 
 def compute_baselines(
@@ -76,44 +71,10 @@ def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
         for rows, columns in cells
     ]
     yield score("each party alone", alone, None)
-    if parts.layout.n_column_groups == 1:
-        V = federated_average(
-            [Z[rows] for rows, _ in cells], k, np.random.default_rng(seed)
-        )
-        labels = cdist(Z, V).argmin(axis=1)
-        ratio = pooled_objectives.inertia(Z, labels) / max(best.inertia, 1e-300)
-        yield score("federated average", [(all_rows, labels)], ratio)
 
 
 Labelling = tuple[IntArray, IntArray]
 """Indices of rows, and their labels."""
-
-
-def federated_average(
-    parts: Sequence[FloatArray], k: int, rng: np.random.Generator
-) -> FloatArray:
-    """Compute centroids (k, m) by federated averaging, without masks.
-
-    B. McMahan et al., "Communication-efficient learning of deep networks from
-    decentralized data", 2017, with Lloyd's algorithm as the local update: in each of 20
-    rounds every party makes five iterations from the common centroids, and the results
-    are averaged, weighted by rows. The first centroids are k rows of the first party.
-    """
-    V = parts[0][rng.permutation(len(parts[0]))[:k]]
-    for _ in range(_ROUNDS):
-        sums, sizes = np.zeros_like(V), np.zeros(k)
-        for X in parts:
-            centroids = V.copy()
-            for _ in range(_LOCAL_STEPS):
-                labels = cdist(X, centroids).argmin(axis=1)
-                counts = np.bincount(labels, minlength=k)
-                for c in np.flatnonzero(counts):
-                    centroids[c] = X[labels == c].mean(axis=0)
-            counts = np.bincount(cdist(X, centroids).argmin(axis=1), minlength=k)
-            sums += counts[:, None] * centroids
-            sizes += counts
-        V = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], V)
-    return V
 
 
 def baseline_lines(baselines: Sequence[Document]) -> Iterator[str]:

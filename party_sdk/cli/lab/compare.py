@@ -1,9 +1,7 @@
 """`coterie compare`: compare methods on your own tables."""
 
 import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +90,8 @@ def compare(
     with all numbers of clusters, and is simulated in this process as by 'coterie
     simulate'. Cases that do not fit are listed with the reason. Fidelity compares the
     selected run with the same clustering of the pooled table: 1 means that nothing was
-    lost. The results of k-means without a session follow: on the pooled rows, for each
-    party alone, and with the centroids of the parties averaged.
+    lost. The results of k-means without a session follow: on the pooled rows, and for
+    each party alone.
     """
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import case_lines, case_notes
@@ -123,8 +121,8 @@ def compare(
     cases, omissions = plan_cases(
         tables, protocols, lattices, k, params, choose=choose, seed=seed
     )
-    with _show_progress(cases, as_json=as_json) as running:
-        results = [case.run(seed) for case in running]
+    announced = cases if as_json else _announce_cases(cases)
+    results = [case.run(seed) for case in announced]
     references = baselines.compute_baselines(cases, results, seed)
     document = {
         "tables": {
@@ -150,31 +148,14 @@ def compare(
     return Output(document, lines_shown, _WITHOUT_RESULT if failed else 0)
 
 
-@contextmanager
-def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["Case"]]:
-    """Yield the cases while reporting progress: on a terminal as a bar, else in lines."""
-    if as_json:
-        yield cases
-        return
+def _announce_cases(cases: list["Case"]) -> Iterator["Case"]:
+    """Yield the cases, and print each before it is simulated."""
     counts = sorted({k for case in cases for k in case.cluster_counts if k is not None})
     numbers = ", ".join(map(str, counts)) or "any number of"
     if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
         numbers = f"{counts[0]} to {counts[-1]}"
     noun = "case" if len(cases) == 1 else "cases"
     say(f"{len(cases)} {noun}, {numbers} clusters", err=True)
-    if sys.stderr.isatty():
-        with click.progressbar(
-            cases,
-            item_show_func=lambda case: "" if case is None else case.name,
-            show_pos=True,
-            file=sys.stderr,
-        ) as bar:
-            yield bar
-    else:
-        yield _announce_cases(cases)
-
-
-def _announce_cases(cases: list["Case"]) -> Iterator["Case"]:
     for number, case in enumerate(cases, start=1):
         say(f"{number}/{len(cases)}  {case.name}", err=True)
         yield case

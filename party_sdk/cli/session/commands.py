@@ -16,7 +16,6 @@ from clustering_protocols.wire.states import (
     summarise_stop,
 )
 from party_sdk.cli.options import (
-    MOMENT,
     OUT,
     Force,
     Mail,
@@ -26,6 +25,7 @@ from party_sdk.cli.options import (
     Yes,
     home_option,
     key_option,
+    read_moment_option,
     url_option,
 )
 from party_sdk.cli.parameters import command, option
@@ -310,7 +310,8 @@ def list_sessions(
     ] = None,
     owner: Annotated[str, option("Only of this owner: the label or id of a key.")] = "",
     since: Annotated[
-        datetime | None, option("Only changed since: 2026-11-01, 3d, 12h.", type=MOMENT)
+        datetime | None,
+        option("Only changed since: 2026-11-01, 3d, 12h.", callback=read_moment_option),
     ] = None,
     limit: Annotated[int | None, option("At most this many.", low=1)] = None,
 ) -> Output:
@@ -339,7 +340,7 @@ def delete(
         datetime | None,
         option(
             "All sessions that ended before a time, instead of one: 2026-11-01, 90d.",
-            type=MOMENT,
+            callback=read_moment_option,
         ),
     ] = None,
     yes: Yes = False,

@@ -105,19 +105,14 @@ def _survival_lines(profile: Profile) -> Iterator[str]:
 def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
     """Yield the intervals and tests of described variables, in one table per profile."""
     # Imported here, because most sessions describe nothing.
-    from coterie_pages.formatting import format_intervals, format_test
+    from coterie_pages.formatting import outcome_rows
 
     for table in tables:
         scope = "of own rows" if table.own else "over all parties"
         yield f"described variables of columns {table.column + 1}, {scope}:"
         heads = [f"cluster {label}" for label in table.clusters]
         heads += ["others"] * bool(table.others)
-        rows = [["", *heads, "test"]]
-        for field in table.fields:
-            unit = f" ({field.unit})" if field.unit else ""
-            cells = [format_intervals(field, index) for index in range(len(heads))]
-            name = f"{field.title or field.name}{unit}"
-            rows.append([name, *cells, format_test(field)])
+        rows = [("", "test", *heads), *outcome_rows(table, heads)]
         yield from (f"  {line}" for line in align_columns(rows))
         yield from (f"  {note}" for note in table.notes)
 

@@ -3,10 +3,8 @@
 import itertools
 import json
 import shlex
-from types import SimpleNamespace
 from typing import Any
 
-import click
 import pytest
 from support.terminal import coterie
 
@@ -158,17 +156,3 @@ def test_the_answer_about_trust_that_opens_more_is_named() -> None:
     assert "With --distances yes these would fit: dc, kmeans; dc, spectral." in shown
     also = coterie("advise", "--partitioning", "horizontal", "--parties", "4").stdout
     assert "With --distances yes these would also fit" in also
-
-
-def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def prompt(question: str, **options: Any) -> Any:
-        asked.append(question)
-        return options["default"] or ("3" if "many" in question else "vertical")
-
-    monkeypatch.setattr(click, "prompt", prompt)
-    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr("party_sdk.cli.advise.sys", there)
-    assert "pqmds" in coterie("advise", "--distances", "yes").stdout
-    assert len(asked) == 2

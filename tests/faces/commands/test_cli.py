@@ -4,23 +4,27 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import click
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.terminal import Terminal, accepting, opened, read, running, waiting_status
+from support.terminal import (
+    Terminal,
+    accepting,
+    answer_all,
+    opened,
+    read,
+    running,
+    waiting_status,
+)
 
 from clustering_protocols.catalogue import check_choice_names
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.secrecy.keys import safety_number
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.parameters import LongCommand
-from party_sdk.cli.terminal import asker as asker_module
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import progress_line, report_lines
 from party_sdk.lab.parties import default_lattice
@@ -253,55 +257,13 @@ def test_a_party_alone_runs_a_session_to_its_labels(
 def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:
-    monkeypatch.setattr("click.confirm", lambda *_, **__: told)
     roster = Roster(seats=(), safety_number="1")
     asker = TerminalAsker()
     assert asker.confirm_members(roster, is_known=False) is False, "nobody is there"
-    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(asker_module, "sys", terminal)
-    assert asker.confirm_members(roster, is_known=False) is told
-    assert asker.confirm_members(roster, is_known=True) is False, "nothing is asked"
-
-
-def blobs(terminal: Terminal) -> tuple[Path, list[str]]:
-    """Three clear clusters in eight features; classes in a mixed order."""
-    rng = np.random.default_rng(0)
-    names = ["oak", "ash", "elm"]
-    classes = rng.permutation(np.repeat(np.arange(3), 20))
-    X = 10 * np.eye(3, 4)[classes] + rng.normal(scale=0.3, size=(60, 4))
-    X = np.hstack([X, X])
-    lines = [
-        f"t{number},{','.join(map(repr, row.tolist()))},{names[kind]}"
-        for number, (row, kind) in enumerate(zip(X, classes, strict=True))
-    ]
-    table = "\n".join(["tree,a,b,c,d,e,f,g,h,kind", *lines])
-    return terminal.file("trees.csv", table), [names[kind] for kind in classes]
-
-
-def written_labels(path: Path) -> list[int]:
-    return [int(line["label"]) for line in read(path)]
-
-
-def test_simulated_dc_finds_the_classes_in_file_order(terminal: Terminal) -> None:
-    data, kinds = blobs(terminal)
-    out = terminal.folder / "labels.csv"
-    simulate = ("simulate", "dc", "--data", data, "--id-column", "tree")
-    groups = ("--row-groups", "2", "--column-groups", "2", "--seed", "4")
-    options = ("--truth", "kind", "--param", "n_clusters=3", "--labels", out)
-    paper = terminal.folder / "manifest.json"
-    report = terminal.json(*simulate, *groups, *options, "--manifest", paper)
-    manifest = json.loads(paper.read_text())
-    assert manifest["seed"] == 4
-    assert manifest["result"]["fidelity"] == report["fidelity"]
-    assert manifest["result"]["objective_ratio"] == report["objective_ratio"]
-    labels = written_labels(out)
-    classes = np.unique(kinds, return_inverse=True)[1]
-    assert adjusted_rand(classes, np.array(labels)) == 1
-    assert report["fidelity"] == 1
-    assert set(report["truth"]) == set(report["pooled_truth"]) != set()
-    assert sorted(report["cluster_sizes"]) == [20, 20, 20]
-    assert report["roles"].keys() == {"analyst", "r1c1", "r1c2", "r2c1", "r2c2"}
-    assert all(role["sent_bytes"] > 0 for role in report["roles"].values())
+    with answer_all(monkeypatch, yes=told) as asked:
+        assert asker.confirm_members(roster, is_known=False) is told
+        assert asker.confirm_members(roster, is_known=True) is False
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -319,20 +281,6 @@ def test_a_table_is_dealt_out_as_the_protocol_takes_it(
     protocol: str, said: tuple[int | None, int | None], dealt: tuple[int, int]
 ) -> None:
     assert default_lattice(protocol, *said) == dealt
-
-
-def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
-    data, _ = blobs(terminal)
-    out = terminal.folder / "labels.csv"
-    simulate = ("simulate", "omnifc", "--data", data, "--id-column", "tree")
-    density = ("--param", "algorithm=dbscan", "--param", "eps=0.9")
-    options = ("--truth", "kind", "--row-groups", "3", *density, "--labels", out)
-    report = terminal.json(*simulate, *options)
-    labels = written_labels(out)
-    assert report["noise_rows"] == labels.count(-1)
-    assert sum(report["cluster_sizes"]) + report["noise_rows"] == 60
-    few = [word.replace("eps=0.9", "eps=0.1") for word in options[:-2]]
-    assert "noise" in terminal(*simulate, *few).stdout
 
 
 def test_clusters_that_coincide_are_told_in_a_sentence() -> None:

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, make_blobs
-from support.terminal import Terminal
+from sklearn.datasets import make_blobs
+from support.terminal import Terminal, read
 
 from clustering_protocols import catalogue
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import PROTOCOL as DC
 from clustering_protocols.records.arrays import FloatArray
-from party_sdk.cli.lab.baselines import federated_average
-
-IRIS = load_iris()
 
 
 def table(path: Path, X: FloatArray, classes: Sequence[int]) -> Path:
@@ -26,11 +23,6 @@ def table(path: Path, X: FloatArray, classes: Sequence[int]) -> Path:
     ]
     path.write_text("\n".join([f"id,{names},class", *lines, ""]))
     return path
-
-
-@pytest.fixture
-def iris(tmp_path: Path) -> Path:
-    return table(tmp_path / "iris.csv", IRIS.data, IRIS.target)
 
 
 @pytest.fixture
@@ -54,23 +46,14 @@ def test_what_there_is_without_a_session_stands_beside_it(
     assert names.keys() == {
         ("3x1", "pooled k-means"),
         ("3x1", alone),
-        ("3x1", "federated average"),
         ("1x2", "pooled k-means"),
         ("1x2", alone),
     }
     assert names["3x1", "pooled k-means"]["truth"] == 1.0
     assert names["3x1", alone]["objective_ratio"] is None
-    assert names["3x1", "federated average"]["objective_ratio"] >= 1.0
     assert names["1x2", alone]["fidelity"] <= 1.0
     shown = terminal(*words, *layouts).stdout
-    assert "3x1, k 3, federated average" in shown
-
-
-def test_the_average_of_one_party_is_its_own_k_means() -> None:
-    X, start = IRIS.data, np.random.default_rng(4).permutation(150)[:3]
-    V = federated_average([X], 3, np.random.default_rng(4))
-    own = KMeans(3, init=X[start], n_init=1, tol=0).fit(X)
-    np.testing.assert_allclose(V, own.cluster_centers_)
+    assert "3x1, k 3, each party alone" in shown
 
 
 def test_the_document_holds_each_case_with_its_runs_and_costs(
@@ -172,3 +155,37 @@ def test_a_simulation_of_several_k_reports_all_and_the_choice(
     shown = terminal(*words, "--choose", "calinski_harabasz").stdout
     assert "best by calinski_harabasz" in shown
     assert "clusters  20, 20, 20 rows" in shown
+
+
+def written_labels(path: Path) -> list[int]:
+    return [int(line["label"]) for line in read(path)]
+
+
+def test_simulated_dc_finds_the_classes_in_file_order(
+    terminal: Terminal, blobs: Path
+) -> None:
+    out, paper = terminal.folder / "labels.csv", terminal.folder / "manifest.json"
+    groups = ("--row-groups", "2", "--column-groups", "2", "--seed", "4")
+    options = ("--param", "n_clusters=3", "--labels", out, "--manifest", paper)
+    words = ("simulate", "dc", "--data", blobs, *READ)
+    report = terminal.json(*words, *groups, *options)
+    manifest = json.loads(paper.read_text())
+    assert manifest["seed"] == 4
+    assert manifest["result"]["fidelity"] == report["fidelity"] == 1
+    assert manifest["result"]["objective_ratio"] == report["objective_ratio"]
+    classes = np.unique([line["class"] for line in read(blobs)], return_inverse=True)
+    assert adjusted_rand(classes[1], np.array(written_labels(out))) == 1
+    assert set(report["truth"]) == set(report["pooled_truth"]) != set()
+    assert report["roles"].keys() == {"analyst", "r1c1", "r1c2", "r2c1", "r2c2"}
+    assert all(role["sent_bytes"] > 0 for role in report["roles"].values())
+
+
+def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal, blobs: Path) -> None:
+    out = terminal.folder / "labels.csv"
+    density = ("--param", "algorithm=dbscan", "--param", "eps=0.3")
+    words = ("simulate", "omnifc", "--data", blobs, *READ, *density, "--labels", out)
+    report = terminal.json(*words)
+    n_noise = written_labels(out).count(-1)
+    assert 0 < report["noise_rows"] == n_noise
+    assert sum(report["cluster_sizes"]) + n_noise == 60
+    assert f"noise     {n_noise} rows" in terminal(*words, "--force").stdout

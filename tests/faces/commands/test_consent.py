@@ -2,12 +2,10 @@
 
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from support.terminal import RISK, Terminal, opened, running
+from support.terminal import ALONE, RISK, Terminal, answer_all, opened, running
 
-from party_sdk.cli.terminal import asker
 from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 
@@ -63,17 +61,9 @@ def test_a_terminal_asks_one_question_after_the_sheet(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch, *, answer: bool
 ) -> None:
     _, invitation = opened(online)
-    asked: list[str] = []
-
-    def confirm(question: str, **_: object) -> bool:
-        asked.append(question)
-        return answer
-
-    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(asker, "sys", there)
-    monkeypatch.setattr("click.confirm", confirm)
-    run = ("party", "run", invitation, "--data", rows, "--guard", "least_known=0")
-    online(*run, expect=0 if answer else 3)
+    run = ("party", "run", invitation, "--data", rows, *ALONE)
+    with answer_all(monkeypatch, yes=answer) as asked:
+        online(*run, expect=0 if answer else 3)
     assert asked == ["Do you accept this sheet, and that what it lists is sent?"]
 
 
@@ -82,11 +72,10 @@ def test_a_table_is_read_before_anything_is_asked(
 ) -> None:
     _, invitation = opened(online)
     path = online.file("broken.csv", "id,x,y\np1,1,\n")
-    monkeypatch.setattr("click.confirm", None)
-    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(asker, "sys", there)
-    refused = online("party", "run", invitation, "--data", path, expect=5)
+    with answer_all(monkeypatch, yes=True) as asked:
+        refused = online("party", "run", invitation, "--data", path, expect=5)
     assert "line 2, y: empty" in refused.stderr
+    assert asked == []
 
 
 def test_nobody_is_asked_for_risks_of_terms_that_a_guard_refuses(

@@ -20,7 +20,8 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from party_sdk.cli.terminal.output import ExplainedGroup, StatusLine, progress_line, say
+from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
+from party_sdk.cli.terminal.progress import StatusLine
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
 OBEYED = {
