@@ -120,11 +120,6 @@ def number_clusters(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     return ((f"cluster {cluster}", *row) for cluster, row in enumerate(rows))
 
 
-def cluster_headings(count: int) -> list[str]:
-    """Return the table headings ``cluster 0``, ``cluster 1`` and so on."""
-    return [f"cluster {cluster}" for cluster in range(count)]
-
-
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:

@@ -580,18 +580,3 @@ class FormField(Value):
 def field_id(name: str) -> str:
     """Return the HTML id of the field with this name."""
     return f"field-{name.replace('.', '-')}"
-
-
-class KeysChoice(Value):
-    """The match keys by which a new session links rows that have no common id.
-
-    table: the field that selects a table of this home on which the keys are tried.
-    keys: the field with one match key per line, in order of precedence.
-    lines: for each key, a ``KeyPreview`` of :mod:`party_sdk.tables`.
-    needs: the permissions that each party has to give; empty if none are needed.
-    """
-
-    table: FormField
-    keys: FormField
-    lines: tuple[Any, ...] = ()
-    needs: str = ""

@@ -21,18 +21,17 @@ def page_lines(sheet: TermsSheet) -> Iterator[str]:
     """Yield the lines of the signature page, wrapped at 80 characters."""
     yield sheet.title
     yield "=" * min(_WIDTH, len(sheet.title))
-    yield from _format_facts(
-        ("session", sheet.session),
-        ("your place", sheet.slot),
-        *((label.lower(), text) for label, text in page_facts(sheet)),
-    )
+    facts = [("session", sheet.session), ("your place", sheet.slot), *page_facts(sheet)]
+    for label, value in facts:
+        if value:
+            yield from _wrap_text(value, f"{label.lower():<15}", " " * 15)
     yield from _section("What is sent", sent_sentences(sheet))
     yield from _section("Who reads what", (f"{e.who}: {e.what}" for e in sheet.learns))
     yield from _write_heading("Risks")
     for level, of_level in group_by_level(sheet.risks):
         yield LEVELS[level]
         for risk in of_level:
-            yield from _wrap_text(f"{risk.sentence} ({risk.code})", "  ", hanging=True)
+            yield from _wrap_text(f"{risk.sentence} ({risk.code})", "  ", " " * 4)
     yield ""
     yield f"SHA-256 of this sheet: {sheet.consent}"
 
@@ -54,30 +53,18 @@ def _write_heading(text: str) -> Iterator[str]:
 
 
 def _section(heading: str, items: Iterable[str]) -> Iterator[str]:
-    lines = [line for item in items for line in _wrap_text(item, hanging=True)]
+    lines = [line for item in items for line in _wrap_text(item, indent="  ")]
     if lines:
         yield from _write_heading(heading)
         yield from lines
 
 
-def _wrap_text(text: str, indent: str = "", *, hanging: bool = False) -> Iterator[str]:
+def _wrap_text(text: str, begin: str = "", indent: str = "") -> Iterator[str]:
     yield from textwrap.wrap(
         text,
         _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "  " * hanging,
+        initial_indent=begin,
+        subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _format_facts(*pairs: tuple[str, str]) -> Iterator[str]:
-    for name, value in pairs:
-        if value:
-            yield from textwrap.wrap(
-                value,
-                _WIDTH,
-                initial_indent=f"{name:<15}",
-                subsequent_indent=" " * 15,
-                break_long_words=False,
-            )

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from clustering_protocols import catalogue, result_warnings, session_terms
-from clustering_protocols.contract import Exchange, Stage
+from clustering_protocols.contract import Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.engine.stages import add_preparation_stages, profile_stages
 from clustering_protocols.records.arrays import Spec, item_dtype
@@ -297,7 +297,15 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
         Step(
             name=stage.name,
             each_run=n_runs > 1 and stage.each_run,
-            asked=tuple(map(_round_kind, stage.exchanges)),
+            asked=tuple(
+                RoundKind(
+                    task=exchange.task.kind,
+                    least=exchange.least,
+                    most=exchange.most,
+                    answer=describe_message(exchange.answer),
+                )
+                for exchange in stage.exchanges
+            ),
             sealed=tuple(map(describe_message, stage.envelopes)),
             results=tuple(
                 map(describe_message, stage.results if stage is stages[-1] else ())
@@ -331,32 +339,21 @@ def _stages_of(terms: Terms) -> list[Stage]:
     return [build_opening(), *stages, *profile_stages(terms, last_stages), closing]
 
 
-def _round_kind(exchange: Exchange) -> RoundKind:
-    return RoundKind(
-        task=exchange.task.kind,
-        least=exchange.least,
-        most=exchange.most,
-        answer=describe_message(exchange.answer),
-    )
-
-
 def describe_message(record: type[Record]) -> Message:
-    """Describe a record class as a message with its fields."""
+    """Describe a record class as a message with its fields.
+
+    Its sentence is the first paragraph of the class's docstring, without its role.
+    """
+    text = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
+    text = _ROLE.sub("", " ".join(text.split()).replace("``", ""))
     return Message(
         kind=record.kind,
-        sentence=_first_paragraph(record),
+        sentence=text[:1].upper() + text[1:],
         items=tuple(
             Item(name=name, form=describe_field_type(field))
             for name, field in record.model_fields.items()
         ),
     )
-
-
-def _first_paragraph(record: type[Record]) -> str:
-    """Return the first paragraph of a record's docstring, without its role."""
-    text = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
-    text = _ROLE.sub("", " ".join(text.split()).replace("``", ""))
-    return text[:1].upper() + text[1:]
 
 
 def describe_field_type(field: FieldInfo) -> str:

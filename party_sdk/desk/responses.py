@@ -217,22 +217,28 @@ def redirect_to(request: Request, path: str) -> Response:
 
 
 def render_error(request: Request, error: CoterieError) -> Response:
-    """Show the error of a form on the page that it came from, any other as a page.
-
-    The page's handler finds the submitted fields in :func:`form_of`.
-    """
-    desk, problem = desk_of(request), error.problem
-    if request.method == "POST":
-        address = address_of(request, desk).removeprefix(desk.root)
-        if (show_page := desk.page_at(address)) is not None:
-            request.state.notice = banner_of(error)
-            with suppress(CoterieError):  # e.g. no party has this address
-                page = show_page(request)
-                if is_page(page.status_code, page.headers):
-                    return page
-            request.state.notice = None
+    """Render an error as a page, with the HTTP status of its problem."""
+    problem = error.problem
     model = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
     return render_page(request, model, status=problem.status)
+
+
+def render_form_error(request: Request, error: CoterieError) -> Response:
+    """Show the error of a form on the page that the form came from.
+
+    The page's handler finds the submitted fields in :func:`form_of`. If it cannot show
+    the page, the error is a page of its own.
+    """
+    desk = desk_of(request)
+    address = address_of(request, desk).removeprefix(desk.root)
+    if (show_page := desk.page_at(address)) is not None:
+        request.state.notice = banner_of(error)
+        with suppress(CoterieError):  # e.g. no party has this address
+            page = show_page(request)
+            if is_page(page.status_code, page.headers):
+                return page
+        request.state.notice = None
+    return render_error(request, error)
 
 
 def banner_of(error: CoterieError) -> Banner:

@@ -27,7 +27,13 @@ from clustering_protocols.common.errors import CoterieError, InvalidParameters, 
 from coterie_pages.models import Refusal
 from party_sdk.desk.form_answers import see_other
 from party_sdk.desk.gate import GOODBYE_PATH, AuthMiddleware
-from party_sdk.desk.responses import Desk, desk_of, render_error, render_page
+from party_sdk.desk.responses import (
+    Desk,
+    desk_of,
+    render_error,
+    render_form_error,
+    render_page,
+)
 from party_sdk.desk.sections import SECTIONS
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.store import store_of
@@ -182,9 +188,10 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
 
 def _show_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        error = NotFound("Nothing has this address.")
+        return render_error(request, NotFound("Nothing has this address."))
     if isinstance(error, CoterieError):
-        return render_error(request, error)
+        show = render_form_error if request.method == "POST" else render_error
+        return show(request, error)
     model = Refusal(
         title="This page has a defect",
         detail="Orders continue to run.",

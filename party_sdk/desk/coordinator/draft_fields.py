@@ -19,7 +19,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie_pages.desk_models import ColumnGroup, FieldGroup, SlotLine
 from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import name_figure
-from coterie_pages.models import FormField, KeysChoice, Screen, field_id
+from coterie_pages.models import FormField, Screen, field_id
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import (
@@ -86,7 +86,11 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
         if not _is_linking(field)
     ]
     required = [field for field in fields if field.required]
-    groups = _group_by_title([field for field in fields if not field.required])
+    groups = [
+        FieldGroup(title=title, fields=members)
+        for title in GROUPS
+        if (members := tuple(f for f in fields if f.group == title and not f.required))
+    ]
     method_group = FieldGroup(
         title=f"Parameters of the method: {len(fields) - len(required)}, all with defaults",
         groups=tuple(groups),
@@ -148,12 +152,6 @@ def _describe_clusters(field: FormField) -> FormField:
     if field.name != f"{PARAM}n_clusters":
         return field
     return field.model_copy(update={"label": "Number of clusters", "hint": _SEVERAL})
-
-
-def _group_by_title(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
-    for title in GROUPS:
-        if members := tuple(field for field in fields if field.group == title):
-            yield FieldGroup(title=title, fields=members)
 
 
 def _split_field(slots: Sequence[SlotLine]) -> FormField:
@@ -327,10 +325,14 @@ def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
         )
 
 
-def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
+def choose_keys(draft: Draft, field: FormField) -> dict[str, Any]:
     """Return the draft's match keys, or keys proposed from a table, with previews.
 
     field: the form field of the parameter that holds the match keys.
+
+    Returns dict[str, Any]: ``table`` and ``field``, the form fields of the table and of
+        one key per line; ``lines``, a preview of each key on the table; and ``needs``,
+        the permissions that each party has to give.
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()
@@ -344,8 +346,8 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
         wrong = error.detail
     except ValueError as error:
         wrong_keys = f"{error}."
-    return KeysChoice(
-        table=FormField(
+    return {
+        "table": FormField(
             name=_PEOPLE,
             label="A table of your own with names and dates of birth",
             hint="Keys are proposed from its columns and tried on its rows. Only the keys "
@@ -353,7 +355,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
             value=draft.get(_PEOPLE),
             wrong=wrong,
         ),
-        keys=field.model_copy(
+        "field": field.model_copy(
             update={
                 "kind": "long",
                 "hint": f"One per line, in order of precedence. {field.hint}",
@@ -363,9 +365,9 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
                 "wrong": wrong_keys,
             }
         ),
-        lines=lines,
-        needs=explain_quota(len(keys)),
-    )
+        "lines": lines,
+        "needs": explain_quota(len(keys)),
+    }
 
 
 def _preview_keys(

@@ -200,21 +200,14 @@ def post_inviting(request: Request, coordinator: Coordinator) -> Response:
     form = form_of(request)
     slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:
-        return inviting_page(request, coordinator, "Tick a place.")
-    try:
-        path = _make_folder(request, folder) if folder else None
-    except InvalidParameters as error:
-        return inviting_page(request, coordinator, wrong_folder=error.detail)
+        raise InvalidParameters("Tick a place.")
+    path = _make_folder(request, folder) if folder else None
     opened = requested_session(request, coordinator)
     return render_invitations(request, opened, opened.invite(list(slots)), path)
 
 
-def inviting_page(
-    request: Request,
-    coordinator: Coordinator,
-    wrong: str = "",
-    wrong_folder: str = "",
-) -> Response:
+@pass_coordinator
+def get_inviting(request: Request, coordinator: Coordinator) -> Response:
     """Show the slots that nobody has taken yet, for which invitations can be created."""
     opened = requested_session(request, coordinator)
     terms, status = opened.terms, opened.status()
@@ -228,13 +221,12 @@ def inviting_page(
         session=opened.id,
         title=terms.title,
         free=free,
-        folder=_folder_field(request, wrong_folder),
+        folder=_folder_field(request),
     )
-    notice = Banner(text=wrong) if wrong else None
-    return render_page(request, page, notice=notice)
+    return render_page(request, page)
 
 
-def _folder_field(request: Request, wrong: str) -> FormField:
+def _folder_field(request: Request, wrong: str = "") -> FormField:
     return FormField(
         name="folder",
         label="A folder for the invitations",

@@ -8,12 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters, Unavailable
-from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
+from clustering_protocols.wire.answers import describe_pace, updates_done
 from coterie_pages.models import Refusal, Screen
 from coterie_pages.pages import render_html as file_of
 from coterie_pages.views.session_views import allowed_actions, slot_entries
 from party_sdk.coordinator.coordinator import Coordinator
-from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
     SESSIONS,
     parse_number,
@@ -81,8 +80,10 @@ def get_session(request: Request, coordinator: Coordinator) -> Response:
     """Show a session on a page that refreshes itself while the session runs."""
     opened = requested_session(request, coordinator)
     try:
-        status = opened.status()
-        page = build_session_desk(coordinator, opened, status)
+        status, log = opened.status(), opened.audit()
+        entries = log.verified_entries()  # only once: verification is slow
+        trusted = coordinator.trusted_institutions
+        report = session_report(opened, status, log, entries, trusted)
     except Unavailable as error:
         refusal = Refusal(
             title="The analyst cannot answer now",
@@ -91,31 +92,20 @@ def get_session(request: Request, coordinator: Coordinator) -> Response:
             "waits until its deadline.",
         )
         return render_page(request, refusal, seconds=_AWAY_SECONDS)
-    seconds = 0 if status.is_over else _REFRESH_SECONDS
-    waits = "choose" in allowed_actions(status)
-    return render_page(request, page, seconds=seconds, waits=waits)
-
-
-def build_session_desk(
-    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
-) -> Screen:
-    """Return the page of a session, built from its verified audit log and its status."""
-    log = opened.audit()
-    entries = log.verified_entries()  # only once: verification is slow
-    trusted = coordinator.trusted_institutions
-    report = session_report(opened, status, log, entries, trusted)
-    lines = report.audit[-_MOST_LINES:]
-    return Screen(
+    actions = tuple(allowed_actions(status))
+    page = Screen(
         "desk/session.html.j2",
-        report=report.model_copy(update={"audit": lines}),
+        report=report.model_copy(update={"audit": report.audit[-_MOST_LINES:]}),
         board=tuple(
             slot_entries(status, opened.terms.layout if opened.is_ours else None)
         ),
         status=status,
         now=now(),
         pace=describe_pace(status),
-        may=tuple(allowed_actions(status)),
+        may=actions,
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
         audit_lines=len(entries),
         here=opened.is_ours,
     )
+    seconds = 0 if status.is_over else _REFRESH_SECONDS
+    return render_page(request, page, seconds=seconds, waits="choose" in actions)

@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import NotReady
 from clustering_protocols.terms.agreements import Seat
+from clustering_protocols.terms.session_risks import CHOICES
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import Screen
 from coterie_pages.pages import render_assessment, render_html
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
-from party_sdk.desk.party.table_choice import choice_named_in
 from party_sdk.desk.responses import download, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.home.policy_files import read_policy
@@ -42,6 +42,7 @@ def render_order_page(request: Request, party: AddressedParty) -> Response:
     is_cancelled = (
         stored.exists and stored.load_identity().ended == SessionState.CANCELLED
     )
+    problem = "" if trouble is None else f"{trouble.detail} {trouble.remedy}"
     model = Screen(
         "desk/order.html.j2",
         title=party.title,
@@ -49,9 +50,7 @@ def render_order_page(request: Request, party: AddressedParty) -> Response:
         question=question,
         consent=stored.consents.current,
         withdrawn_at=stored.consents.withdrawn_at,
-        limit=""
-        if trouble is None
-        else choice_named_in(f"{trouble.detail} {trouble.remedy}"),
+        limit=next((name for name in CHOICES if name in problem), ""),
         now=now(),
         members=members,
         safety_number=safety_number,

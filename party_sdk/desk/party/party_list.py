@@ -26,12 +26,13 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity
-from party_sdk.party.party_index import PartySummary, stored_parties
+from party_sdk.party.party_index import stored_parties
 from party_sdk.supervisor.orders import (
     Order,
     OrderState,
     OrderStatus,
     PartyOrder,
+    PendingQuestion,
     check_same_invitation,
     orders_in,
     place_order,
@@ -100,52 +101,43 @@ def get_parties(request: Request) -> Response:
 
 
 def _rows(home: Path) -> Iterator[PartyRow]:
-    rows = {
-        (party.session, party.slot): _build_stored_row(party)
-        for party in stored_parties(home)
-    }
+    rows = {}
+    for party in stored_parties(home):
+        is_over = party.state in _FINAL_STATES
+        begun = "The command line began it; it continues here with a table."
+        rows[party.session, party.slot] = PartyRow(
+            session=party.session,
+            slot=party.slot,
+            title=party.title,
+            state=party.state,
+            group="ended" if is_over else "asks",
+            sentence="" if is_over else begun,
+        )
     for order in orders_in(home):
-        rows[order.session, order.slot] = _build_order_row(order)
+        # the status is read first, so a question may be newer
+        status, question = order.status(), order.question()
+        has_table = order.order().table is not None
+        asks = status.state is OrderState.WAITING or question is not None
+        group = "asks" if asks or not has_table else "runs"
+        rows[order.session, order.slot] = PartyRow(
+            session=status.session,
+            slot=status.slot,
+            title=status.title,
+            protocol=status.protocol,
+            state=status.state.value,
+            group="ended" if status.is_over else group,
+            sentence=_describe_status(status, question, has_table=has_table),
+            since=status.changed_at,
+        )
     yield from (rows[key] for key in sorted(rows))
 
 
-def _build_stored_row(party: PartySummary) -> PartyRow:
-    is_over = party.state in _FINAL_STATES
-    return PartyRow(
-        session=party.session,
-        slot=party.slot,
-        title=party.title,
-        state=party.state,
-        group="ended" if is_over else "asks",
-        sentence=""
-        if is_over
-        else "The command line began it; it continues here with a table.",
-    )
-
-
-def _build_order_row(party_order: PartyOrder) -> PartyRow:
-    status, group = party_order.status(), "runs"
-    # the status was read first, so a question may be newer
-    is_asked = status.state is OrderState.WAITING or party_order.question() is not None
-    if is_asked or party_order.order().table is None:
-        group = "asks"
-    return PartyRow(
-        session=status.session,
-        slot=status.slot,
-        title=status.title,
-        protocol=status.protocol,
-        state=status.state.value,
-        group="ended" if status.is_over else group,
-        sentence=_describe_status(status, party_order),
-        since=status.changed_at,
-    )
-
-
-def _describe_status(status: OrderStatus, party_order: PartyOrder) -> str:
+def _describe_status(
+    status: OrderStatus, question: PendingQuestion | None, *, has_table: bool
+) -> str:
     if status.trouble is not None:
         return f"{status.trouble.headline}: {status.trouble.detail}"
-    question = party_order.question()
-    if not status.is_over and party_order.order().table is None:
+    if not status.is_over and not has_table:
         return "Read the terms, and name your table."
     if question is not None:
         return question.sentence

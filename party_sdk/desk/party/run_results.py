@@ -100,9 +100,7 @@ def get_labels(request: Request) -> Response:
 def get_unlinked(request: Request) -> Response:
     """Return a CSV table of the rows that were not linked to any other party's rows."""
     party = requested_party(request)
-    if party.table is None:
-        raise NotReady(_NO_TABLE)
-    table = party.table.to_spec()
+    table = _table_of(party)
     with party.desk.own_home.resume(party.session, party.slot) as member:
         rows = party.desk.own_home.find_unlinked(member, table, member.result())
     return download(

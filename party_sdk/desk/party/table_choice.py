@@ -217,28 +217,26 @@ def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
         )
         for name in _TICKS
     ]
-    fields.append(_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed))
+    numbers = {SUMS_LIMIT: (CHOICES[SUMS_LIMIT], "")}
     if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
         quota = read_policy(party.home).ids_per_row
         needs = explain_quota(count_match_keys(terms, party.slot), quota)
-        fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
+        numbers[IDS_PER_ROW] = (_USUAL_QUOTA, needs)
+    fields += [
+        FormField(
+            name=name,
+            label=name,
+            kind="number",
+            hint=f"{sentence} Leave it empty to use your policy's value.",
+            value=typed.get(name, ""),
+            wrong=needs,
+        )
+        for name, (sentence, needs) in numbers.items()
+    ]
     return FieldGroup(
         title="Limits for this session only",
         note="Leave them as they are unless a message names one of them.",
         fields=tuple(fields),
-    )
-
-
-def _ask_number(
-    name: str, sentence: str, typed: Mapping[str, str], wrong: str = ""
-) -> FormField:
-    return FormField(
-        name=name,
-        label=name,
-        kind="number",
-        hint=f"{sentence} Leave it empty to use your policy's value.",
-        value=typed.get(name, ""),
-        wrong=wrong,
     )
 
 
@@ -258,11 +256,6 @@ def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
                 raise InvalidParameters(f"{name!r} is {expected}")
             limits[name] = number
     return limits
-
-
-def choice_named_in(sentence: str) -> str:
-    """Return the first choice whose name occurs in a sentence, or an empty string."""
-    return next((name for name in CHOICES if name in sentence), "")
 
 
 def _describe_own_table(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:

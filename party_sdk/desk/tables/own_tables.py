@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.desk_models import RowsPreview, TableScreen
 from coterie_pages.models import Screen
 from party_sdk.admission.table_files import TableSpec
-from party_sdk.desk.responses import Form, desk_of, download, form_of, render_page
+from party_sdk.desk.responses import (
+    Form,
+    banner_of,
+    desk_of,
+    download,
+    form_of,
+    render_page,
+)
 from party_sdk.desk.tables.mapping_page import (
     NO_ID_COLUMN,
     build_mapping_page,
@@ -107,13 +114,17 @@ def _check_against_dictionary(schema: Schema, spec: TableSpec) -> CheckReport:
 def get_tables(request: Request) -> Response:
     """Show the available files, and how the chosen one is read."""
     folder, form = desk_of(request).tables, form_of(request)
-    path, csv = path_of(form, folder), csv_of(form)
-    content, notice = describe_file(
+    path, csv, invalid = "", "", None
+    try:
+        path, csv = path_of(form, folder), csv_of(form)
+    except CoterieError as error:
+        invalid = banner_of(error)
+    content, trouble = describe_file(
         folder, path, csv, lambda content: _describe_table(path, csv, form, content)
     )
     dictionary = form.get("dictionary").strip()
     model = TableScreen("desk/own-table.html.j2", dictionary=dictionary, **content)
-    return render_page(request, model, notice=notice)
+    return render_page(request, model, notice=invalid or trouble)
 
 
 def _describe_table(

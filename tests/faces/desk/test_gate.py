@@ -211,6 +211,7 @@ def test_what_is_not_there_is_a_page(browser: DeskBrowser) -> None:
         missing = browser.get(path)
         assert missing.status_code in {404, 409}
         assert tree(missing) is not None
+    assert browser.post("/none", {}).status_code == 404
 
 
 def test_scripts_and_styles_are_the_frames_own(stranger: DeskBrowser) -> None:
