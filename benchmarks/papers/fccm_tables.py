@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,13 +272,12 @@ def figures(e: Experiment, runs: Runs, reference: Run) -> dict[str, Matrix]:
     }
 
 
-def session_error(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> float:
+def session_error(e: Experiment, of: Fuzziness, seed: int) -> float:
     """Return the largest difference of a session from the same run on plain arrays."""
     params = CoClustering(
         n_clusters=e.n_clusters,
         lambda_u=of[0],
         lambda_w=of[1],
-        normalisation=normalisation,
         n_init=1,
         max_iter=MAX_ITER,
         tol=TOL,
@@ -287,8 +286,7 @@ def session_error(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -
     layout, data = split_columns(e.X, e.columns)
     session = simulation.run(params, layout, data, seed)
     order = session.orders[layout.names[0]]
-    columns = e.columns if normalisation == "site" else [np.arange(e.X.shape[1])]
-    plain = fccm(e.X[order], columns, of, start(e, seed))
+    plain = fccm(e.X[order], [np.arange(e.X.shape[1])], of, start(e, seed))
     outcomes = [session.outcomes[slot] for slot in layout.names]
     W = np.hstack([found.item_memberships for found in outcomes])
     # sessions number clusters by a rule of their own
@@ -359,10 +357,8 @@ def measure(n_starts: int) -> Iterator[Cell]:
             runs = run_all(e, several)
             judgements.append(figures(e, runs, best_of(e.X, runs.pooled, e.pooled)))
         yield from cells_of_table(e, judgements)
-        for normalisation, of in (("global", e.pooled), ("site", e.together)):
-            apart = session_error(e, normalisation, of, 0)
-            quantity = f"{normalisation}, session less plain run"
-            yield cell(e.table, e.name, quantity, [apart])
+        apart = session_error(e, e.pooled, 0)
+        yield cell(e.table, e.name, "session less plain run", [apart])
     if has_attacks:
         run = min(runs.pooled, key=lambda run: away_from_table_4(run, "whole data"))
         yield from cells_of_table(e, [figures(e, runs, run)], BESIDE)

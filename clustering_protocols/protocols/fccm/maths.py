@@ -70,7 +70,7 @@ def criteria(
     before, U: float64 (n, L, C); u' are the memberships from which w was computed, and
         u those computed from s.
     log_normalisers: float64 (L,); the logarithms of the normalisers, summed over
-        clusters (and sites).
+        clusters.
     fuzziness: λ_u and λ_w.
     """
     lambda_u, lambda_w = fuzziness

@@ -136,8 +136,7 @@ class Memberships(Record):
         sent.
     items: W (m, L·C) of this site.
     weights: e_cj = exp(exponent - shift) (m, A·C), from which the sum is computed.
-    shifts: (A·C,), the same at all sites. With normalisation ``site`` they are the
-        logarithms of this site's own normalisers, so that ``weights`` equal W.
+    shifts: (A·C,), the same at all sites.
     """
 
     kind = "memberships"

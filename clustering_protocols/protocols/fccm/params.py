@@ -52,11 +52,6 @@ class CoClustering(AlignedParams):
         description="Largest co-occurrence; a larger or negative one stops its site "
         "before anything is sent.",
     )
-    normalisation: Literal["global", "site"] = Field(
-        default="global",
-        description="global: item memberships of a cluster sum to 1 over the items of "
-        "all sites, as if pooled. site: over the items of each site, as in the paper.",
-    )
     n_init: int = Field(
         default=10,
         ge=1,
@@ -127,11 +122,6 @@ class CoClustering(AlignedParams):
     def fuzziness(self) -> tuple[float, float]:
         """Return λ_u and λ_w in the units of the data."""
         return self.lambda_u * self.r_max, self.lambda_w * self.r_max
-
-    @property
-    def is_global(self) -> bool:
-        """Return whether item memberships are normalised over all sites."""
-        return self.normalisation == "global"
 
 
 FccmSession = SessionContext[CoClustering]

@@ -124,14 +124,9 @@ def _build_share(
     check_weights(context, state.weights)
     overflow = site_state.overflows(context.session, state)
     weights = np.zeros_like(state.weights) if overflow.any() else state.weights
-    params = context.session.params
     sum_encoding, encoding = site_state.encodings(context.session)
     sums = sum_encoding.encode(maths.aggregation(R, weights).reshape(-1))
-    if params.is_global:
-        normalisers = weights.sum(axis=0)
-    else:  # shifts are the logarithms of this site's own normalisers
-        normalisers = state.shifts.reshape(-1, params.n_clusters).sum(axis=1)
-    words = np.concatenate([sums, encoding.encode(normalisers)])
+    words = np.concatenate([sums, encoding.encode(weights.sum(axis=0))])
     masked_sum = site_state.masked_sum(context, state)
     words = site_state.SUMS.mask(context, words, masked_sum)
     overflows = np.asarray(state.lanes)[overflow].tolist()

@@ -104,7 +104,7 @@ def objectives(
     exchanged: a ratio above 1 means a worse session here too.
     """
     state = trace.memories[trace.session.slots[0]].get(messages.Memberships)
-    if state is None or not params.is_global:
+    if state is None:
         return None
     ten = params.model_copy(update={"n_init": _N_INIT})
     own = float(state.criteria[best_lane(state)])
@@ -114,13 +114,13 @@ def objectives(
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return examples: both normalisations, several starts, repeated sums, many items."""
+    """Return examples: several starts, repeated sums, several runs, many items."""
     solvable: dict[str, Any] = {"n_clusters": 3, "small_cohorts": "allow"}
     one = solvable | {"n_init": 1}
     fuzziness: dict[str, Any] = {"lambda_u": 0.02, "lambda_w": 5.0}
     return [
         _example(3, **solvable, **fuzziness, n_init=3),
-        _example(4, **one, normalisation="site"),
+        _example(4, **one),
         _example(3, **one, lambda_u=0.05, lambda_w=0.5, max_iter=6),
         _example(
             3,

@@ -23,7 +23,6 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import logsumexp
 
 from clustering_protocols.algorithms.coincidence import strongest_clusters
 from clustering_protocols.common.errors import ProtocolFailed
@@ -50,22 +49,9 @@ def n_items(session: FccmSession) -> int:
 
 
 def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
-    """Return the encodings of the sums over items, and of the normalisers.
-
-    With normalisation 'site', the second one encodes logarithms of normalisers, which
-    are summed over the clusters of a lane.
-    """
-    params = session.params
-    if (
-        not params.is_global
-    ):  # the weights of a site sum to 1, and no exponent is below 0
-        sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
-        exponents = session.n_rows(session.slots[0]) / params.lambda_w
-        widths = np.array([session.member(slot).n_columns for slot in session.slots])
-        logarithms = params.n_clusters * float(np.log(widths).sum())
-        return sums, FixedPoint.of(1.001 * (len(widths) * exponents + logarithms))
-    largest = largest_normaliser(session)
-    return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
+    """Return the encodings of the sums over items, and of the normalisers."""
+    largest = 1.001 * largest_normaliser(session)
+    return FixedPoint.of(largest * session.params.r_max), FixedPoint.of(largest)
 
 
 def largest_normaliser(session: FccmSession) -> float:
@@ -105,7 +91,7 @@ A = TypeVar("A", FloatArray, IntArray)
 
 
 class ItemTotals(NamedTuple):
-    """Sums over items (n, A·C), and normalisers (A·C,) or, with 'site', logs (A,)."""
+    """Sums over items (n, A·C), and normalisers (A·C,)."""
 
     sums: FloatArray
     normalisers: FloatArray
@@ -166,10 +152,10 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
         shifts = safe_shifts(session, U)
     else:
         Z = total.normalisers
-        repeat = coarse_lanes(session, Z) if params.is_global else np.zeros(1, bool)
+        repeat = coarse_lanes(session, Z)
         if not repeat.any():
-            # with global normalisers, this shift makes Σ exp equal to 1 if nothing moves
-            shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
+            # this shift makes Σ exp equal to 1 if nothing moves
+            shifts = state.shifts + np.log(Z)
             state = _iterate(context, state, total)
             return _prepare_sums(context, state, R, shifts, repeats=0)
         shifts = next_shifts(session, state.shifts, Z)
@@ -203,8 +189,6 @@ def overflows(session: FccmSession, state: Memberships) -> Mask:
     Each site may use a part of the bound that is proportional to its number of items.
     This suffices for the safe shifts, with which no weight exceeds 1.
     """
-    if not session.params.is_global:  # weights sum to 1
-        return np.zeros(len(state.lanes), dtype=bool)
     part = largest_normaliser(session) * len(state.weights) / n_items(session)
     fit = (state.weights.sum(axis=0) <= part).reshape(-1, session.params.n_clusters)
     overflow: Mask = ~fit.all(axis=1)
@@ -225,7 +209,7 @@ def _read(context: FccmContext, task: messages.Add, state: Memberships) -> ItemT
     sums = sum_encoding.decode(words[:n_sums]).reshape(n_rows, n_columns)
     normalisers = encoding.decode(words[n_sums:])
     own = state.weights.sum(axis=0) - 1.0 / encoding.unit
-    if (sums < 0).any() or (params.is_global and (normalisers < own).any()):
+    if (sums < 0).any() or (normalisers < own).any():
         raise ProtocolFailed(
             "A total is less than this site's share: somebody sent false numbers."
         )
@@ -246,8 +230,7 @@ def _select_lanes(
         shifts=lane_part(state.shifts, blocks, k),
     )
     if total is not None:
-        Z = lane_part(total.normalisers, blocks, k if params.is_global else 1)
-        total = ItemTotals(lane_part(total.sums, blocks, k), Z)
+        total = ItemTotals(*(lane_part(array, blocks, k) for array in total))
     return state, total
 
 
@@ -256,7 +239,7 @@ def _iterate(
 ) -> Memberships:
     """Return the state with U (equation 2) and W (equation 3) computed from a total."""
     params, lanes = context.session.params, state.lanes
-    Z = total.normalisers if params.is_global else np.ones(len(state.shifts))
+    Z = total.normalisers
     shape = (len(state.objects), len(lanes), params.n_clusters)
     sums = (total.sums / Z).reshape(shape)
     before = lane_part(state.objects, lanes, params.n_clusters).reshape(shape)
@@ -266,10 +249,7 @@ def _iterate(
     criteria = np.zeros(len(lanes))
     converged = have_converged(params, n_iterations, moved)
     if converged.any():
-        logarithms = total.normalisers
-        if params.is_global:
-            logarithms = np.log(Z) + state.shifts
-            logarithms = logarithms.reshape(len(lanes), -1).sum(axis=1)
+        logarithms = (np.log(Z) + state.shifts).reshape(len(lanes), -1).sum(axis=1)
         criteria[converged] = maths.criteria(
             sums[:, converged],
             before[:, converged],
@@ -299,15 +279,8 @@ def _prepare_sums(
     params = context.session.params
     U = lane_part(state.objects, state.lanes, params.n_clusters)
     exponents = maths.item_exponents(R, U, params.fuzziness[1])
-    if params.is_global:
-        with np.errstate(
-            over="ignore"
-        ):  # an overflow is announced together with the share
-            weights = np.exp(exponents - shifts)
-        weights = np.minimum(weights, 1e300)
-    else:
-        weights = maths.item_memberships(exponents)
-        shifts = logsumexp(exponents, axis=0)
+    with np.errstate(over="ignore"):  # an overflow is announced with the share
+        weights = np.minimum(np.exp(exponents - shifts), 1e300)
     return state.replace(
         number=state.number + 1,
         transcript=context.transcript,
@@ -334,12 +307,9 @@ _ROUNDING_MARGIN: Final = 1e-9
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
     """Return the number of words of a share: ring elements and a tag.
 
-    There is one sum for each object and cluster. Then come the normalisers, which the
-    criterion requires: one for each cluster or, with normalisation 'site', one number
-    for each lane.
+    There is one sum for each object and cluster, and one normaliser for each cluster.
     """
-    n_normalisers = params.n_clusters if params.is_global else 1
-    return n_lanes * (n_rows * params.n_clusters + n_normalisers) + 1
+    return n_lanes * params.n_clusters * (n_rows + 1) + 1
 
 
 def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:

@@ -43,7 +43,6 @@ CASES = [
     Case("llf", BESIDE, {"algorithm": "fuzzy_cmeans"}),
     Case("mixture", ACROSS, {"covariance_type": "diag"}),
     Case("fccm", BESIDE, SOLVABLE),
-    Case("fccm", BESIDE, SOLVABLE | {"normalisation": "site"}),
 ]
 
 

@@ -65,12 +65,9 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
     assert not s.found
 
 
-@pytest.mark.parametrize("normalisation", ["global", "site"])
 @pytest.mark.parametrize("by", [1, 2**20, 2**45])
-def test_a_total_that_one_site_alone_was_told_ends_the_session(
-    normalisation: Any, by: int
-) -> None:
-    s = at(4, normalisation=normalisation)
+def test_a_total_that_one_site_alone_was_told_ends_the_session(by: int) -> None:
+    s = at(4)
     with pytest.raises(ProtocolFailed, match="not the sum"):
         s.play_round(forged={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
 
@@ -181,10 +178,8 @@ class Plain:
         known = s.recall(slot, messages.Memberships)
         sums = maths.aggregation(R, known.weights).reshape(-1)
         of_sums, of_beside = site_state.encodings(s.session)
-        beside = known.weights.sum(axis=0)
-        if not s.params.is_global:
-            beside = known.shifts.reshape(-1, s.params.n_clusters).sum(axis=1)
-        return np.concatenate([of_sums.encode(sums), of_beside.encode(beside)])
+        normalisers = of_beside.encode(known.weights.sum(axis=0))
+        return np.concatenate([of_sums.encode(sums), normalisers])
 
     @property
     def totals(self) -> list[WordArray]:
@@ -209,9 +204,8 @@ def handed_out(s: Session) -> list[WordArray]:
 
 
 @pytest.mark.parametrize("n_init", [1, 3])
-@pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_every_share_is_noise(normalisation: Any, n_init: int) -> None:
-    s = large(normalisation=normalisation, n_init=n_init).follow()
+def test_every_share_is_noise(n_init: int) -> None:
+    s = large(n_init=n_init).follow()
     shares = sent_shares(s)
     assert len(shares) == 3 * 4
     for words in shares:
@@ -228,9 +222,8 @@ def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) ->
         looks_like_noise(words)
 
 
-@pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_blind_totals_are_noise_and_nothing_plain_is_stored(normalisation: Any) -> None:
-    plain = Plain(large(normalisation=normalisation))
+def test_blind_totals_are_noise_and_nothing_plain_is_stored() -> None:
+    plain = Plain(large())
     stored = np.concatenate([every_word(m) for m in plain.session.stored])
     for total in handed_out(plain.session):
         looks_like_noise(total)
