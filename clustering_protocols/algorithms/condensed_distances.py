@@ -29,18 +29,6 @@ def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
     row[i + 1 :] = condensed[begin : begin + n - i - 1]
 
 
-def to_square_matrix(condensed: FloatArray) -> FloatArray:
-    """Return the symmetric matrix (n, n) of condensed distances."""
-    n = count_rows(condensed)
-    full = np.zeros((n, n))
-    begin = 0
-    for i in range(n):
-        end = begin + n - i - 1
-        full[i, i + 1 :] = full[i + 1 :, i] = condensed[begin:end]
-        begin = end
-    return full
-
-
 def nearest_rows(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return the indices and the distances (n, count) of the rows nearest to each row.
 

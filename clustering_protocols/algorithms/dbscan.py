@@ -15,13 +15,10 @@ from typing import Final
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import squareform
 from sklearn.cluster import DBSCAN, HDBSCAN
 
-from clustering_protocols.algorithms.condensed_distances import (
-    count_rows,
-    nearest_rows,
-    to_square_matrix,
-)
+from clustering_protocols.algorithms.condensed_distances import count_rows, nearest_rows
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -67,7 +64,7 @@ def _eps_at_knee(distances: FloatArray) -> float:
 def _label_rows(
     condensed: FloatArray, eps: float, min_samples: int, labels: IntArray
 ) -> None:
-    near = to_square_matrix(condensed) <= eps
+    near = squareform(condensed) <= eps
     core = near.sum(axis=1) >= min_samples
     labels[:] = -1
     number = 0

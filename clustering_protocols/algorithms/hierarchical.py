@@ -8,12 +8,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from clustering_protocols.algorithms.condensed_distances import count_rows
-from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def cluster_hierarchically(
-    condensed: FloatArray, n_clusters: int, linkage: Linkage
+    condensed: FloatArray, n_clusters: int, linkage: str
 ) -> IntArray:
     """Return the cluster (n,) of each row if the tree of merges is cut at n_clusters.
 
@@ -21,6 +20,7 @@ def cluster_hierarchically(
 
     condensed: float64 (n (n - 1) / 2,); distances (not squared), copied once.
     n_clusters: at most n.
+    linkage: single, complete, average or ward.
 
     D. Müllner, "fastcluster: fast hierarchical, agglomerative clustering routines for R
     and Python", 2013.
@@ -37,12 +37,7 @@ def cluster_hierarchically(
     )
     size = n + len(joins)
     tree = sparse.coo_array((np.ones(2 * len(joins), np.int8), edges), (size, size))
-    return renumber_by_first_row(connected_components(tree, directed=False)[1][:n])
-
-
-def renumber_by_first_row(labels: IntArray) -> IntArray:
-    """Renumber the clusters of a partition in the order of their first rows."""
+    labels = connected_components(tree, directed=False)[1][:n]
+    # number the clusters in the order of their first rows
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
-    ranks = np.empty(len(first), dtype=np.int64)
-    ranks[np.argsort(first)] = np.arange(len(first))
-    return ranks[numbers]
+    return np.argsort(np.argsort(first))[numbers]

@@ -141,23 +141,19 @@ class ScaledRows:
         kernel = partial(_nearest_in_block, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 
-    def count_by_nearest(self, V: FloatArray) -> IntArray:
-        """Return the number (k,) of rows that are nearest to each centroid of V."""
-        kernel = partial(_count_by_nearest, self.units, V)
-        block_counts = self.engine.map(kernel, self.source.blocks())
-        return sum(block_counts, np.zeros(len(V), np.int64))
-
     def find_farthest(self, V: FloatArray, limit: int) -> FloatArray:
         """Return the rows that are farthest from their nearest centroids, farthest first.
 
         Each of the at most ``limit`` rows of the result (r, 3) has a row index, its
         label and its squared distance. Rows on a centroid are left out.
         """
-        far = np.empty((0, 3))
-        kernel = partial(_farthest_in_block, self.units, V, limit)
-        for candidates in self.engine.map(kernel, self.source.blocks()):
-            far = _select_farthest(np.vstack([far, candidates]), limit, self.units.tie)
-        return far[far[:, 2] > self.units.tie]
+        far, tie = np.empty((0, 3)), self.units.tie
+        for span, nearest in self.iter_nearest(V):
+            rows = np.arange(span.start, span.stop)
+            far = np.vstack([far, np.column_stack([rows, *nearest])])
+            squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
+            far = far[np.argsort(-squared, kind="stable")[:limit]]
+        return far[far[:, 2] > tie]
 
 
 def power_of_two_units(bounds: FloatArray) -> FloatArray:
@@ -208,24 +204,6 @@ def _nearest_in_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, Nearest]:
     return row_blocks.rows_of_block(block), nearest_centroids(units, V, block.load())
-
-
-def _count_by_nearest(units: Units, V: FloatArray, block: RowBlock) -> IntArray:
-    nearest = nearest_centroids(units, V, block.load())
-    return np.bincount(nearest.labels, minlength=len(V))
-
-
-def _farthest_in_block(
-    units: Units, V: FloatArray, limit: int, block: RowBlock
-) -> FloatArray:
-    nearest = nearest_centroids(units, V, block.load())
-    numbers = block.first + np.arange(block.n_rows)
-    return _select_farthest(np.column_stack([numbers, *nearest]), limit, units.tie)
-
-
-def _select_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
-    squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
-    return far[np.argsort(-squared, kind="stable")[:limit]]
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:

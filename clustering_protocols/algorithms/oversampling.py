@@ -91,7 +91,9 @@ def _draw_candidates(
             for span in iterate_slices(n, _SPAN_ROWS)
         ]
         numbers = np.concatenate([numbers, *draws])
-    weights = rows.count_by_nearest(rows.take(numbers))
+    weights = np.zeros(len(numbers), np.int64)
+    for _, nearest in rows.iter_nearest(rows.take(numbers)):
+        weights += np.bincount(nearest.labels, minlength=len(numbers))
     nonempty = weights > 0
     return numbers[nonempty], weights[nonempty].astype(np.float64)
 

@@ -73,10 +73,6 @@ class Representatives:
             starts=self.drawn[clustering.starts],
         )
 
-    def repeat_group_rows(self, Z: RowSubset) -> RepeatedRows:
-        """Return rows (n, width) in which each row is its group's row of Z (m, width)."""
-        return RepeatedRows(Z, self.nearest)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedRows:

@@ -49,24 +49,9 @@ def embed_neighbors(
 ) -> FloatArray:
     """Return the spectral embedding (n, n_components) of n rows from their neighbours."""
     graph = build_affinity(neighbors.nearest_rows(min(N_NEIGHBORS, n)))
-    _, part = connected_components(graph, directed=False)
-    part = graph_parts.join_components(part, n_components, neighbors)
-    return embed_graph(graph, part, n_components, rng)
-
-
-def embed_graph(
-    affinity: sparse.csr_matrix,
-    part: IntArray,
-    n_components: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return the spectral embedding (n, n_components) of a graph divided into parts.
-
-    affinity: sparse (n, n); the weights of the graph's edges.
-    part: int64 (n,); the number of each row's part. A part consists of one or several
-        connected components, and there are at most ``n_components`` parts.
-    """
-    normalised, root_degree = _normalise_affinity(affinity)
+    _, component = connected_components(graph, directed=False)
+    part = graph_parts.join_components(component, n_components, neighbors)
+    normalised, root_degree = _normalise_affinity(graph)
     # D^1/2 1 restricted to a part and normalised is an eigenvector with eigenvalue 1
     is_in_part = part[:, None] == np.arange(part.max() + 1)
     part_vectors = np.where(is_in_part, root_degree[:, None], 0.0)

@@ -8,7 +8,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
-from clustering_protocols.algorithms.representatives import Representatives
+from clustering_protocols.algorithms.representatives import (
+    RepeatedRows,
+    Representatives,
+)
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.common.limits import count_graph_rows
@@ -103,7 +106,7 @@ def _run(
     rows: RowSubset = Z
     if representatives is not None:
         clustering = representatives.expand_clustering(clustering)
-        rows = representatives.repeat_group_rows(Z)
+        rows = RepeatedRows(Z, representatives.nearest)
     figures = figures_of_clustering(X_hat, clustering, engine)
     return _build_run(session, clustering, rows, maps, figures)
 

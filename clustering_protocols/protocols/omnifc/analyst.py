@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
-from clustering_protocols.algorithms.condensed_distances import (
-    count_rows,
-    to_square_matrix,
-)
+from clustering_protocols.algorithms.condensed_distances import count_rows
 from clustering_protocols.algorithms.dbscan import (
     choose_eps,
     choose_eps_of_rows,
@@ -323,7 +320,7 @@ def build_clustering_input(
         squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
-        rows = to_square_matrix(distances)
+        rows = squareform(distances)
         if takes_rows or params.algorithm == "nmf":
             return ClusteringInput(rows=rows)
         distances = pdist(rows)

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import (
     MANY_IN_A_GRAPH,
@@ -78,7 +77,9 @@ class OmniFC(Params):
         description="For minmax and none. pooled: over all parties. declared: minimum "
         "and maximum in the data dictionary; a value outside stops its party.",
     )
-    linkage: Linkage = Field(default="average", description="Linkage of hierarchical.")
+    linkage: Literal["single", "complete", "average", "ward"] = Field(
+        default="average", description="Linkage of hierarchical."
+    )
     eps: float | None = Field(
         default=None,
         gt=0,

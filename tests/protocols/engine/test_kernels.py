@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import squareform
 
 from clustering_protocols.algorithms import (
     condensed_distances as condensed,
@@ -92,7 +93,7 @@ def calls_of_pairs(n: int, k: int) -> Iterator[Call]:
     for eps in (0.5, 1.2, 2.0, 9.0):
         yield dbscan._label_rows, [away, eps, 4, np.zeros(n, np.int64)]
     medoids = rng.choice(n, k, replace=False)
-    start = condensed.to_square_matrix(away)[medoids]
+    start = squareform(away)[medoids]
     yield kmedoids._improve, [away, medoids, start, 10]
 
 
