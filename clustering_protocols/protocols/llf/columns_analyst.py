@@ -130,7 +130,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         if session.params.publish == "nothing" or not np.array_equal(
             announced, update.labels
         ):
-            return _build_finish(session, update, _build_figures(update))
+            return _build_finish(session, update)
         # ask for scatter only if the parties already have these labels
         task = messages.Scatter(labels=update.labels)
         return Ask.to_everybody(session, task, state=update)
@@ -218,24 +218,20 @@ def _finish_with_scatter(
     inertia, between = map(float, encoding.decode(total))
     k = np.count_nonzero(np.bincount(state.labels))
     index = calinski_harabasz(int(k), len(state.labels), between, inertia)
-    figures = _build_figures(state, inertia=inertia, calinski_harabasz=index)
-    return _build_finish(session, state, figures)
-
-
-def _build_figures(state: messages.ColumnsState, **sums: float | None) -> Figures:
-    return Figures(
-        n_clusters=int(np.count_nonzero(np.bincount(state.labels))),
-        n_iter=state.number - 2,
-        converged=state.rests,
-        **sums,
-    )
+    return _build_finish(session, state, inertia=inertia, calinski_harabasz=index)
 
 
 def _build_finish(
-    session: LlfSession, state: messages.ColumnsState, figures: Figures
+    session: LlfSession, state: messages.ColumnsState, **sums: float | None
 ) -> Finish:
     params, n_updates = session.params, state.number - 2
     sizes = np.bincount(state.labels, minlength=params.n_clusters)
+    figures = Figures(
+        n_clusters=int(np.count_nonzero(sizes)),
+        n_iter=n_updates,
+        converged=state.rests,
+        **sums,
+    )
     U = state.memberships
     result = messages.GroupLabels(
         labels=state.labels,

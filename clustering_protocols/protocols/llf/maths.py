@@ -42,8 +42,12 @@ from .params import LlfSession, LosslessFederated
 PERTURBATION = 1e-3
 """The centroid of an empty cluster moves at most this far, in units of ``Scaler.step``."""
 
-_ROUNDING_MARGIN = 1e-9
-"""Largest rounding error of a movement of the centroids, relative to the tolerance."""
+ROUNDING_MARGIN: Final = 1e-9
+"""Largest rounding error of a movement of the centroids, relative to the tolerance.
+
+All parties have the same centroids but may add up their movements in another order than
+the leader.
+"""
 
 
 def build_update_encoding(
@@ -154,17 +158,11 @@ def count_rows(session: LlfSession, slots: Sequence[str]) -> int:
     return sum(session.n_rows(slot) for slot in slots)
 
 
-def has_converged(params: LosslessFederated, moved: float | None) -> bool:
-    """Return whether the centroids moved by no more than the tolerance."""
-    return moved is not None and moved <= params.tol
-
-
-def may_have_converged(params: LosslessFederated, moved: float | None) -> bool:
-    """Return whether the leader, up to rounding, may find that the centroids converged.
-
-    All parties have the same centroids but may add up their movements in another order.
-    """
-    return moved is not None and moved <= params.tol * (1.0 + _ROUNDING_MARGIN)
+def has_converged(
+    params: LosslessFederated, moved: float | None, margin: float = 0.0
+) -> bool:
+    """Return whether the centroids moved by no more than the tolerance, plus a margin."""
+    return moved is not None and moved <= params.tol * (1.0 + margin)
 
 
 def build_figures_encoding(

@@ -117,7 +117,6 @@ class GatheredSizes(ClosingShare):
     """Contribution: masked cluster sizes, and masked sums for the final figures."""
 
     kind = "gathered"
-    reach = "hidden"
     meaning = (
         "Numbers of your rows in each cluster, masked: nobody can read them alone."
     )

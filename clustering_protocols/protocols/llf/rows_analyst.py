@@ -32,6 +32,11 @@ Contributions = Mapping[str, Record]
 _BY_LABEL: Final = ("closed_in", "closed_by", "closing")
 _FOR_FIGURES: Final = ("gathered_in", "gathered_by", "gathered")
 """The fields of states, tasks and results that describe a closing sum and its total."""
+_CLOSING: Final[Mapping[str, tuple[tuple[str, str, str], str]]] = {
+    "close": (_BY_LABEL, "gather"),
+    "gather": (_FOR_FIGURES, "tell"),
+}
+"""Of each phase with a closing sum the fields for its total, and the next phase."""
 _TASKS: Final[Mapping[str, tuple[Callable[..., Record], tuple[str, ...]]]] = {
     "update": (messages.Update, ("number",)),
     "close": (messages.Close, ()),
@@ -72,7 +77,7 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             gathered_by=no_members,
             gathered=no_words,
         )
-        return _ask_update(session, state, 1)
+        return _enter_phase(session, state, "update")
 
     def step(
         self,
@@ -87,18 +92,18 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             state = _exclude_absent(session, state, absent)
             reason = "Parties missed the deadline."
             return Reopen(reason=reason, ask=_ask_cohort(session, state))
-        state = mark_answered(state)
+        state = _mark_answered(state)
         if state.phase == "update":
             return _process_update(session, state, contributions)
-        if state.phase == "close":
-            shares = narrow_all(messages.ClosingShare, contributions)
-            state = _add_closing_sum(session, state, shares, _BY_LABEL)
-            return _enter_phase(session, state, "gather")
-        if state.phase == "gather":
-            shares = narrow_all(messages.GatheredSizes, contributions)
-            state = _add_closing_sum(session, state, shares, _FOR_FIGURES)
-            return _enter_phase(session, state, "tell")
-        return _finish_session(session, state, contributions)
+        if state.phase == "tell":
+            return _finish_session(session, state, contributions)
+        names, following = _CLOSING[state.phase]
+        shares = narrow_all(messages.ClosingShare, contributions)
+        leader = shares[members[0]]
+        attempt = np.array([leader.round, leader.attempt])
+        total = add_tagged_shares(share.words for share in shares.values())
+        fields = zip(names, (attempt, state.cohort, total), strict=True)
+        return _enter_phase(session, state.replace(**dict(fields)), following)
 
 
 def _process_update(
@@ -122,21 +127,7 @@ def _process_update(
     )
     if state.number == session.params.max_iter:
         return _enter_phase(session, state, "close")
-    return _ask_update(session, state, state.number + 1)
-
-
-def _add_closing_sum(
-    session: LlfSession,
-    state: messages.UpdateState,
-    shares: Mapping[str, messages.ClosingShare],
-    names: tuple[str, str, str],
-) -> messages.UpdateState:
-    """Return the state with the round, attempt, members and total of a closing sum."""
-    leader = shares[cohort_members(session, state.cohort)[0]]
-    attempt = np.array([leader.round, leader.attempt])
-    total = add_tagged_shares(share.words for share in shares.values())
-    fields = zip(names, (attempt, state.cohort, total), strict=True)
-    return state.replace(**dict(fields))
+    return _enter_phase(session, state.replace(number=state.number + 1), "update")
 
 
 def _finish_session(
@@ -161,17 +152,17 @@ def _finish_session(
     )
 
 
-def _ask_update(session: LlfSession, state: messages.UpdateState, number: int) -> Ask:
-    state = _include_available(session, state)
-    cohort = draw_cohort(session, state.cohort, number)
-    return _ask_cohort(
-        session, state.replace(cohort=cohort, number=number, phase="update")
-    )
-
-
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    state = _include_available(session, state)
-    return _ask_cohort(session, state.replace(phase=phase))
+    """Ask all parties that are not left out or, for an update, those that are drawn."""
+    available = state.sits_out == 0
+    if available.sum() < session.params.least_parties:
+        available = np.ones_like(available)  # rather than end the session
+    cohort = available.astype(np.uint8)
+    if phase == "update":
+        cohort = draw_cohort(session, cohort, state.number)
+    sits_out = np.maximum(state.sits_out - 1, 0)
+    state = state.replace(phase=phase, cohort=cohort, sits_out=sits_out)
+    return _ask_cohort(session, state)
 
 
 def _ask_cohort(session: LlfSession, state: messages.UpdateState) -> Ask:
@@ -206,16 +197,6 @@ def _count_words(session: LlfSession, phase: str) -> int:
     return 0 if phase == "tell" else maths.n_words_of_sums(params, width)
 
 
-def _include_available(
-    session: LlfSession, state: messages.UpdateState
-) -> messages.UpdateState:
-    available = state.sits_out == 0
-    if available.sum() < session.params.least_parties:
-        available = np.ones_like(available)  # rather than end the session
-    sits_out = np.maximum(state.sits_out - 1, 0)
-    return state.replace(cohort=available.astype(np.uint8), sits_out=sits_out)
-
-
 def _exclude_absent(
     session: LlfSession, state: messages.UpdateState, absent: Sequence[str]
 ) -> messages.UpdateState:
@@ -237,7 +218,7 @@ def _exclude_absent(
     )
 
 
-def mark_answered(state: messages.UpdateState) -> messages.UpdateState:
+def _mark_answered(state: messages.UpdateState) -> messages.UpdateState:
     """Return the state after the whole cohort has answered, and so has seen all totals."""
     answered = state.cohort.astype(bool)
     number = state.number - 1 if state.phase == "update" else state.number

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -31,13 +31,7 @@ from clustering_protocols.algorithms.coincidence import (
 )
 from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Placement,
-    Reply,
-    SessionContext,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
 from clustering_protocols.contract.published import (
     ClusterOrder,
     order_by_size,
@@ -81,7 +75,6 @@ from .maths import (
     draw_cohort,
     has_converged,
     join_sums,
-    may_have_converged,
     move_centroids,
     split_sums,
 )
@@ -265,7 +258,8 @@ def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Rep
     counts = np.bincount(rows.labels, minlength=k).astype(np.float64)
     for block, batch in iterate_batches(data):
         add_by_label(batch, *view.scale.affine, rows.labels[block], sums)
-    words = view.labels_encoding.encode(join_sums(sums, counts))
+    encoding = maths.build_labels_encoding(view.params, view.scale, view.n_rows)
+    words = encoding.encode(join_sums(sums, counts))
     share = view.mask_share(words, task.members, f"closing/{state.number}")
     return Reply(
         contribution=messages.ClosingShare(**share),
@@ -399,7 +393,8 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
     """
     state = _check_unmoved(view, view.apply_totals(task))
     params = view.params
-    if not may_have_converged(params, state.moved) and state.number < params.max_iter:
+    converged = has_converged(params, state.moved, maths.ROUNDING_MARGIN)
+    if not converged and state.number < params.max_iter:
         raise ProtocolFailed("The analyst closes before the centroids have converged.")
     return state
 
@@ -469,7 +464,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         fits=encoding.fits,
         decode=decode,
         compare=lambda total, own: _check_race_totals(
-            view, decode(total)[0], decode(own)[0]
+            view, lanes, decode(total)[0], decode(own)[0]
         ),
         remember=check_and_remember,
     )
@@ -478,17 +473,23 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         for lane in zip(lanes, updates, before, strict=True)
     ]
     best = int(np.argmin(after))  # the first if several are equal
-    sums, weights = updates[best]
-    first = messages.Centroids(
-        number=0,
-        centroids=lanes[best],
-        moved=None,
-        members=list(column_group_members(context)),
-        sums=sums,
-        weights=weights,
-    )
     start = StartCentroids(centroids=lanes[best])
+    first = _lane_state(view, lanes[best], updates[best])
     return Findings([start, first, *_empty_starts(context)])
+
+
+def _lane_state(
+    view: RowsRound, V: FloatArray, update: tuple[FloatArray, FloatArray]
+) -> messages.Centroids:
+    """Return a start's centroids, with the total of its rows by nearest centroid."""
+    return messages.Centroids(
+        number=0,
+        centroids=V,
+        moved=None,
+        members=list(column_group_members(view.context)),
+        sums=update[0],
+        weights=update[1],
+    )
 
 
 def _initial_centroids_of_lanes(view: RowsRound) -> FloatArray:
@@ -531,33 +532,28 @@ def _empty_starts(context: LlfContext) -> list[Record]:
     return records
 
 
-def _check_race_totals(view: RowsRound, updates: Updates, own: Updates) -> None:
-    slots = column_group_members(view.context)
-    totals = [
-        rows_round.MemberSums(members=slots, sums=sums, counts=weights)
-        for sums, weights in updates
-    ]
-    for total, (_, weights) in zip(totals, own, strict=True):
-        rows_round.check_own_share(total.counts, weights)
+def _check_race_totals(
+    view: RowsRound, lanes: FloatArray, updates: Updates, own: Updates
+) -> None:
+    for (_, total), (_, weights) in zip(updates, own, strict=True):
+        rows_round.check_own_share(total, weights)
     if view.params.fuzzy:
         return
-    first, *later_starts = totals
-    for total in later_starts:
-        rows_round.check_same_rows([first], total, view.slack)
-    other_runs = rows_round.keep_comparable(view.totals_of_other_runs(), first)
-    rows_round.check_same_rows(other_runs, first, view.slack)
-
-
-def _race_sizes(session: SessionContext[Any], slot: str) -> list[int]:
-    params, width = session.params, session.member(slot).n_columns
-    return [params.n_init * maths.n_words_of_sums(params, width)]
+    first, *others = [
+        _lane_state(view, V, update) for V, update in zip(lanes, updates, strict=True)
+    ]
+    others += view.states_of_other_runs()
+    rows_round.check_same_rows(others, first, view.slack)
 
 
 RACE: Final = SumProgram(
     "race",
     1,
     race_starts,
-    _race_sizes,
+    lambda session, slot: [
+        session.params.n_init
+        * maths.n_words_of_sums(session.params, session.member(slot).n_columns)
+    ],
     lambda session: [tuple(session.slots)],
     hiding=lambda context: CheckedSum(
         scope="column", minimum_members=context.session.params.least_parties

@@ -24,7 +24,7 @@ because the terms name that risk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -65,27 +65,6 @@ from .params import LlfContext, LosslessFederated
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Slack:
-    """Bounds on the rounding difference between two totals over the same rows.
-
-    sums: float64 (F,); the largest difference between two sums of all rows.
-    squares: an upper bound of Σ‖x‖² over all rows.
-    """
-
-    sums: FloatArray
-    squares: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MemberSums:
-    """Sums (k, F) and counts (k,) by cluster over the rows of some members."""
-
-    members: Sequence[str]
-    sums: FloatArray = field(repr=False)
-    counts: FloatArray = field(repr=False)
-
-
 def check_own_share(counts: FloatArray, own: FloatArray) -> None:
     """Raise ProtocolFailed if a total (k,) is less than this party's own share (k,)."""
     if (counts < own).any():
@@ -94,31 +73,40 @@ def check_own_share(counts: FloatArray, own: FloatArray) -> None:
         )
 
 
-def keep_comparable(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
-    """Return the totals over the same members as ``now``, with which it can be compared."""
-    return [total for total in totals if list(total.members) == list(now.members)]
-
-
 def check_same_rows(
-    before: Iterable[MemberSums], now: MemberSums, slack: Slack
+    before: Iterable[messages.Centroids], now: messages.Centroids, slack: FloatArray
 ) -> None:
-    """Raise ProtocolFailed if a total is not of the same rows as an earlier one."""
+    """Raise ProtocolFailed if totals of the same members are not of the same rows.
+
+    slack: float64 (F,); how much two sums of all rows may differ by rounding.
+    """
     rows = now.sums.sum(axis=0)
-    for total in before:
-        if (np.abs(rows - total.sums.sum(axis=0)) > slack.sums).any():
+    comparable = [total for total in before if total.members == now.members]
+    for total in comparable:
+        if (np.abs(rows - total.sums.sum(axis=0)) > slack).any():
             raise ProtocolFailed("A total is of other rows than an earlier total.")
 
 
 def check_no_farther(
-    before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
+    before: messages.Centroids,
+    now: messages.Centroids,
+    slack: FloatArray,
+    square_limit: float,
 ) -> None:
-    """Raise ProtocolFailed if rows of a total did not join their nearest centroids V."""
+    """Raise ProtocolFailed if rows of a total did not join the nearest of the centroids.
+
+    before: the centroids, and the total over the same members that gave them.
+    now: the sums and weights of the same rows by nearest of these centroids.
+    slack: as in :func:`check_same_rows`.
+    square_limit: an upper bound of Σ‖x‖² over all rows.
+    """
+    V = before.centroids
     squares = np.square(V).sum(axis=1)
     change = now.sums - before.sums
-    rise = float((now.counts - before.counts) @ squares - 2.0 * (change * V).sum())
-    largest = float(now.counts.sum() * squares.max(initial=0.0))
-    rounded = 2.0 * float(slack.sums @ np.abs(V).sum(axis=0))
-    if rise > _ROUNDING * (slack.squares + largest) + rounded:
+    rise = float((now.weights - before.weights) @ squares - 2.0 * (change * V).sum())
+    largest = float(now.weights.sum() * squares.max(initial=0.0))
+    rounded = 2.0 * float(slack @ np.abs(V).sum(axis=0))
+    if rise > _ROUNDING * (square_limit + largest) + rounded:
         raise ProtocolFailed(
             "A total puts rows farther from their centroids than the previous total."
         )
@@ -177,13 +165,10 @@ class RowsRound:
         return state
 
     @property
-    def slack(self) -> Slack:
-        """The largest rounding differences between totals over the same rows."""
+    def slack(self) -> FloatArray:
+        """The largest rounding difference (F,) between two sums of the same rows."""
         units = split_sums(self.encoding.unit, self.params.n_clusters)[0][0]
-        return Slack(
-            sums=2.0 * self.n_rows / units,
-            squares=float(self.scale.square_limit.sum()),
-        )
+        return 2.0 * self.n_rows / units
 
     def final_means(
         self, task: messages.LabelTotals, state: messages.Centroids
@@ -195,7 +180,8 @@ class RowsRound:
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session
-        name, encoding = f"closing/{state.number}", self.labels_encoding
+        name = f"closing/{state.number}"
+        encoding = maths.build_labels_encoding(self.params, self.scale, self.n_rows)
         task.require({"closing": encoding.unit.size + 1})
         members = cohort_members(session, task.closed_by)
         total = self._read_total(task.closing, members, name, task.closed_in, encoding)
@@ -205,7 +191,8 @@ class RowsRound:
         if rows is not None:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
             check_own_share(counts, own.astype(np.float64))
-        self._check_against_earlier(state, sums, counts, members)
+        total_now = {"members": members, "sums": sums, "weights": counts}
+        self._check_against_earlier(state, state.model_copy(update=total_now))
         means = sums / np.maximum(counts, 1.0)[:, None]
         means = np.where(counts[:, None] > 0, means, state.centroids)
         return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
@@ -223,11 +210,6 @@ class RowsRound:
         )
         n_rows = count_rows(session, members)
         return maths.read_sizes_and_figures(self.params, state, means, total, n_rows)
-
-    @property
-    def labels_encoding(self) -> FixedPoint:
-        """The fixed-point encoding of sums by final label."""
-        return maths.build_labels_encoding(self.params, self.scale, self.n_rows)
 
     def figures_encoding(
         self, state: messages.Centroids, means: FloatArray
@@ -286,11 +268,10 @@ class RowsRound:
         number = state.number + 1
         if state.asked == number and self.context.slot.name in members:
             check_own_share(weights, state.own)
-        self._check_against_earlier(state, sums, weights, members)
         step = public_perturbation(self.context.session, number, self.scale)
         unit, minimum = self.scale.step, self.params.least_rows_moved
         V, moved = move_centroids(state.centroids, sums, weights, step, unit, minimum)
-        return messages.Centroids(
+        after = messages.Centroids(
             number=number,
             asked=state.asked,
             centroids=V,
@@ -300,33 +281,30 @@ class RowsRound:
             sums=sums,
             weights=weights,
         )
+        self._check_against_earlier(state, after)
+        return after
 
     def _check_against_earlier(
-        self,
-        state: messages.Centroids,
-        sums: FloatArray,
-        counts: FloatArray,
-        members: list[str],
+        self, before: messages.Centroids, now: messages.Centroids
     ) -> None:
         """Raise ProtocolFailed if a total contradicts an earlier total of any run."""
         if self.params.fuzzy:
             return
-        now = MemberSums(members=members, sums=sums, counts=counts)
-        other_runs = keep_comparable(self.totals_of_other_runs(), now)
-        last = keep_comparable([_last_total(state)], now)
-        check_same_rows([*other_runs, *last], now, self.slack)
-        for before in last:
-            check_no_farther(before, now, state.centroids, self.slack)
+        slack = self.slack
+        check_same_rows([*self.states_of_other_runs(), before], now, slack)
+        if before.members == now.members:
+            limit = float(self.scale.square_limit.sum())
+            check_no_farther(before, now, slack, limit)
 
-    def totals_of_other_runs(self) -> list[MemberSums]:
-        """Return the last total of each other run of the session."""
+    def states_of_other_runs(self) -> list[messages.Centroids]:
+        """Return the last centroids of each other run of the session."""
         session, memory = self.context.session, self.context.memory
         states = [
             memory.scope_to_run(number).get(messages.Centroids)
             for number, run in enumerate(session.runs)
             if run != session.params
         ]
-        return [_last_total(state) for state in states if state is not None]
+        return [state for state in states if state is not None]
 
     def initial_centroids(self) -> StartCentroids:
         """Return the initial centroids, received from a party or computed by all."""
@@ -337,10 +315,6 @@ class RowsRound:
         else:
             V = compute_start_alone(self.context, self.scale)
         return StartCentroids(centroids=equalise_coordinates(V, self.scale.step))
-
-
-def _last_total(state: messages.Centroids) -> MemberSums:
-    return MemberSums(members=state.members, sums=state.sums, counts=state.weights)
 
 
 def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
