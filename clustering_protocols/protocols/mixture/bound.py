@@ -20,8 +20,7 @@ from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.secrecy.fixed_point import RING_BITS
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from .columns import Columns
-from .model import Shape
+from .model import Columns, Shape
 from .params import Mixture, MixtureContext, MixtureSession
 
 MARGIN: Final = 2
@@ -34,7 +33,8 @@ _NEARLY_ALL: Final = 0.95
 def session_columns(session: MixtureSession) -> Columns:
     """Return which columns of a session are numbers and which are categories."""
     slot = session.slots[0]
-    return Columns.from_plan(session.terms.plan(slot), session.member(slot).n_columns)
+    plan, width = session.terms.plan(slot), session.member(slot).n_columns
+    return Columns(width, () if plan is None else plan.levels)
 
 
 def count_rows_of_others(session: MixtureSession) -> int:

@@ -74,8 +74,7 @@ class MixtureSizes(Sizes[Mixture]):
 
 
 def _count_words(params: Mixture, width: int) -> int:
-    from .columns import Columns
-    from .model import Shape
+    from .model import Columns, Shape
 
     return Shape.of(params, Columns(width, ())).n_words
 
@@ -174,8 +173,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     ) -> Sequence[str]:
         """Warn how many rows of others each update needs, if all columns are numbers."""
         from . import bound
-        from .columns import Columns
-        from .model import Shape
+        from .model import Columns, Shape
 
         columns = Columns(widths[0], ())
         equations = Shape.of(params, columns).n_equations

@@ -23,7 +23,7 @@ from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 from . import bound
-from .columns import Columns
+from .model import Columns
 from .params import Mixture
 
 _Trace = Trace[Mixture]

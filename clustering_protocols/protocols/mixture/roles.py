@@ -55,8 +55,7 @@ from clustering_protocols.shared_stages.statistics.by_leader import PooledMoment
 from clustering_protocols.shared_stages.sums import n_group_rows
 
 from . import bound, messages, model as em
-from .columns import Columns
-from .model import Closing, Densities, Shape
+from .model import Closing, Columns, Densities, Shape
 from .params import Mixture, MixtureContext, MixtureSession
 
 _SUM: Final = CheckedSum(scope="column")
@@ -224,9 +223,7 @@ class RoundView:
         """Return this party's closing sums as ring elements, and its memberships."""
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
-        for rows, batch in iterate_batches(data, self.shape.k):
-            logs = densities.log_densities(*self.columns.split_rows(batch, self.scale))
-            R, log_densities = em.memberships(logs)
+        for rows, R, log_densities in densities.iter_memberships(data, self.scale):
             U[rows] = R.T
             clipped = np.clip(log_densities, -em.LARGEST_LOG, em.LARGEST_LOG)
             log += float(clipped.sum())
@@ -437,11 +434,9 @@ class _DensestComponent:
     scale: Scaler
 
     def __call__(self, data: DataSource) -> Placement:
-        columns = self.shape.columns
-        check_column_count(data, columns.width)
+        check_column_count(data, self.shape.columns.width)
         densities = Densities.of(self.shape, self.components)
         U = np.empty((data.n_rows, self.shape.k))
-        for rows, batch in iterate_batches(data, self.shape.k):
-            logs = densities.log_densities(*columns.split_rows(batch, self.scale))
-            U[rows] = em.memberships(logs)[0].T
+        for rows, R, _ in densities.iter_memberships(data, self.scale):
+            U[rows] = R.T
         return Placement(labels=U.argmax(axis=1).astype(np.int64), memberships=U)

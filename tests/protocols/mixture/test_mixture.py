@@ -21,7 +21,7 @@ from clustering_protocols.protocols.mixture import (
     model as em,
     roles,
 )
-from clustering_protocols.protocols.mixture.columns import Columns
+from clustering_protocols.protocols.mixture.model import Columns
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
