@@ -72,16 +72,17 @@ class CoClusteringSizes(Sizes[CoClustering]):
 
     def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
         """Return the bytes of all updates, assuming that no start converges early."""
-        from . import site_state
-
-        words = site_state.n_words(params, extent.rows, params.n_init)
-        return WORD * words * (params.max_iter + 1)
+        return WORD * _count_words(params, extent) * (params.max_iter + 1)
 
     def memory_bytes(self, params: CoClustering, extent: Extent) -> int:
         """Return the bytes of one total, and of the shares from which it is summed."""
-        from . import site_state
+        return WORD * _TOTALS * _count_words(params, extent)
 
-        return WORD * _TOTALS * site_state.n_words(params, extent.rows, params.n_init)
+
+def _count_words(params: CoClustering, extent: Extent) -> int:
+    from . import site_state
+
+    return site_state.n_words(params, extent.rows, params.n_init)
 
 
 METHODS = (
@@ -162,17 +163,6 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]
-
-    def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
-        """Return what each reader learns."""
-        return {
-            "analyst": (
-                "Numbers of objects and items, how far memberships move, and of the best "
-                "start the sizes of large clusters and two quality measures."
-            ),
-            "party": LEARNS["party"],
-            "coordinator": "What the analyst learns of the result.",
-        }
 
     def personal_data(self, layout: Layout) -> str:
         """State that sites send masked sums for each person."""
