@@ -51,6 +51,17 @@ SETS = {
 K = {"iris": 3, "wine": 3, "digits": 10}
 
 
+def dealt(
+    X: FloatArray, *, columns: bool = False, sizes: Sequence[int] | None = None
+) -> tuple[Mapping[str, DataSource], Layout]:
+    """Deal rows or columns to parties of these sizes, or evenly to three."""
+    sizes = sizes or [len(piece) for piece in np.array_split(X.T if columns else X, 3)]
+    if columns:
+        return by_columns(X, sizes), Layout.lattice(1, len(sizes))
+    layout = Layout.lattice(len(sizes))
+    return cut(X, layout, sizes), layout
+
+
 class Compared:
     def __init__(
         self,
@@ -129,55 +140,48 @@ class Compared:
 WIDEST = 60.0
 
 
-def drawn_params(*inits: str) -> st.SearchStrategy[Llf]:
-    return st.builds(
-        lambda fuzzifier, **more: Llf(
-            algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
-            **SMALL,
-            fuzzifier=fuzzifier or 2.0,
-            output="memberships" if fuzzifier else "labels",
-            max_iter=8,
-            **more,
-        ),
-        st.sampled_from([None, 1.5, 2.0, 3.0]),
-        n_clusters=st.integers(1, 4),
-        scaling=st.sampled_from(["standard", "minmax", "none"]),
-        init=st.sampled_from(inits),
-    )
-
-
+@pytest.mark.parametrize("columns", [False, True])
 @settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
     width=st.integers(1, 5),
-    params=drawn_params("careful", "random_party", "bounds"),
+    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    k=st.integers(1, 4),
+    scaling=st.sampled_from(["standard", "minmax", "none"]),
+    init=st.sampled_from(["careful", "random", "bounds"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_any_split_of_rows_gives_the_pooled_result(
-    sizes: list[int], width: int, params: Llf, seed: int
+def test_any_split_gives_the_pooled_result(
+    sizes: list[int],
+    width: int,
+    fuzzifier: float | None,
+    k: int,
+    scaling: Any,
+    init: Any,
+    seed: int,
+    *,
+    columns: bool,
 ) -> None:
-    fuzzy = params.algorithm == "fuzzy_cmeans"
-    assume(not fuzzy or min(sizes) > params.n_clusters * (width + 1) / width)
-    X = blobs(sum(sizes), width, 3, seed).clip(-59, 59)
-    layout = Layout.lattice(len(sizes))
-    Compared(params, cut(X, layout, sizes), layout, widest=WIDEST).lossless()
-
-
-@settings(max_examples=thorough(ci=15, nightly=200))
-@given(
-    widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
-    n=st.integers(10, 80),
-    params=drawn_params("careful", "random_rows", "bounds"),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_any_split_of_columns_gives_the_pooled_result(
-    widths: list[int], n: int, params: Llf, seed: int
-) -> None:
-    # a dictionary's bounds may lie farther out than any standardised row
-    assume(params.scaling != "standard" or params.init != "bounds")
-    X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
-    layout = Layout.lattice(1, len(widths))
-    Compared(params, by_columns(X, widths), layout, widest=WIDEST).lossless()
+    widths = [1 + size % 3 for size in sizes[:5]]
+    if columns:  # a dictionary's bounds may lie farther out than any standardised row
+        assume(scaling != "standard" or init != "bounds")
+    else:
+        assume(not fuzzifier or min(sizes) > k * (width + 1) / width)
+    if init == "random":
+        init = "random_rows" if columns else "random_party"
+    params = Llf(
+        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+        **SMALL,
+        fuzzifier=fuzzifier or 2.0,
+        output="memberships" if fuzzifier else "labels",
+        max_iter=8,
+        n_clusters=k,
+        scaling=scaling,
+        init=init,
+    )
+    X = blobs(sum(sizes), sum(widths) if columns else width, 3, seed).clip(-59, 59)
+    split = dealt(X, columns=columns, sizes=widths if columns else sizes)
+    Compared(params, *split, widest=WIDEST).lossless()
 
 
 @pytest.mark.parametrize("scaling", ["standard", "none"])
@@ -201,9 +205,7 @@ def test_centroids_equal_up_to_rounding_give_pooled_labels(
         max_iter=20,
         min_cluster_rows=1,
     )
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [6, 6, 6])
-    found = Compared(params, data, layout, widest=WIDEST)
+    found = Compared(params, *dealt(X, columns=columns), widest=WIDEST)
     found.lossless()
     assert np.array_equal(found.centroids[0], found.centroids[1])
     assert set(found.labels) == {0, 2}, "of equals the lowest number gets the row"
@@ -346,10 +348,7 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
         initial_centroids=far,
         max_iter=12,
     )
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
-    compared = Compared(params, data, layout, widest=20.0)
-    compared.lossless()
+    Compared(params, *dealt(X, columns=columns), widest=20.0).lossless()
 
 
 # What is let out
@@ -460,8 +459,7 @@ def test_a_value_outside_its_range_stops_its_party_alone(
     X[40, 1] = 10.5
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
     params = Llf(n_clusters=3, scaling="minmax", init=init, n_init=n_init, **more)
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
+    data, layout = dealt(X, columns=columns)
     said = within(-10.0, 10.0, data, layout)
     session = Session(params, layout, data, seed=SEED, dictionary=said)
     while session.open.stage in {"opening", "secrets", "alignment"}:
@@ -495,65 +493,42 @@ def test_sums_of_degrees_over_few_rows_are_refused(
     simulation.run(hard, Layout.lattice(3), data, SEED, choices=choices)
 
 
-def test_fewer_rows_than_clusters_cannot_start() -> None:
-    """Where rows of the leader are the start; `careful` asks parties for what they have."""
-    with pytest.raises(InvalidData, match="cannot start"):
-        simulation.run(
-            Llf(n_clusters=21, init="random_party"),
-            Layout.lattice(3),
-            cut(blobs(60, 2), Layout.lattice(3), [20] * 3),
-            SEED,
-        )
-
-
-def test_a_given_start_must_be_as_wide_as_the_data() -> None:
-    rows = ((0.0, 0.0), (1.0, 1.0))
-    params = Llf(n_clusters=2, init="given", initial_centroids=rows)
-    X, layout = blobs(60, 3), Layout.lattice(3)
-    with pytest.raises(InvalidParameters, match="needs 3 numbers"):
-        simulation.run(params, layout, cut(X, layout, [20] * 3), SEED)
-
-
-def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
-    X = blobs(60, 3).clip(-10, 10)
-    params = Llf(
-        n_clusters=2,
-        scaling="minmax",
-        init="given",
-        initial_centroids=((1e4,) * 3, (0.0,) * 3),
-    )
-    layout, data = Layout.lattice(1, 3), by_columns(X, [1] * 3)
-    said = within(-10.0, 10.0, data, layout)
-    with pytest.raises(GuardRefused, match="start the centroids"):
-        simulation.run(params, layout, data, SEED, dictionary=said)
+@pytest.mark.parametrize(
+    ("params", "columns", "reason"),
+    [
+        # rows of the leader are the start; `careful` asks parties for what they have
+        ({"n_clusters": 21, "init": "random_party"}, False, "cannot start"),
+        (
+            {"init": "given", "initial_centroids": ((0.0, 0.0), (1.0, 1.0))},
+            False,
+            "needs 3 numbers",
+        ),
+        ({"n_clusters": 61}, True, "rows"),
+    ],
+)
+def test_a_start_that_the_rows_do_not_allow_is_refused(
+    params: dict[str, Any], reason: str, *, columns: bool
+) -> None:
+    data, layout = dealt(blobs(60, 3), columns=columns)
+    with pytest.raises((InvalidData, InvalidParameters), match=reason):
+        simulation.run(Llf(**{"n_clusters": 2, **params}), layout, data, SEED)
 
 
 def test_a_range_of_zero_alone_is_a_constant_column() -> None:
     X = blobs(90, 3).clip(-9, 9)
     X[:, 1] = 0.0
-    params, layout = Llf(n_clusters=2, scaling="none"), Layout.lattice(3)
-    data = cut(X, layout, [30] * 3)
+    params, (data, layout) = Llf(n_clusters=2, scaling="none"), dealt(X)
     said = within([-10.0, 0.0, -10.0], [10.0, 0.0, 10.0], data, layout)
     run = simulation.run(params, layout, data, 1, dictionary=said)
     assert np.isfinite(run.outcomes["r1c1"].centroids).all()
 
 
-@pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
+@pytest.mark.parametrize("columns", [False, True])
 def test_a_range_so_wide_that_rounding_hides_the_rows_is_refused(
-    layout: Layout,
+    *, columns: bool
 ) -> None:
-    X = blobs(60, 3)
-    by_rows = layout.n_column_groups == 1
-    data = cut(X, layout, [20] * 3) if by_rows else by_columns(X, [1] * 3)
+    data, layout = dealt(blobs(60, 3), columns=columns)
     said = within(-1e16, 1e16, data, layout)
     params = Llf(n_clusters=2, scaling="minmax")
     with pytest.raises(GuardRefused, match=r"dictionary's range of .* is so wide"):
         simulation.run(params, layout, data, SEED, dictionary=said)
-
-
-def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
-    X = blobs(20, 3)
-    with pytest.raises((InvalidData, InvalidParameters), match="rows"):
-        simulation.run(
-            Llf(n_clusters=50), Layout.lattice(1, 3), by_columns(X, [1] * 3), 1
-        )
