@@ -31,22 +31,38 @@ _Trace = Trace[Mixture]
 
 def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntArray:
     """Return the labels of X after the session's updates, from the same start."""
-    if trace is None:
-        columns, n_updates = Columns(X.shape[1], ()), params.max_iter
-        high = np.ones(X.shape[1])
-    else:
+    k, start = params.n_clusters, None
+    columns, n_updates = Columns(X.shape[1], ()), params.max_iter
+    high = np.full(X.shape[1], np.inf)
+    if trace is not None:
+        slot = trace.session.slots[0]
         columns = bound.session_columns(trace.session)
         n_updates = bound.limit_updates(trace.session)
-        slot = trace.session.slots[0]
-        high = np.where(np.isfinite(h := trace.session.bounds(slot).high), h, 1.0)
-    numbers, spread = columns.numbers, X.std(axis=0)
+        high = trace.session.bounds(slot).high
+        start = trace.memories[slot].get(StartCentroids)
+    numbers, spread, centre = columns.numbers, X.std(axis=0), X.mean(axis=0)
     units = np.where(spread > 0, spread, 1.0)
-    centre = X.mean(axis=0)
     Z = (X[:, numbers] - centre[numbers]) / units[numbers]
     H = columns.to_levels((X > 0).astype(np.float64))
-    logs = _log_densities_at_start(
-        params, X, centre, units, columns, high, trace, (Z, H)
-    )
+    if params.initial_centroids is not None:
+        V = np.array(params.initial_centroids)
+    elif start is None:
+        V = X[seeded_generator(0, "mixture", "pooled").choice(len(X), k)]
+    else:
+        V = start.centroids.copy()
+        V[:, numbers] *= units[numbers]
+        V += centre
+    means = (V[:, numbers] - centre[numbers]) / units[numbers]
+    variances = np.maximum(1.0 - means.var(axis=0), 0.1)
+    if params.covariance_type == "spherical":
+        variances = np.full(len(numbers), variances.mean() if len(numbers) else 1.0)
+    V = V / np.where(np.isfinite(high), high, 1.0)
+    shares = columns.to_levels(np.clip(V, 0.0, 1.0))
+    for levels, size in zip(columns.level_slices, columns.level_counts, strict=True):
+        shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
+        shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
+    spreads = [np.diag(variances)] * k
+    logs = _log_densities((Z, H), np.full(k, 1.0 / k), means, spreads, shares)
     before = None
     for _ in range(n_updates):
         density = logsumexp(logs, axis=1)
@@ -58,41 +74,6 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
         before = lower
     labels: IntArray = logs.argmax(axis=1).astype(np.int64)
     return labels
-
-
-def _log_densities_at_start(
-    params: Mixture,
-    X: FloatArray,
-    centre: FloatArray,
-    units: FloatArray,
-    columns: Columns,
-    high: FloatArray,
-    trace: _Trace | None,
-    rows: tuple[FloatArray, FloatArray],
-) -> FloatArray:
-    numbers, k = columns.numbers, params.n_clusters
-    start = None
-    if trace is not None:
-        slot = trace.session.slots[0]
-        start = trace.memories[slot].get(StartCentroids)
-    if params.initial_centroids is not None:
-        V = np.array(params.initial_centroids)
-    elif start is None:
-        V = X[seeded_generator(0, "mixture", "pooled").choice(len(X), k)]
-    else:
-        inverse = np.ones(X.shape[1])
-        inverse[numbers] = 1.0 / units[numbers]
-        V = start.centroids / inverse + centre
-    means = (V[:, numbers] - centre[numbers]) / units[numbers]
-    variances = np.maximum(1.0 - means.var(axis=0), 0.1)
-    if params.covariance_type == "spherical":
-        variances = np.full(len(numbers), variances.mean() if len(numbers) else 1.0)
-    shares = columns.to_levels(np.clip(V / high, 0.0, 1.0))
-    for levels, size in zip(columns.level_slices, columns.level_counts, strict=True):
-        shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
-        shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
-    spreads = [np.diag(variances)] * k
-    return _log_densities(rows, np.full(k, 1.0 / k), means, spreads, shares)
 
 
 def _log_densities(
