@@ -13,19 +13,21 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.common.limits import fits_in_one_array
+from clustering_protocols.common import limits
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import RowBlocks
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import oversampling
 from .lloyd import ScaledRows, lloyd
 
 MOST_TRIALS: Final = 32
 """The default number of candidate rows per centre in k-means++ is never larger."""
 RACE_ROWS: Final = 1 << 15
-"""Size of the sample on which all starts run first; only the best continues on all rows."""
+"""Size of the sample on which all starts run first; only the best continues on all rows.
+
+Of so many rows that they do not fit into one array, starts are drawn from this sample.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +55,6 @@ def draw_starts(
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
-    engine: Engine = ONE_THREAD,
     *,
     trials: int | None = None,
 ) -> IntArray:
@@ -62,25 +63,33 @@ def draw_starts(
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
     2007. For each centre, k-means++ draws some rows in a pass over all rows and keeps
     the one that leaves the smallest sum of squared distances. If the rows do not fit
-    into one array, k-means‖ (:mod:`.oversampling`) makes fewer passes.
+    into one array, it reads ``RACE_ROWS`` evenly spaced rows instead.
 
     trials: the number of rows drawn for each centre; by default the number of clusters,
         but at most 32. scikit-learn's 2 + ln k needs more starts if k is large.
     """
-    blocks = row_blocks.as_row_blocks(X)
-    n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
-    if not fits_in_one_array(*blocks.shape):
-        rows = ScaledRows.scale(blocks, engine, n_clusters)
-        return oversampling.draw_starts(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
-    X = row_blocks.load_all_rows(blocks)
+    blocks = row_blocks.as_row_blocks(X)
+    n, width = blocks.shape
+    numbers = np.arange(n)
+    if limits.fits_in_one_array(n, width):
+        X = row_blocks.load_all_rows(blocks)
+    else:
+        n_sampled = min(RACE_ROWS, limits.MANY_NUMBERS // width)
+        numbers = _space_evenly(n, max(n_sampled, n_clusters))
+        X = blocks.take(numbers)
+    n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
     seeds = rng.integers(2**31, size=n_init)
     draws = [
         kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)
         for seed in seeds
     ]
-    return np.array([numbers for _, numbers in draws], dtype=np.int64)
+    return np.array([numbers[drawn] for _, drawn in draws], dtype=np.int64)
+
+
+def _space_evenly(n: int, n_sampled: int) -> IntArray:
+    return np.linspace(0, n - 1, min(n_sampled, n)).astype(np.int64)
 
 
 def kmeans(
@@ -128,7 +137,7 @@ def kmeans(
 def _choose_start_on_sample(
     rows: ScaledRows, centroids: list[FloatArray], max_iter: int
 ) -> FloatArray:
-    numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
+    numbers = _space_evenly(rows.n_rows, RACE_ROWS)
     sample = ScaledRows.scale(
         row_blocks.as_row_blocks(rows.source.take(numbers)), ONE_THREAD, 1
     )

@@ -101,7 +101,7 @@ def _run(
         )
         Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
     rng, engine = session.generator("dc", "starts"), session.engine
-    starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
+    starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     clustering = kmeans(Z, starts, params.max_iter, engine)
     rows: RowSubset = Z
     if representatives is not None:
