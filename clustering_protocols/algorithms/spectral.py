@@ -8,11 +8,19 @@ because two facts save most of the time that a general solver takes:
 
 - Each connected component of the graph yields an eigenvector with eigenvalue 0 without
   any iteration. If there are as many components as clusters, they are the clusters. If
-  there are more, the choice of eigenvectors is not unique. Then `graph_parts` joins
-  components into parts, and each part yields one eigenvector.
+  there are more, the choice of eigenvectors is not unique. Then components are joined
+  into parts, and each part yields one eigenvector.
 - The other eigenvectors belong to the largest eigenvalues of the normalised affinity,
   for which Lanczos converges within a few hundred products. For the smallest
   eigenvalues of the Laplacian it would need a factorisation or thousands of products.
+
+Rows of different components share no edge, so their distances decide which components
+are joined into one part. A minimum spanning tree connects the components; its edges
+have the affinity 1 / distance. The two parts joined next are those whose separation has
+the largest normalised cut (J. Shi, J. Malik, "Normalized cuts and image segmentation",
+2000), which is (1/a + 1/b) / distance for parts of a and b rows. If distances alone
+decided, distant cliques would become clusters of their own; if sizes alone decided,
+small groups would never be clusters (decision record 50).
 """
 
 from __future__ import annotations
@@ -26,7 +34,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import graph_parts
 from .neighbors import Neighbors, RowNeighbors
 
 N_NEIGHBORS: Final = 10
@@ -50,7 +57,7 @@ def embed_neighbors(
     """Return the spectral embedding (n, n_components) of n rows from their neighbours."""
     graph = build_affinity(neighbors.nearest_rows(min(N_NEIGHBORS, n)))
     _, component = connected_components(graph, directed=False)
-    part = graph_parts.join_components(component, n_components, neighbors)
+    part = join_components(component, n_components, neighbors)
     normalised, root_degree = _normalise_affinity(graph)
     # D^1/2 1 restricted to a part and normalised is an eigenvector with eigenvalue 1
     is_in_part = part[:, None] == np.arange(part.max() + 1)
@@ -121,3 +128,45 @@ def _leading_eigenvectors(
     values, vectors = eigsh(operator, k=n_further, which="LA", tol=_TOLERANCE, v0=start)
     order = np.argsort(values)[::-1]
     return np.hstack([part_vectors, vectors[:, order]])
+
+
+def join_components(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
+    """Join components (n,) into at most ``max_parts`` parts and return their numbers (n,).
+
+    No component is split. The order of the rows matters only if distances or costs tie.
+    """
+    sizes = np.bincount(part)
+    if len(sizes) <= max_parts:
+        return part
+    ends, distances = _spanning_tree(part, neighbors)
+    part_of = np.arange(len(sizes))
+    while len(distances) >= max_parts:
+        a, b = sizes[part_of[ends]]
+        cheapest = int((distances * (a / (a + b)) * b).argmin())
+        target, source = part_of[ends[:, cheapest]]
+        sizes[target] += sizes[source]
+        part_of[part_of == source] = target
+        ends = np.delete(ends, cheapest, axis=1)
+        distances = np.delete(distances, cheapest)
+    _, renumbered = np.unique(part_of, return_inverse=True)
+    return renumbered[part]
+
+
+def _spanning_tree(part: IntArray, neighbors: Neighbors) -> tuple[IntArray, FloatArray]:
+    """Return the components (2, m) that each tree edge connects, and its length (m,).
+
+    The shortest edge that leaves a set of rows always belongs to the tree. Each step
+    starts from the smallest set, because searching it is cheapest.
+    """
+    original, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
+    ends, distances = [], []
+    for _ in range(len(sizes) - 1):
+        smallest = int(sizes.argmin())
+        edge = neighbors.closest_outside(part == smallest)
+        ends.append((original[edge.inside], original[edge.row]))
+        distances.append(edge.distance)
+        neighbor_part = part[edge.row]
+        part[part == smallest] = neighbor_part
+        sizes[neighbor_part] += sizes[smallest]
+        sizes[smallest] = np.inf
+    return np.transpose(ends), np.array(distances)

@@ -187,8 +187,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         n_sums = (params.max_iter + 1) * (site_state.MAX_REPEATS + 1)
         iterations = Stage(
             name=messages.UPDATES,
-            analyst=_role("analyst:FccmAnalyst"),
-            party=_role("party:FccmParty"),
+            analyst=_role("roles:FccmAnalyst"),
+            party=_role("roles:FccmParty"),
             exchanges=(
                 Exchange(messages.Add, messages.SiteShare, 1, n_sums),
                 Exchange(messages.ReportSizes, messages.SizeReport),

@@ -16,9 +16,9 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    analyst,
     maths,
     messages,
+    roles,
     site_state,
 )
 
@@ -132,7 +132,7 @@ def test_a_total_below_the_share_of_a_site_is_refused(
 def test_sizes_are_not_told_while_a_start_is_under_way(
     number: int, named: list[int], match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = analyst._ask
+    honest = roles._ask
 
     def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
         lie = messages.ReportSizes(**dict(task, lanes=named))
@@ -140,7 +140,7 @@ def test_sizes_are_not_told_while_a_start_is_under_way(
         return honest(session, now.model_copy(update=telling), lie)
 
     s = at(number - 1)
-    monkeypatch.setattr(analyst, "_ask", ask_to_tell)
+    monkeypatch.setattr(roles, "_ask", ask_to_tell)
     s.play_round()
     all_refuse(s, match)
 
@@ -170,7 +170,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     while not any(overflows(s, slot) for slot in s.data):
         s.play_round()
     who = [slot for slot in s.data if overflows(s, slot)]
-    total = analyst.add_tagged_shares(
+    total = roles.add_tagged_shares(
         packets.parse(m.payload).arrays["words"] for m in s.received_messages[-3:]
     )
     tell(s, lambda _: {"overflowed": [], "total": total})

@@ -10,7 +10,7 @@ from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_digits, load_wine, make_blobs, make_moons
 from sklearn.neighbors import kneighbors_graph
 
-from clustering_protocols.algorithms import graph_parts, neighbors
+from clustering_protocols.algorithms import neighbors
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.neighbors import (
     DistanceNeighbors,
@@ -20,6 +20,7 @@ from clustering_protocols.algorithms.neighbors import (
 from clustering_protocols.algorithms.spectral import (
     build_affinity,
     embed_neighbors,
+    join_components,
     spectral_embedding,
 )
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -179,7 +180,7 @@ def test_parts_join_whose_separation_costs_most(seed: int) -> None:
     for most in range(9, 0, -1):
         expected = one_joined(expected, part, edges)
         for found in (RowNeighbors(X), DistanceNeighbors(pdist(X))):
-            joined = graph_parts.join_components(part, most, found)
+            joined = join_components(part, most, found)
             assert np.array_equal(np.unique(joined), np.arange(most))
             assert adjusted_rand(expected, joined) == 1.0
 
