@@ -1,6 +1,7 @@
 """Our own attacks on `llf`: they succeed where we say so, and fail where we say so."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,10 @@ from support.attacks import (
 from support.tables import cut, within
 
 from clustering_protocols.common.errors import Malformed
-from clustering_protocols.engine import packets, transcript
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
-from clustering_protocols.protocols.llf.maths import (
-    build_update_encoding,
-    cohort_members,
-    split_sums,
-)
-from clustering_protocols.records import hash_chain
+from clustering_protocols.protocols.llf.maths import build_update_encoding, split_sums
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
@@ -89,11 +85,11 @@ def test_blind_sums_show_no_row_that_moves_alone(seed: int) -> None:
     """Threat tests 87 and 88: what a party reads of the same totals shows such rows."""
     k = 4
     session = rows_session(load_wine().data, n_clusters=k, seed=seed)
-    session.run_to_end()
-    totals = stored_totals(session)
+    with totals_read("r2c1") as words:
+        session.run_to_end()
+    totals, read = stored_totals(session), np.array(words)
     assert len(totals) >= 3
     assert not len(single_movers(totals, k, update_units(session)))
-    read = true_totals(session)
     assert len(single_movers(read, k, update_units(session)))
     assert not (read == totals).any()
 
@@ -121,45 +117,31 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
     return len(patterns), sum(pattern in everything for pattern in patterns)
 
 
-def transcripts(session: Session) -> dict[tuple[int, int], str]:
-    found = {}
-    for message in session.sent:
-        history = packets.parse(message.payload).history
-        for line in history[-1:]:
-            entry = transcript.parse_last_entry([line])
-            found[entry.round, entry.attempt] = hash_chain.digest(line)
-    return found
+@contextmanager
+def totals_read(slot: str) -> Iterator[list[WordArray]]:
+    """Collect the words of each update's total as a party reads them, without the tag."""
+    found: list[WordArray] = []
+    unmask = CheckedSum.unmask
 
+    def unmask_and_keep(
+        checked: CheckedSum, context: Any, total: Any, of: MaskedSum, fits: Any
+    ) -> WordArray:
+        words = unmask(checked, context, total, of, fits)
+        if context.slot.name == slot and of.name == f"update/{len(found) + 1}":
+            found.append(words)
+        return words
 
-def true_totals(session: Session) -> WordArray:
-    """Return the totals (updates, k·F + k) that a party reads."""
-    view = session.context("r2c1")
-    told, found = transcripts(session), {}
-    for message in session.stored:
-        a = opened(message)
-        if "updates" not in a:
-            continue
-        for update, cohort, total in zip(
-            a["updates"], a["cohorts"], a["totals"], strict=True
-        ):
-            number, round_, attempt = map(int, update)
-            of = MaskedSum(
-                members=tuple(cohort_members(view.session, cohort)),
-                name=f"update/{number}",
-                transcript=told[round_, attempt],
-            )
-            # behind the words stands the tag
-            found[number] = CheckedSum(scope="column").unmask(
-                view, total, of, lambda _: True
-            )
-    return np.array([found[number] for number in sorted(found)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckedSum, "unmask", unmask_and_keep)
+        yield found
 
 
 CLOUD = np.random.default_rng(1).normal(0.0, 3.0, size=(150, 4)).clip(-20, 20)
 START = tuple(tuple(map(float, row)) for row in CLOUD[:3] * 0.9 + 0.1)
 
 
-def cloud_session(**more: Any) -> Session:
+def cloud_session(**more: Any) -> tuple[Session, WordArray]:
+    """Return a session at its end, and the totals (updates, k·F + k) that a party read."""
     params = {
         "n_clusters": 3,
         **UNITS,
@@ -171,17 +153,18 @@ def cloud_session(**more: Any) -> Session:
         **more,
     }
     session = rows_session(CLOUD, **params)
-    session.run_to_end()
-    return session
+    with totals_read("r2c1") as words:
+        session.run_to_end()
+    return session, np.array(words)
 
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 @pytest.mark.threat(87)
 def test_no_total_is_in_what_a_blind_analyst_stores(algorithm: str) -> None:
     """Threat test 87: sums, means and each party's share, in all encodings."""
-    session = cloud_session(algorithm=algorithm)
+    session, words = cloud_session(algorithm=algorithm)
     units = update_units(session)
-    totals = true_totals(session)[:, :-3].reshape(8, 3, -1)
+    totals = words[:, :-3].reshape(8, 3, -1)
     n_canaries, found = found_in(session.stored, encodings(totals, units))
     assert n_canaries >= 8 * 12 * ENCODINGS * 0.9
     assert found == 0
@@ -204,10 +187,10 @@ def own_sums(units: FloatArray) -> Iterator[WordArray]:
 
 
 def test_the_totals_that_are_searched_for_are_those_of_the_rows() -> None:
-    session = cloud_session()
-    units = update_units(session)
-    first = true_totals(session)[0, :-3].reshape(3, -1)
-    expected = np.sum(list(own_sums(units)), axis=0, dtype=np.uint64)
+    session, words = cloud_session()
+    first = words[0, :-3].reshape(3, -1)
+    own = list(own_sums(update_units(session)))
+    expected = np.sum(own, axis=0, dtype=np.uint64)
     assert np.array_equal(first, expected)
 
 
