@@ -76,7 +76,6 @@ def build_labels_encoding(
 
 
 def _build_count_encoding(n_rows: int, k: int) -> FixedPoint:
-
     return FixedPoint(bound=np.full(k, float(n_rows)), unit=np.ones(k))
 
 

@@ -178,32 +178,6 @@ RISKS: Final[Mapping[str, Risk]] = {
 }
 
 
-def _row_risks(params: LosslessFederated) -> Iterator[str]:
-    yield from ("by-design-rows", "collusion")
-    if not params.fuzzy and params.least_rows_moved < FEW_ROWS:
-        yield "small-clusters-move"
-    if params.fuzzy and params.small_cohorts == "allow":
-        yield session_risks.SOLVABLE
-    if params.may_be_left_out:
-        yield "members-can-be-subtracted"
-    if params.n_init > 1:
-        yield "starts-that-race-add-sums"
-    if params.start == "careful":
-        yield "start-shows-own-clusters"
-    if params.start == "random_party":
-        yield "start-shows-means-of-five-rows"
-    if params.start == "given":
-        yield "given-start-shows-rows"
-
-
-def _column_risks(params: LosslessFederated) -> Iterator[str]:
-    yield "by-design-columns"
-    if params.fuzzy:
-        yield "memberships-show-columns"
-    if params.start == "given":
-        yield "given-start-shows-rows"
-
-
 _UPDATE_COPIES = 6  # copies of all distances, from shares to results
 
 
@@ -231,7 +205,6 @@ class LlfSizes(Sizes[LosslessFederated]):
 
 
 def _count_words(params: LosslessFederated, extent: Extent) -> int:
-
     if extent.layout.n_column_groups == 1:
         return params.n_clusters * (extent.features + 1)
     return extent.rows * params.n_clusters
@@ -429,10 +402,27 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the codes of the risks that these parameters and this layout bring."""
-        codes = _row_risks(params) if _splits_rows(layout) else _column_risks(params)
+        rows_split, start, fuzzy = _splits_rows(layout), params.start, params.fuzzy
+        codes = {
+            "by-design-rows": rows_split,
+            "by-design-columns": not rows_split,
+            "collusion": rows_split,
+            "small-clusters-move": (
+                rows_split and not fuzzy and params.least_rows_moved < FEW_ROWS
+            ),
+            session_risks.SOLVABLE: (
+                rows_split and fuzzy and params.small_cohorts == "allow"
+            ),
+            "members-can-be-subtracted": rows_split and params.may_be_left_out,
+            "starts-that-race-add-sums": rows_split and params.n_init > 1,
+            "start-shows-own-clusters": rows_split and start == "careful",
+            "start-shows-means-of-five-rows": rows_split and start == "random_party",
+            "memberships-show-columns": fuzzy and not rows_split,
+            "given-start-shows-rows": start == "given",
+            session_risks.TWO_PARTIES: len(layout.slots) == 2,
+        }
         return [
-            *codes,
-            *([session_risks.TWO_PARTIES] if len(layout.slots) == 2 else []),
+            *(code for code, applies in codes.items() if applies),
             *statistics.risk_codes(layout, **_pooled_statistics(params)),
             *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,

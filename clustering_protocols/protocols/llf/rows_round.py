@@ -168,7 +168,8 @@ class RowsRound:
     def slack(self) -> FloatArray:
         """The largest rounding difference (F,) between two sums of the same rows."""
         units = split_sums(self.encoding.unit, self.params.n_clusters)[0][0]
-        return 2.0 * self.n_rows / units
+        slack: FloatArray = 2.0 * self.n_rows / units
+        return slack
 
     def final_means(
         self, task: messages.LabelTotals, state: messages.Centroids
