@@ -1,4 +1,4 @@
-"""Budgets at home that start anew when the terms read the same file otherwise.
+"""Budgets of a home hold for a file even if terms read it in another way.
 
 ``epsilon_total`` and ``intersections_limit`` recognise a table by a digest of what the
 terms read. The operator's file never changes; the coordinator reorders fields, or adds
@@ -120,7 +120,7 @@ def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
 
 @pytest.mark.quick(1)
 def test_rows_are_counted_with_those_of_others_once(tmp_path: Path) -> None:
-    """A person more in a second count would show whether the other has that person."""
+    """A second count with one more person would show whether the other has that person."""
     one, two = tables()
     with house_in(tmp_path) as house:
         outcomes = [

@@ -1,4 +1,4 @@
-"""Totals of ``fccm`` that hold the tables of all other sites.
+"""Totals of ``fccm`` from which one site can compute the tables of all others.
 
 A site takes its own share off every total that it reads: what is left is R·W of the
 others' columns R. W differs by cluster, start and iteration, and totals carry 40 bits: so
@@ -50,7 +50,7 @@ LAYOUT = Layout.lattice(1, 3)
 
 
 class Totals(NamedTuple):
-    """What one site reads of every object, and the tables behind it in its order."""
+    """What one site reads of every object, and the tables from which it was computed."""
 
     sums: list[FloatArray]
     weights: list[FloatArray]
@@ -157,7 +157,7 @@ def test_totals_span_the_columns_of_all_other_sites(case: str) -> None:
 @pytest.mark.threat(195)
 @pytest.mark.parametrize("case", FEW)
 def test_lattice_reduction_finds_columns_in_few_totals(case: str) -> None:
-    """Whole combinations of objects that are nothing in all totals are so in all items."""
+    """Integer combinations of objects that are 0 in all totals are 0 in all items."""
     few: dict[str, Any] = {"n_clusters": 2, "n_init": 1, "max_iter": 1}
     if case == "by default":
         check(refusal(150, 18, **few), FEW[case])

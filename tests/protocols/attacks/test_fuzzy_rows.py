@@ -100,7 +100,7 @@ def solved(
 
 
 def n_met(guess: FloatArray, rows: FloatArray, within: float) -> int:
-    """Return how many rows a guess meets, each of it taken for one row."""
+    """Return how many rows are guessed, if each guess is matched with one row."""
     away = np.abs(guess[:, None] - rows).max(axis=2)
     return int((away[linear_sum_assignment(away)] < within).sum())
 

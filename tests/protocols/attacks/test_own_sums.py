@@ -1,4 +1,4 @@
-"""Terms that take a chosen person out of a sum that members read.
+"""Two sessions whose terms leave a chosen person out of one of two sums.
 
 Two honest sessions of ``llf`` over rows. The second dictionary declares one value of one
 field as no value, and rows without it are dropped: the rows of all others cancel in the

@@ -1,4 +1,4 @@
-"""What a home does not recognise as the rows that it has shown before.
+"""A home recognises rows that it has shown before, although some columns differ.
 
 A home refuses geometry and means of the same rows, and means of nearly the same rows. It
 recognises rows by ids, by all their cells, or by one column of many values under the
@@ -32,7 +32,7 @@ NEARLY = Refused(
 
 
 class Pair(NamedTuple):
-    """Two sessions, of which the second, publishing means, reads one field more."""
+    """Two sessions; the second one publishes means and reads one more field."""
 
     first: Params
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Starts of `fccm` that are not those under way: an analyst, or a leader, gets nothing."""
+"""Sites of `fccm` refuse an analyst or a leader that names the wrong starts."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -87,7 +87,7 @@ OTHERS: dict[str, tuple[Naming, str]] = {
 
 @pytest.mark.parametrize("lie", OTHERS)
 def test_every_site_refuses_starts_that_are_not_running(lie: str) -> None:
-    """Everybody is told the same lie: the transcript shows nothing."""
+    """All sites receive the same lie, so the transcript does not reveal it."""
     name, match = OTHERS[lie]
     s = some_rest()
     tell(s, lambda task: {"lanes": name(task.lanes)})
@@ -118,7 +118,7 @@ def test_a_total_comes_whole_or_not_at_all(lie: Callable[[Any], Any]) -> None:
 def test_a_total_below_the_share_of_a_site_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Sites that send false numbers tag them as well as true ones."""
+    """Tags do not help: the sites that send false numbers compute valid tags for them."""
     s, honest = at(2), maths.aggregation
     monkeypatch.setattr(maths, "aggregation", lambda R, W: -honest(R, W))
     s.play_round()
@@ -164,7 +164,7 @@ def test_a_false_overflow_of_a_start_costs_rounds_alone() -> None:
 def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without that share, the total would be taken for everybody's."""
+    """Otherwise a total without this share would count as the total of all sites."""
     monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     s = at(1, lambda_w=0.3)
     while not any(overflows(s, slot) for slot in s.data):
@@ -208,7 +208,7 @@ def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
 
 @pytest.mark.parametrize("way", [-1, 1])
 def test_a_site_accepts_the_leaders_decision_within_rounding(way: int) -> None:
-    """About a start at rest, and one under way; further off it stops."""
+    """Whether the start has converged or not; with a larger difference the site stops."""
     s = some_rest()
     before = s.recall("r1c2", messages.Memberships).lanes
     lane = asked(s)[0] if way < 0 else next(iter({*before} - {*asked(s)}))
@@ -228,7 +228,7 @@ def at_the_end(**more: Any) -> Session:
 
 
 def test_marks_cover_which_start_won() -> None:
-    """Sites that agree on sizes, and not on the start, get no result."""
+    """Sites that agree on sizes but not on the best start get no result."""
     s = at_the_end(n_init=2, min_cluster_rows=1)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     known = s.recall("r1c3", messages.Memberships)

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
-from support.coclusters import Session, blocks, columns_of, sites
+from support.attacks import sent_packets
+from support.coclusters import Session, blocks, columns_of, kind_of, sites
 from support.repeats import thorough
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.engine import signatures
+from clustering_protocols.engine import packets, signatures
 from clustering_protocols.numerics import data_source as sources
 from clustering_protocols.numerics.data_source import (
     MatrixSource,
@@ -29,6 +31,7 @@ from clustering_protocols.protocols.fccm import (
     maths,
     messages,
     reference as pooled,
+    site_state,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
@@ -66,7 +69,7 @@ def start(stream: KeyedStream, n: int, k: int) -> FloatArray:
 
 
 def expected(session: Session, n: int) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the first n iterations from the session's U(0), rows as they travelled."""
+    """Return the first n iterations from the session's U(0), with rows as sent."""
     stream = session.session.public_stream("fccm", "start", 0)
     U = start(stream, len(session.X), session.params.n_clusters)
     return list(islice(fccm(session.X[session.order], U, session.params), n))
@@ -105,7 +108,7 @@ def test_the_pooled_reference_is_equations_2_and_3(
 
 
 def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
-    """Exponents of 1e5: neither overflow nor a sum that is not 1."""
+    """With exponents of 1e5 nothing overflows, and memberships still add up to 1."""
     rng = np.random.default_rng(0)
     sums = rng.random((7, 3))
     U = maths.object_memberships(sums, 1e-5)
@@ -143,7 +146,7 @@ def test_any_co_occurrences_give_the_pooled_result(
     density: float,
     seed: int,
 ) -> None:
-    """Degrees, not ones; objects and items without any; fuzziness in units of r_max."""
+    """The data have real values, empty objects and empty items, and several r_max."""
     rng = np.random.default_rng(seed)
     m = sum(widths)
     R = r_max * rng.random((n, m)) * (rng.random((n, m)) < density)
@@ -177,7 +180,7 @@ def rounds_of_sums(session: Session) -> int:
 
 
 class Sparse(SparseSource):
-    """Sparse data that nobody may ask for dense."""
+    """Sparse data that fail if they are read as dense rows."""
 
     def batches(self) -> Iterator[FloatArray]:
         raise AssertionError("asked for dense rows")
@@ -306,3 +309,170 @@ def test_progress_says_how_far_it_has_come() -> None:
     assert all(each["of_at_most"] == 4 for each in seen)
     session.run_to_end()
     assert seen[-1]["moved"] == summary(session).tolerances.tolist()
+
+
+# Several starts: each gives the same result as alone, and the best one is returned
+
+DEGREES = X * np.random.default_rng(3).random(X.shape)
+several = partial(
+    CoClustering, small_cohorts="allow", n_clusters=4, max_iter=60, n_init=4
+)
+
+
+def memory(s: Session, slot: str = "r1c1") -> messages.Memberships:
+    return s.recall(slot, messages.Memberships)
+
+
+def lane_of(array: FloatArray, lane: int, k: int = 4) -> FloatArray:
+    return array[:, lane * k : (lane + 1) * k]
+
+
+def alone(s: Session, lane: int, taken: int) -> tuple[FloatArray, FloatArray]:
+    U = start(s.session.public_stream("fccm", "start", lane), len(s.X), 4)
+    return next(islice(fccm(s.X[s.order], U, s.params), taken - 1, None))
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"lambda_u": 0.01},
+    {"lambda_w": 0.05},  # sums are asked for again
+    {"lambda_w": 0.3, "lambda_u": 0.05},
+]
+
+
+@pytest.mark.parametrize("n_init", [1, 4])
+@pytest.mark.parametrize("more", SETTINGS, ids=str)
+@pytest.mark.quick(3)
+def test_every_start_goes_as_it_would_alone(more: dict[str, Any], n_init: int) -> None:
+    s = Session(several(n_init=n_init, **more), DEGREES, GROUPS).follow()
+    known = memory(s)
+    W = np.vstack([memory(s, slot).items for slot in s.data])
+    for lane in range(n_init):
+        U, own = alone(s, lane, int(known.n_iterations[lane]))
+        assert np.abs(lane_of(known.objects, lane) - U).max() <= CLOSE, lane
+        assert np.abs(lane_of(W, lane) - own).max() <= CLOSE, lane
+
+
+def test_shares_that_overflow_disturb_no_other_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
+    s = Session(several(lambda_w=0.3, lambda_u=0.05), X, GROUPS).follow()
+    over = [each["overflows"] for each in said(s)]
+    assert any(0 < len(each) < 4 for each in over)
+    for lane, taken in enumerate(memory(s).n_iterations):
+        U, _ = alone(s, lane, int(taken))
+        assert np.abs(lane_of(memory(s).objects, lane) - U).max() <= CLOSE
+
+
+def said(s: Session) -> list[dict[str, Any]]:
+    return [packet.header.record["values"] for packet in sent_packets(s, "share")]
+
+
+def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
+    s = Session(several(lambda_u=0.01, n_init=8), X, GROUPS)
+    s.play_until(messages.Add)
+    kept: dict[int, tuple[bytes, bytes]] = {}
+    sizes = []
+    while kind_of(s.open.tasks["r1c1"]) == messages.Add.kind:
+        asked = packets.parse(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
+        s.play_round()
+        words = packets.parse(s.received_messages[-1].payload).arrays["words"]
+        assert len(words) == len(asked) * (100 * 4 + 4) + 1
+        sizes.append(len(asked))
+        known = memory(s)
+        assert known.lanes == asked
+        for lane in set(range(8)) - set(asked):
+            own = lane_of(known.objects, lane), lane_of(known.items, lane)
+            bits = own[0].tobytes(), own[1].tobytes()
+            assert kept.setdefault(lane, bits) == bits
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) > 2
+    taken = memory(s).n_iterations
+    assert len(set(taken.tolist())) > 1
+    assert taken.max() < s.params.max_iter
+    assert len(sizes) == taken.max() + 1  # no iteration was asked for again
+    assert (memory(s).moved <= s.params.tol).all()
+
+
+def criterion(R: FloatArray, U: FloatArray, W: FloatArray, params: CoClustering) -> Any:
+    """Return equation 1."""
+    total = np.einsum("ic,jc,ij->", U, W, R)
+    entropies = [
+        fuzziness * sum(x * np.log(x) for x in array.flat if x > 0)
+        for fuzziness, array in ((params.lambda_u, U), (params.lambda_w, W))
+    ]
+    return total - entropies[0] - entropies[1]
+
+
+@pytest.mark.parametrize(
+    ("lambda_u", "lambda_w"),
+    [(0.001, 100.0), (0.05, 0.3), (0.01, 0.05), (1.0, 5.0), (0.1, 1e6)],
+)
+@pytest.mark.quick(3)
+def test_the_criterion_of_every_start_follows_from_totals(
+    lambda_u: float, lambda_w: float
+) -> None:
+    s = Session(several(lambda_u=lambda_u, lambda_w=lambda_w), DEGREES, GROUPS).follow()
+    W = np.vstack([memory(s, slot).items for slot in s.data])
+    for lane, found in enumerate(memory(s).criteria):
+        U = lane_of(memory(s).objects, lane)
+        direct = criterion(DEGREES[s.order], U, lane_of(W, lane), s.params)
+        assert found == pytest.approx(direct, rel=1e-9)
+    assert len({memory(s, slot).criteria.tobytes() for slot in s.data}) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_start_is_that_of_the_pooled_run(seed: int) -> None:
+    block = np.arange(60) // 20
+    likely = np.where(block[:, None] == block, 0.6, 0.1)
+    R = (np.random.default_rng(seed).random((60, 60)) < likely).astype(np.float64)
+    params = CoClustering(n_clusters=3, n_init=6, small_cohorts="allow")
+    layout, data = sites(R, (20, 20, 20))
+    run = simulation.run(params, layout, data, seed)
+    order = run.orders["r1c1"]
+    reference = pooled.run(params, R[order], run.trace)
+    site_state = pooled.starts(params, len(R), run.trace)
+    each = [pooled.run_from(params, csr_array(R[order]), U) for U in site_state]
+    assert reference.criterion == pytest.approx(max(e.criterion for e in each))
+    W = np.hstack([run.outcomes[slot].item_memberships for slot in layout.names])
+    assert np.abs(W - reference.items.T).max() <= 1e-6
+    for outcome in run.outcomes.values():
+        assert np.abs(outcome.memberships[order] - reference.objects).max() <= 1e-6
+        report = dict(outcome.report)
+        won = each[report["start"]]
+        (figures,) = outcome.figures
+        assert figures.criterion == pytest.approx(reference.criterion, rel=1e-9)
+        assert figures.n_iter == reference.n_iterations
+        assert won.criterion == reference.criterion
+        assert report["n_init"] == 6
+        assert report["n_iterations"] == reference.n_iterations
+        coefficient = np.square(reference.objects).sum() / len(R)
+        assert figures.partition_coefficient == pytest.approx(coefficient)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "best"),
+    [
+        ([3.0, 7.0, 5.0], 1),
+        ([7.0, 7.0, 7.0], 0),
+        ([5.0, 7.0 * (1 - 0.9e-9), 7.0], 1),
+        ([5.0, 7.0 * (1 - 1.1e-9), 7.0], 2),
+        ([-1e-17, -1e-17, 0.0], 2),
+        ([-2e-17, -1e-17, -3e-17], 0),  # nothing occurs at all: rounding
+    ],
+)
+def test_of_equal_criteria_the_lowest_start_wins(
+    criteria: list[float], best: int
+) -> None:
+    s = Session(several(n_init=3, max_iter=1), X, GROUPS).follow()
+    known = memory(s).model_copy(update={"criteria": np.array(criteria)})
+    assert site_state.best_lane(known) == best
+
+
+def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:
+    """Rounding may put a move within the tolerance at the leader and beyond it here."""
+    params = several(tol=1e-6, max_iter=9)
+    moved = 1e-6 + np.array([0.0, 0.9e-9, 1.1e-9, 1.0])
+    found = site_state.have_converged(params, np.array([3, 3, 3, 9]), moved)
+    assert found.tolist() == [True, True, False, True]

@@ -1,4 +1,4 @@
-"""Sessions whose totals could be solved for the items of others, and who refuses them."""
+"""Sessions are refused if their totals could be solved for the items of others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`fccm` round by round: what is refused, an analyst that lies, and what it can read."""
+"""`fccm` round by round: refusals, a lying analyst, and what the analyst can read."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -81,7 +81,7 @@ def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
 def test_sums_and_normalisers_have_each_a_bound_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With fewer bits for the normalisers the sums still fit theirs."""
+    """If the normalisers have fewer bits, the sums are still encoded with their own."""
     encodings = site_state.encodings
 
     def coarse(plan: Any) -> tuple[FixedPoint, FixedPoint]:
@@ -93,7 +93,7 @@ def test_sums_and_normalisers_have_each_a_bound_of_their_own(
 
 
 def test_the_last_total_is_compared_too() -> None:
-    """With the number of iterations that all take, one site ends with another U."""
+    """Otherwise one site would end with another U after the same number of iterations."""
     s = at(9)
     lie = altered(s, "r1c3", partial(shifted, by=2**40))
     with pytest.raises(ProtocolFailed):
@@ -140,7 +140,7 @@ def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
-    """Of a bare digest anyone who reads the audit finds the sizes, by trying."""
+    """A digest without a secret would let any reader of the audit guess the sizes."""
     marks = [each.digest for each in told(session())]
     assert len(set(marks)) == 1
     sizes = session().run_to_end().outcomes["r1c1"].cluster_sizes
@@ -191,7 +191,7 @@ def sent_shares(s: Session) -> list[WordArray]:
 
 
 def handed_out(s: Session) -> list[WordArray]:
-    """Return the totals of all `add` tasks, each as the leader got it."""
+    """Return the totals of all `add` tasks, as the leader received them."""
     found: dict[int, WordArray] = {}
     for message in s.stored:
         if "content" not in codec.decode(message)[1]:
@@ -234,5 +234,5 @@ def test_blind_totals_are_noise_and_nothing_plain_is_stored() -> None:
 
 
 def every_word(message: bytes) -> WordArray:
-    """Return what stands in a message as 8 bytes, at any place that 8 divides."""
+    """Return all 8-byte words of a message at offsets that are multiples of 8."""
     return np.frombuffer(message[: len(message) // 8 * 8], dtype=np.uint64)

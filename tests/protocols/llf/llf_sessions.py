@@ -124,10 +124,9 @@ def unaudited(layout: Layout) -> Mapping[str, Mapping[str, Any]]:
 
 
 def numbers_of(labels: IntArray, reference: IntArray, n_clusters: int) -> IntArray:
-    """Return the reference's number of each cluster (k,) of the same partition.
+    """Return the reference's number of each cluster (k,), for two equal partitions.
 
-    Fails where a cluster of one is not a cluster of the other. Clusters without rows
-    take the numbers that are left.
+    Fails if the partitions differ. Clusters without rows get the numbers that are left.
     """
     assert labels.shape == reference.shape
     assert np.array_equal(labels < 0, reference < 0)

@@ -1,4 +1,4 @@
-"""What a curious party of `llf` over rows reads: two sums that differ by a row show it."""
+"""How a curious party of `llf` finds rows: two sums that differ by one row show it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fuzzy c-means over few rows: who may continue, and what a party computes if it may."""
+"""Fuzzy c-means over split rows is refused if the other parties have too few rows."""
 
 from typing import Any
 

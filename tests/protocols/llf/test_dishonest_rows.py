@@ -1,4 +1,4 @@
-"""One party of `llf` over rows whose software was changed, against the others as they are.
+"""A party of `llf` with modified software sends false sums to honest parties.
 
 It sends any share it likes, reads every total as all parties do, and takes its own off.
 """
@@ -100,7 +100,7 @@ class Keen:
         return sums, counts
 
     def _wanted(self, V: FloatArray, sums: FloatArray, counts: FloatArray) -> Any:
-        """Return the total with which the border between clusters 0 and 1 has turned."""
+        """Return the total that turns the border between clusters 0 and 1."""
         sums, counts = np.array(sums), np.array(counts)
         pair, n = sums[:2].sum(axis=0), counts[:2].sum()
         if "rows" not in self.keeps:
@@ -222,9 +222,9 @@ def test_a_party_that_moves_centroids_freely_is_refused(name: str) -> None:
 @pytest.mark.threat(150)
 @pytest.mark.parametrize(("name", "k"), [("iris", 2), ("wine", 2), ("iris", 3)])
 def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) -> None:
-    """Its totals keep the rows and lower the cost: it foresees what others send.
+    """Its totals keep the sum of rows and lower the cost, because it foresees others' sums.
 
-    The strongest form: it is told the others' sums. What stops it is their audit.
+    This is the strongest attack: no real party knows these. The audit of others stops it.
     """
     for seed in range(3):
         s = session(name, k, seed)
@@ -242,7 +242,7 @@ def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) 
 def test_two_invented_parties_read_no_more_than_the_audit_limit(
     name: str, share: float
 ) -> None:
-    """They know each other's sums, so all but the victim's; no other check stands."""
+    """They know all sums except the victim's, and all other checks are switched off."""
     s = session(name, choices={VICTIM: {"sums_limit": share}})
     liar = Keen(keeps=frozenset(), session=s)
     with unsteady(), changed(liar):
@@ -300,7 +300,7 @@ def test_a_limit_that_is_no_share_is_refused(share: object) -> None:
 
 
 def test_all_sums_of_a_session_are_in_the_history() -> None:
-    """Of every start, update and run, and by final label: computed apart from it."""
+    """These are sums of every start, update and run, and by final label."""
     parts = simulation.split(load_iris().data, LAYOUT, 1).data
     runs = Evaluation(n_clusters=(2, 3))
     s = Session(

@@ -1,4 +1,4 @@
-"""What `llf` says of its result is what scikit-learn says of the labels and pooled rows."""
+"""Figures of `llf` equal those that scikit-learn computes from labels and pooled rows."""
 
 from itertools import product
 from typing import Any
@@ -85,7 +85,7 @@ def test_figures_of_split_rows_are_scikit_learns(
 def test_quality_of_fuzzy_rows_is_that_of_their_memberships(
     name: str, k: int, fuzzifier: float
 ) -> None:
-    """Of seven clusters of wine and an exponent of 2, two centroids coincide."""
+    """With seven clusters of wine and an exponent of 2, two centroids coincide."""
     fuzzy: dict[str, Any] = {**FUZZY, "output": "memberships", "fuzzifier": fuzzifier}
     X = load(name)
     run, Z, labels = of_rows(X, n_clusters=k, max_iter=30, **fuzzy)
@@ -119,7 +119,7 @@ def test_figures_of_clusters_without_rows_or_of_one() -> None:
 
 
 def one_more(s: Any) -> dict[str, Any]:
-    """Return the fields of a task that moves the centroids on after they came to rest.
+    """Return the fields of a task that moves the centroids after they have converged.
 
     The leader says with its last sums that they are not needed. Their total is a true
     one all the same, around the last centroids.

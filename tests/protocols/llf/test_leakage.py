@@ -1,4 +1,4 @@
-"""Our own attacks on `llf`: they succeed where we say so, and fail where we say so."""
+"""Attacks on `llf` succeed or fail exactly as its risks say."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -111,7 +111,7 @@ ENCODINGS = 6
 
 
 def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, int]:
-    """Return how many canaries there are, and how many of them are stored."""
+    """Return the number of canaries, and how many of them are in stored messages."""
     everything = b"|".join(stored)
     patterns = list(canaries)
     return len(patterns), sum(pattern in everything for pattern in patterns)
@@ -216,7 +216,7 @@ def words_sent(session: Session, kind: str, slot: str) -> WordArray:
 
 @pytest.fixture(scope="module", params=["cmeans", "fuzzy_cmeans"])
 def wide(request: pytest.FixtureRequest) -> Session:
-    """Sums of 700 features: enough bytes for statistics."""
+    """Return a session with sums of 700 features, which are enough bytes for statistics."""
     X = np.random.default_rng(0).normal(size=(900, 700)).clip(-50, 50)
     session = rows_session(
         X,
@@ -387,7 +387,7 @@ def test_labels_and_differences_are_the_data_up_to_motion(name: str, k: int) -> 
 
 
 def test_differences_and_known_rows_reveal_all_as_the_risk_says() -> None:
-    """Up to an affine map; with one known row more than columns, every row."""
+    """They reveal rows up to an affine map, which one known row more than columns fixes."""
     X = load_iris().data
     session = columns_session(X, [2, 1, 1], n_clusters=5, max_iter=30)
     totals = totals_of(session)

@@ -1,4 +1,4 @@
-"""Published means of two sessions, from which a coordinator would take a single row."""
+"""The difference of published means of two sessions must not reveal a single row."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -58,7 +58,7 @@ def best(
     after: Sequence[np.ndarray[Any, Any]],
     row: np.ndarray[Any, Any],
 ) -> float:
-    """Return how near the best difference of two means comes: 14 rows, one less."""
+    """Return how near the best difference of a mean of 14 rows and one of 13 comes."""
     pairs = product(before, after)
     return max((near(14 * one - 13 * other, row) for one, other in pairs), default=0.0)
 

@@ -1,4 +1,4 @@
-"""Starts that race: the best continues as if it had been given, and no other can."""
+"""Of several starts, only the best continues, as if it had been the given start."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def lanes_of(s: Session) -> FloatArray:
 def objective(
     X: FloatArray, V: FloatArray, params: Llf, least: int
 ) -> tuple[float, FloatArray]:
-    """Return what a start comes to with one update, and the updated centroids."""
+    """Return the objective of a start after one update, and the updated centroids."""
     D = cdist(X, V, "sqeuclidean")
     if params.fuzzy:
         U = 1.0 / (D * (1.0 / D).sum(axis=1, keepdims=True))
@@ -161,7 +161,7 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
 
 
 def take_from_others(S: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return counts of as many rows, of which two clusters lose others' rows."""
+    """Return counts with the same sum, in which two clusters lose rows of others."""
     taken = 2 * n + n // 3
     taken[0] = -taken[1:].sum()
     return S, n - taken

@@ -71,7 +71,7 @@ class Compared:
         seed: int = SEED,
         widest: float | None = None,
     ) -> None:
-        """``widest``: of all values, as a dictionary says."""
+        """``widest``: the bound of all values in the dictionary, if there is one."""
         self.params, self.layout = params, layout
         said = None if widest is None else within(-widest, widest, data, layout)
         lifted = unaudited(layout)  # of few rows
@@ -85,7 +85,7 @@ class Compared:
 
     @property
     def labels(self) -> IntArray:
-        """As the reference numbers them."""
+        """The labels, with the cluster numbers of the reference."""
         return self.numbers[self.numbered]
 
     @property
@@ -104,7 +104,7 @@ class Compared:
 
     @property
     def centroids(self) -> FloatArray:
-        """In scaled units, as the reference has them."""
+        """The centroids in scaled units, like those of the reference."""
         kind = messages.Centroids if self.rows_split else messages.OwnCentroids
         memories = self.run.trace.memories
         found = [memories[slot].get(kind).centroids for slot in self.layout.names]
@@ -191,7 +191,7 @@ def test_any_split_gives_the_pooled_result(
 def test_centroids_equal_up_to_rounding_give_pooled_labels(
     seed: int, scaling: Any, *, columns: bool
 ) -> None:
-    """Rounding would pull them apart, and each update multiply what it did."""
+    """Otherwise rounding would separate them, and each update enlarge the difference."""
     X = blobs(18, 3, 3, seed)
     twin = np.nextafter(X[0] + 0.1, np.inf)
     start = tuple(tuple(map(float, row)) for row in (X[0] + 0.1, twin, X[7]))
@@ -287,7 +287,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
 
 
 class Endless:
-    """A million rows that are made anew, batch by batch, whenever they are read."""
+    """Rows that are generated, batch by batch, each time they are read."""
 
     ids = None
 
@@ -305,7 +305,7 @@ class Endless:
 
 @both
 def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
-    """But for sixteen bytes a row: its label as it was found, and as it is numbered."""
+    """It grows by sixteen bytes a row, for the labels before and after renumbering."""
     peaks = []
     for n in (100_000, 1_000_000):
         data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Layout.lattice(2).names)}
@@ -355,7 +355,7 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
 
 
 def suppressed_data() -> dict[str, MatrixSource]:
-    """Two large groups of rows, and one of six."""
+    """Return two large groups of rows, and one of six."""
     rng = np.random.default_rng(0)
     centres = np.repeat([[0.0, 0.0], [9.0, 9.0], [-9.0, 12.0]], [57, 57, 6], axis=0)
     X = centres + rng.normal(size=(120, 2))
@@ -479,7 +479,7 @@ def test_a_value_outside_its_range_stops_its_party_alone(
 def test_sums_of_degrees_over_few_rows_are_refused(
     sizes: list[int], k: int, width: int, *, refused: bool
 ) -> None:
-    """No more rows than k (F + 1) / F could be solved for."""
+    """Sums over k (F + 1) / F rows or fewer could be solved for the rows."""
     X = blobs(sum(sizes), width, 3)
     params = Llf(n_clusters=k, **FUZZY, **SMALL, max_iter=2)
     data = cut(X, Layout.lattice(3), sizes)

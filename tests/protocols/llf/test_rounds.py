@@ -1,4 +1,4 @@
-"""`llf` round by round: parties that are away, and an analyst that lies."""
+"""`llf` round by round: absent parties, and an analyst that lies."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -22,6 +22,12 @@ from clustering_protocols.protocols.llf import (
     maths,
     messages,
     rows_party,
+    rows_round,
+)
+from clustering_protocols.protocols.llf.maths import (
+    ROUNDING_MARGIN,
+    has_converged,
+    split_sums,
 )
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray
@@ -116,7 +122,7 @@ def chain_kind(s: Session) -> str:
 
 
 def test_who_misses_often_is_asked_less_often() -> None:
-    """After the second miss in a row one round goes by, after the third three do."""
+    """Two misses in a row cost a party one round, and three misses three rounds."""
     s = session(tol=0.0)
     s.play_until(messages.Update, 2)
     asked = []
@@ -273,7 +279,7 @@ def test_fewer_members_than_the_quorum_are_refused() -> None:
 def test_false_numbers_of_parties_end_the_session(
     lie: str, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are tagged as well as true ones."""
+    """Tags do not reveal them, because the liar computes valid tags."""
     (change, why), honest = FALSE[lie], maths.join_sums
     s = session(quorum=None)
     s.play_until(messages.Update, 3)
@@ -297,7 +303,7 @@ def test_a_result_moves_no_centroid_on() -> None:
 
 
 def test_a_total_that_came_before_is_passed_over() -> None:
-    """Who answered too late knows it already; a false copy of it changes nothing."""
+    """A party that answered too late knows this total; a false copy changes nothing."""
     s = session(quorum=None)
     s.play_until(messages.Update, 3)
 
@@ -327,3 +333,58 @@ def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:
         away = "r4c1" in s.open.tasks and s.open.stage == "updates"
         s.play_round(absent=["r4c1"] if away else [])
     assert s.outcomes()["r4c1"].labels.size == 40
+
+
+# Totals over the same rows may differ by rounding, and by nothing else
+
+
+def total(sums: Any, counts: Any) -> messages.Centroids:
+    return messages.Centroids(
+        number=1,
+        centroids=np.array([[0.0, 0.0], [4.0, 0.0]]),
+        moved=None,
+        members=["a", "b", "c"],
+        sums=np.array(sums, float),
+        weights=np.array(counts, float),
+    )
+
+
+BEFORE = total([[3.0, 1.0], [17.0, 0.0]], [6, 4])
+
+
+@pytest.mark.parametrize(
+    ("slack", "squares", "most"),
+    [
+        # each total lies a unit a row off, and the centroids stand four apart
+        (np.full(2, 1e-5), 0.0, 1e-5),
+        # a billionth of all squares: of 840, and of 10 rows of which none is beyond 16
+        (np.zeros(2), 840.0, 1.25e-7),
+    ],
+)
+def test_rows_may_seem_farther_by_the_slack_alone(
+    slack: FloatArray, squares: float, most: float
+) -> None:
+    def midway(off: float) -> messages.Centroids:
+        return total([[5.0 + off, 1.0], [15.0 - off, 0.0]], [7, 3])
+
+    rows_round.check_no_farther(BEFORE, midway(0.96 * most), slack, squares)
+    with pytest.raises(ProtocolFailed):
+        rows_round.check_no_farther(BEFORE, midway(1.04 * most), slack, squares)
+
+
+def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
+    place = rows_round.RowsRound(session().context("r1c1"))
+    units = split_sums(place.encoding.unit, 3)[0][0]
+    assert np.array_equal(place.slack * units, [2 * 200.0] * 2)
+
+
+def test_members_allow_the_leader_a_rounding_of_what_moved() -> None:
+    params = Llf(n_clusters=2, tol=1e-5)
+    for moved, leader, member in (
+        (None, False, False),
+        (1e-5, True, True),
+        (1e-5 * (1 + 1e-12), False, True),
+        (1.000001e-5, False, False),
+    ):
+        assert has_converged(params, moved) == leader
+        assert has_converged(params, moved, ROUNDING_MARGIN) == member

@@ -1,4 +1,4 @@
-"""Several numbers of clusters in one session: each run as if alone, and what it shows."""
+"""Several numbers of clusters in one session: runs equal single ones, and their risks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clusters of few rows over split rows: they are found, and stay where they are."""
+"""Over split rows, clusters of few rows are found, and their centroids do not move."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def _unequal(seed: int) -> tuple[FloatArray, IntArray]:
 @pytest.mark.parametrize("drawn", [17, 97, 101])
 @pytest.mark.quick(1)
 def test_clusters_of_unequal_sizes_are_found(drawn: int) -> None:
-    """With centroids as many as clusters the largest was split in nearly every deal."""
+    """If parties described only k clusters, the largest was split in nearly every case."""
     X, classes = _unequal(drawn)
     agreed = []
     for seed in range(5):

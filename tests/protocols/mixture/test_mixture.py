@@ -57,7 +57,7 @@ def played(params: Mixture, X: FloatArray, **sections: Any) -> Played:
 
 @pytest.fixture
 def many_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small tables make all updates: what these would tell is another test's."""
+    """Let small tables make all updates; other tests cover what these disclose."""
     monkeypatch.setattr(bound, "MARGIN", 1e-6)
 
 

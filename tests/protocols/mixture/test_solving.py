@@ -1,4 +1,4 @@
-"""One curious party solves the totals of all updates for the rows of others, or cannot."""
+"""A curious party solves the totals of all updates for rows of others, unless bounded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ Read = list[tuple[Shape, Densities, FloatArray]]
 
 @contextmanager
 def totals_of(slot: str) -> Iterator[Read]:
-    """Keep what a party's software reads of the others."""
+    """Collect the components and the sums of others that a party's software reads."""
     read: Read = []
     now: list[str] = []
     follow, honest = roles.RoundView.apply_total, em.check_total
@@ -65,7 +65,7 @@ def two_clouds(n: int) -> FloatArray:
 
 
 def sums(read: Read, rows: FloatArray) -> FloatArray:
-    """Return what the totals of others would be, were these their rows."""
+    """Return the totals of others if these were their rows."""
     none = np.empty((len(rows), 0))
     return np.concatenate(
         [densities.compute_sums(rows, none) for _, densities, _ in read]
@@ -134,7 +134,7 @@ def test_totals_are_solved_for_rows_where_nothing_bounds_them(
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_totals_within_the_bound_leave_half_of_the_rows_unknown(kind: Any) -> None:
-    """The rank of all totals, in the numbers of others, is as counted and no more."""
+    """The rank of all totals in the others' numbers is at most the counted one."""
     X = two_clouds(150)
     params = Mixture(n_clusters=2, covariance_type=kind, tol=0.0)
     with totals_of(ATTACKER) as read:

@@ -1,4 +1,4 @@
-"""What counts as equal where rounding would decide."""
+"""Values that differ only by rounding count as equal."""
 
 from itertools import permutations
 
@@ -21,7 +21,7 @@ NEAR = COINCIDENCE / 4
 
 
 def plainly(V: FloatArray, unit: FloatArray) -> FloatArray:
-    """The definition, one coordinate after the other."""
+    """Apply the definition to one coordinate after the other."""
     found = V.copy()
     for f in range(V.shape[1]):
         run: list[int] = []
@@ -88,7 +88,7 @@ def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
 def test_coinciding_starts_number_clusters_as_the_first(order: tuple[int, ...]) -> None:
-    """Their objectives differ by rounding, which would pick another on another machine."""
+    """Their objectives differ by rounding, so the choice would depend on the machine."""
     X = load_iris().data
     first = np.array([0, 60, 120])
     both = fuzzy_cmeans(X, np.array([first, first[list(order)]]), 2.0, 300)

@@ -1,4 +1,4 @@
-"""k-means in whole numbers: scikit-learn's result, the same bits however it is cut."""
+"""k-means equals scikit-learn's, with the same bits for any blocks and threads."""
 
 from fractions import Fraction
 from typing import Any
@@ -56,7 +56,7 @@ def bits(found: of_kmeans.Clustering) -> tuple[Any, ...]:
 
 @pytest.fixture
 def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that says how many rows are a block, and any rows worth threads."""
+    """Return a function that sets the rows of a block, and makes threads share any work."""
 
     def said(n_rows: int, width: int) -> None:
         monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
@@ -250,7 +250,7 @@ def test_fewer_different_rows_than_clusters_are_no_trouble(n_different: int) -> 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rotation_does_not_change_how_ties_are_resolved(seed: int) -> None:
-    """Rows of yes and no have many ties, and a rotation rounds each of them anew."""
+    """Rows of zeros and ones have many ties, which a rotation rounds differently."""
     X = rng(seed).integers(0, 2, (400, 6)).astype(float)
     Q, _ = np.linalg.qr(rng(seed + 100).normal(size=(6, 6)))
     starts = draw_starts(X, 5, 10, rng(seed))

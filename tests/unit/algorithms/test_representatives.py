@@ -1,4 +1,4 @@
-"""Means of small groups that stand for their rows: what they are, and that bits stay."""
+"""Representatives are means of groups, with the same bits for any blocks and threads."""
 
 from typing import Any
 

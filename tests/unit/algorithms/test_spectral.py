@@ -1,4 +1,4 @@
-"""Spectral clustering beside scikit-learn's, and of graphs of more parts than clusters."""
+"""Spectral clustering equals scikit-learn's, also if a graph has too many components."""
 
 from typing import Any
 
