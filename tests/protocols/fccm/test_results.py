@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist
 from support.attacks import sent_packets
 from support.coclusters import Session, blocks, columns_of, kind_of, sites
 from support.repeats import thorough
@@ -33,7 +32,7 @@ from clustering_protocols.protocols.fccm import (
     reference as pooled,
     site_state,
 )
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.terms import Layout
 
 SEED = 5
@@ -119,12 +118,6 @@ def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
 
 
 # Equal to the pooled result
-
-
-def found_numbers(numbered: FloatArray, found: FloatArray) -> IntArray:
-    numbers: IntArray = cdist(numbered.T, found.T).argmin(axis=1)
-    assert sorted(numbers) == list(range(found.shape[1]))
-    return numbers
 
 
 @settings(max_examples=thorough(ci=20, nightly=500))
@@ -278,24 +271,6 @@ def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
 def summary(session: Session) -> Any:
     assert session.final_step.summary is not None
     return session.summary()
-
-
-def test_everybody_gets_the_objects_in_the_order_of_its_own_rows() -> None:
-    session = Session(made(), X, GROUPS)
-    outcomes = session.follow().outcomes()
-    U, W = session.found[max(session.found)]
-    order = session.order
-    assert not np.array_equal(order, np.arange(100)), "rows travel in another order"
-    numbers = found_numbers(outcomes["r1c1"].memberships[order], U)
-    U, W = U[:, numbers], W[:, numbers]
-    for own, outcome in zip(columns_of(GROUPS), outcomes.values(), strict=True):
-        assert np.array_equal(outcome.memberships[order], U)
-        assert np.array_equal(outcome.labels, outcome.memberships.argmax(axis=1))
-        sizes = np.bincount(outcome.labels, minlength=4)
-        assert outcome.cluster_sizes.tolist() == sizes.tolist()
-        assert np.array_equal(outcome.item_memberships, W[own].T)
-        assert (outcome.item_memberships.sum(axis=1) < 0.9).all()
-    np.testing.assert_allclose(W.sum(axis=0), 1.0)
 
 
 def test_progress_says_how_far_it_has_come() -> None:

@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
@@ -75,19 +75,6 @@ def test_runs_are_lossless_and_pick_what_pooled_rows_pick(
     known = "calinski_harabasz" if columns else "simplified_silhouette"
     values = [getattr(figures, known) for figures in found.simulated.figures]
     assert found.simulated.chosen == int(np.argmax(values))
-
-
-def test_what_a_party_keeps_of_a_run_is_that_runs_alone() -> None:
-    whole = several()
-    whole.run_to_end()
-    for memory in whole.memories.values():
-        assert memory.get(messages.Centroids) is None
-        for run, k in enumerate(KS):
-            within_run = memory.scope_to_run(run)
-            final = within_run.get(messages.Centroids)
-            assert final is not None
-            assert len(final.centroids) == k
-            assert within_run.get(Figures) is not None
 
 
 def test_published_measures_must_equal_the_computed_ones(
