@@ -47,12 +47,6 @@ def object_memberships(sums: FloatArray, lambda_u: float) -> FloatArray:
     return memberships
 
 
-def item_memberships(exponents: FloatArray) -> FloatArray:
-    """Return the memberships w_cj (m, C) of equation 3, given their exponents."""
-    memberships: FloatArray = softmax(exponents, axis=0)
-    return memberships
-
-
 def criteria(
     sums: FloatArray,
     before: FloatArray,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import xlogy
+from scipy.special import softmax, xlogy
 
 from clustering_protocols.algorithms.coincidence import strongest_clusters
 from clustering_protocols.contract import Example, Trace
@@ -79,7 +79,7 @@ def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclust
     """Run FCCM on R (n, m) from U(0) (n, C)."""
     n_iterations, (lambda_u, lambda_w) = 0, params.fuzziness
     while n_iterations < params.max_iter:
-        W = maths.item_memberships(maths.item_exponents(R, U, lambda_w))
+        W = softmax(maths.item_exponents(R, U, lambda_w), axis=0)
         sums = maths.aggregation(R, W)
         before, U = U, maths.object_memberships(sums, lambda_u)
         n_iterations += 1
