@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from support.tables import cut, within
 
-from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.simulation import Session, number_rows
@@ -46,6 +46,43 @@ def rows(n: int = 200) -> FloatArray:
     return np.random.default_rng(2).normal(0.0, 3.0, size=(n, 2)).clip(-19, 19)
 
 
+def dealt(
+    X: FloatArray, *, columns: bool = False, sizes: Sequence[int] | int = 3
+) -> tuple[Mapping[str, DataSource], Layout]:
+    """Deal rows or columns to parties of these sizes, or evenly to so many."""
+    if isinstance(sizes, int):
+        sizes = [len(piece) for piece in np.array_split(X.T if columns else X, sizes)]
+    if columns:
+        return by_columns(X, sizes), Layout.lattice(1, len(sizes))
+    layout = Layout.lattice(len(sizes))
+    return cut(X, layout, sizes), layout
+
+
+def start_session(
+    X: FloatArray,
+    *,
+    columns: bool = False,
+    sizes: Sequence[int] | int = 3,
+    widest: float | None = None,
+    seed: int = SEED,
+    evaluation: Evaluation | None = None,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
+    **params: Any,
+) -> Session:
+    """Return a session over X; with ``widest``, a dictionary bounds all values by it."""
+    data, layout = dealt(X, columns=columns, sizes=sizes)
+    said = None if widest is None else within(-widest, widest, data, layout)
+    return Session(
+        Llf(**params),
+        layout,
+        data,
+        seed,
+        dictionary=said,
+        evaluation=evaluation,
+        choices=choices,
+    )
+
+
 def session(n_parties: int = 5, **more: Any) -> Session:
     given: dict[str, Any] = {
         "n_clusters": 3,
@@ -56,31 +93,13 @@ def session(n_parties: int = 5, **more: Any) -> Session:
         "max_iter": 40,
         **more,
     }
-    params, layout = Llf(**given), Layout.lattice(n_parties)
-    data = cut(rows(), layout)
-    said = within(-20.0, 20.0, data, layout)
-    return Session(params, layout, data, seed=5, dictionary=said)
+    return start_session(rows(), sizes=n_parties, widest=20.0, seed=5, **given)
 
 
-def three_parties(
-    X: FloatArray | None = None,
-    evaluation: Evaluation | None = None,
-    choices: Mapping[str, Mapping[str, Any]] | None = None,
-    **more: Any,
-) -> Session:
+def three_parties(X: FloatArray | None = None, **more: Any) -> Session:
     """Return a session of three parties of 80 rows, whose values lie within ±90."""
-    layout = Layout.lattice(3)
-    data = cut(rows(240) if X is None else X, layout, [80] * 3)
-    given = {"n_clusters": 4, "scaling": "none", "tol": 1e-3, **more}
-    return Session(
-        Llf(**given),
-        layout,
-        data,
-        SEED,
-        dictionary=within(-90.0, 90.0, data, layout),
-        evaluation=evaluation,
-        choices=choices,
-    )
+    given = {"n_clusters": 4, "scaling": "none", "tol": 1e-3, "widest": 90.0, **more}
+    return start_session(rows(240) if X is None else X, **given)
 
 
 def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
@@ -108,12 +127,9 @@ def columns_session(
 ) -> Session:
     """Return a session of split columns; a dictionary of values up to ``bound``, if any."""
     # random rows: the default start comes to rest before any update can be lied about
-    given = {"init": "random_rows", **more}
-    params = Llf(n_clusters=3, algorithm=algorithm, **given)
-    layout = Layout.lattice(1, 3)
-    data = by_columns(np.random.default_rng(0).normal(size=(60, 6)), [2, 2, 2])
-    said = None if bound is None else within(-bound, bound, data, layout)
-    s = Session(params, layout, data, seed=5, dictionary=said)
+    given = {"init": "random_rows", "n_clusters": 3, "algorithm": algorithm, **more}
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    s = start_session(X, columns=True, widest=bound, seed=5, **given)
     s.play_until(messages.MeasureDistances, update)
     return s
 

@@ -14,6 +14,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import check_sizes
+from tests.protocols.llf.llf_sessions import start_session
 
 SEED = 5
 
@@ -24,8 +25,7 @@ def table(n: int, width: int = 2) -> FloatArray:
 
 def begun(sizes: list[int], **params: Any) -> Session:
     given: dict[str, Any] = {"n_clusters": 2, "algorithm": "fuzzy_cmeans", **params}
-    layout = Layout.lattice(len(sizes))
-    return Session(Llf(**given), layout, cut(table(sum(sizes)), layout, sizes), SEED)
+    return start_session(table(sum(sizes)), sizes=sizes, seed=SEED, **given)
 
 
 # What is refused: with k = 2, F = 2, T = 3 and one start it takes 2·(3 + 2)·2·1.5 = 30

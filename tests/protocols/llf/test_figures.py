@@ -9,10 +9,9 @@ from scipy.spatial.distance import cdist
 from support.attacks import sent_packets
 from support.lies import altered
 from support.repeats import in_turn
-from support.tables import cut
 
 from benchmarks import datasets
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
@@ -22,11 +21,10 @@ from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.simulation import SimulationResult
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import (
-    SEED,
     blobs,
-    by_columns,
     columns_session,
     session,
+    start_session,
     unaudited,
 )
 from tests.unit.quality.test_figures import expected
@@ -45,10 +43,8 @@ def load(name: str) -> FloatArray:
 def of_rows(
     X: FloatArray, **params: Any
 ) -> tuple[SimulationResult, FloatArray, IntArray]:
-    layout = Layout.lattice(3)
-    data, lifted = cut(X, layout), unaudited(layout)
-    run = simulation.run(Llf(**params), layout, data, SEED, choices=lifted)
-    labels = np.concatenate([run.outcomes[slot].labels for slot in layout.names])
+    run = start_session(X, choices=unaudited(Layout.lattice(3)), **params).run_to_end()
+    labels = np.concatenate([outcome.labels for outcome in run.outcomes.values()])
     spread = X.std(axis=0)
     return run, (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), labels
 
@@ -150,9 +146,7 @@ def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> Non
 def of_columns(
     X: FloatArray, **params: Any
 ) -> tuple[SimulationResult, FloatArray, IntArray]:
-    widths = [len(each) for each in np.array_split(np.arange(X.shape[1]), 3)]
-    layout = Layout.lattice(1, 3)
-    run = simulation.run(Llf(**params), layout, by_columns(X, widths), SEED)
+    run = start_session(X, columns=True, **params).run_to_end()
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     return run, Z, run.outcomes["r1c2"].labels

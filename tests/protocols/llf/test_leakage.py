@@ -30,7 +30,7 @@ from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import build_scaler
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import by_columns
+from tests.protocols.llf.llf_sessions import start_session
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
 UNITS = {"scaling": "none"}
@@ -42,13 +42,8 @@ def standardised(name: str) -> FloatArray:
 
 
 def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
-    layout = Layout.lattice(n_parties)
-    seed = params.pop("seed", 5)
-    data = cut(X, layout)
-    said = (
-        within(-60.0, 60.0, data, layout) if UNITS.items() <= params.items() else None
-    )
-    return Session(Llf(**params), layout, data, seed=seed, dictionary=said)
+    widest = 60.0 if UNITS.items() <= params.items() else None
+    return start_session(X, sizes=n_parties, widest=widest, **{"seed": 5, **params})
 
 
 def stored_totals(session: Session) -> WordArray:
@@ -309,9 +304,8 @@ def words_of(contribution: bytes) -> WordArray:
 
 
 def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Session:
-    layout, data = Layout.lattice(1, len(widths)), by_columns(X, widths)
-    given = {"init": "random_rows", **params}
-    session = Session(Llf(**given), layout, data, seed=5)
+    given = {"init": "random_rows", "seed": 5, **params}
+    session = start_session(X, columns=True, sizes=widths, **given)
     session.run_to_end()
     return session
 

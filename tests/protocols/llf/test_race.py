@@ -42,7 +42,7 @@ both = pytest.mark.parametrize("more", [{}, FUZZY], ids=["cmeans", "fuzzy"])
 def racing(
     X: FloatArray | None = None, runs: Evaluation | None = None, **params: Any
 ) -> Session:
-    return three_parties(X, runs, **{"n_init": 5, **params})
+    return three_parties(X, evaluation=runs, **{"n_init": 5, **params})
 
 
 def lanes_of(s: Session) -> FloatArray:

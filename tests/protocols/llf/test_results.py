@@ -35,8 +35,10 @@ from tests.protocols.llf.llf_sessions import (
     SEED,
     blobs,
     by_columns,
+    dealt,
     numbers_of,
     start_of,
+    start_session,
     unaudited,
 )
 
@@ -49,17 +51,6 @@ SETS = {
     "digits": load_digits().data,
 }
 K = {"iris": 3, "wine": 3, "digits": 10}
-
-
-def dealt(
-    X: FloatArray, *, columns: bool = False, sizes: Sequence[int] | None = None
-) -> tuple[Mapping[str, DataSource], Layout]:
-    """Deal rows or columns to parties of these sizes, or evenly to three."""
-    sizes = sizes or [len(piece) for piece in np.array_split(X.T if columns else X, 3)]
-    if columns:
-        return by_columns(X, sizes), Layout.lattice(1, len(sizes))
-    layout = Layout.lattice(len(sizes))
-    return cut(X, layout, sizes), layout
 
 
 class Compared:
@@ -458,17 +449,15 @@ def test_a_value_outside_its_range_stops_its_party_alone(
     X = blobs(90, 3, 3).clip(-10, 10)
     X[40, 1] = 10.5
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
-    params = Llf(n_clusters=3, scaling="minmax", init=init, n_init=n_init, **more)
-    data, layout = dealt(X, columns=columns)
-    said = within(-10.0, 10.0, data, layout)
-    session = Session(params, layout, data, seed=SEED, dictionary=said)
+    given = {"n_clusters": 3, "scaling": "minmax", "init": init, "n_init": n_init}
+    session = start_session(X, columns=columns, widest=10.0, **given, **more)
     while session.open.stage in {"opening", "secrets", "alignment"}:
         session.play_round()
     culprit = "r1c2" if columns else "r2c1"
     with pytest.raises(InvalidData, match="x1") as refused:
         session.answer(culprit)
     assert "10.5" not in str(refused.value)
-    others = [slot for slot in layout.names if slot != culprit]
+    others = [slot for slot in session.data if slot != culprit]
     assert all(session.answer(slot).contribution for slot in others)
 
 
@@ -480,17 +469,15 @@ def test_sums_of_degrees_over_few_rows_are_refused(
     sizes: list[int], k: int, width: int, *, refused: bool
 ) -> None:
     """Sums over k (F + 1) / F rows or fewer could be solved for the rows."""
-    X = blobs(sum(sizes), width, 3)
-    params = Llf(n_clusters=k, **FUZZY, **SMALL, max_iter=2)
-    data = cut(X, Layout.lattice(3), sizes)
+    given = {"sizes": sizes, "n_clusters": k, "max_iter": 2}
+    X, lifted = blobs(sum(sizes), width, 3), unaudited(Layout.lattice(3))
+    fuzzy = start_session(X, **given, **FUZZY, **SMALL)
     if not refused:
-        simulation.run(params, Layout.lattice(3), data, SEED)
+        fuzzy.run_to_end()
         return
     with pytest.raises(GuardRefused, match=f"{sizes[-1]} rows"):
-        simulation.run(params, Layout.lattice(3), data, SEED)
-    hard = Llf(n_clusters=k, max_iter=2)
-    choices = {slot: {"sums_limit": 1.0} for slot in data}
-    simulation.run(hard, Layout.lattice(3), data, SEED, choices=choices)
+        fuzzy.run_to_end()
+    start_session(X, choices=lifted, **given).run_to_end()  # c-means
 
 
 @pytest.mark.parametrize(
@@ -509,9 +496,9 @@ def test_sums_of_degrees_over_few_rows_are_refused(
 def test_a_start_that_the_rows_do_not_allow_is_refused(
     params: dict[str, Any], reason: str, *, columns: bool
 ) -> None:
-    data, layout = dealt(blobs(60, 3), columns=columns)
+    given = {"n_clusters": 2, **params}
     with pytest.raises((InvalidData, InvalidParameters), match=reason):
-        simulation.run(Llf(**{"n_clusters": 2, **params}), layout, data, SEED)
+        start_session(blobs(60, 3), columns=columns, **given).run_to_end()
 
 
 def test_a_range_of_zero_alone_is_a_constant_column() -> None:
@@ -527,8 +514,7 @@ def test_a_range_of_zero_alone_is_a_constant_column() -> None:
 def test_a_range_so_wide_that_rounding_hides_the_rows_is_refused(
     *, columns: bool
 ) -> None:
-    data, layout = dealt(blobs(60, 3), columns=columns)
-    said = within(-1e16, 1e16, data, layout)
-    params = Llf(n_clusters=2, scaling="minmax")
+    given = {"widest": 1e16, "n_clusters": 2, "scaling": "minmax"}
+    wide = start_session(blobs(60, 3), columns=columns, **given)
     with pytest.raises(GuardRefused, match=r"dictionary's range of .* is so wide"):
-        simulation.run(params, layout, data, SEED, dictionary=said)
+        wide.run_to_end()

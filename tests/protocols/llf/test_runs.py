@@ -30,7 +30,7 @@ RUNS = Evaluation(n_clusters=KS)
 
 
 def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
-    return three_parties(None, evaluation, unaudited(LAYOUT), **params)
+    return three_parties(evaluation=evaluation, choices=unaudited(LAYOUT), **params)
 
 
 @pytest.mark.thorough

@@ -7,7 +7,6 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from support.tables import cut, within
 
 from clustering_protocols import simulation
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -19,6 +18,7 @@ from clustering_protocols.protocols.llf.maths import move_centroids
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.llf_sessions import start_session, unaudited
 
 LAYOUT = Layout.lattice(3)
 
@@ -53,17 +53,14 @@ GIVEN: dict[str, Any] = {
 def test_a_cluster_of_few_rows_keeps_its_centroid(
     few: int, more: dict[str, Any], *, stays: bool
 ) -> None:
-    X = three_groups(few)
-    data = cut(X, LAYOUT)
-    given = Llf(**GIVEN, **more)
-    said = within(-20.0, 20.0, data, LAYOUT)
-    run = simulation.run(given, LAYOUT, data, seed=1, dictionary=said)
+    X, given = three_groups(few), GIVEN | more
+    run = start_session(X, widest=20.0, seed=1, **given).run_to_end()
     for outcome in run.outcomes.values():
         assert outcome.centroids is not None
         assert (outcome.centroids[2].tolist() == list(START[2])) == stays
         assert outcome.cluster_sizes is not None
         assert outcome.cluster_sizes.tolist() == [20, 20, few]
-    reference = pooled.run_pooled(given, X, run.trace)
+    reference = pooled.run_pooled(Llf(**given), X, run.trace)
     found = np.concatenate([run.outcomes[slot].labels for slot in LAYOUT.names])
     assert np.array_equal(found, reference.labels)
     assert (reference.centroids[2].tolist() == list(START[2])) == stays
@@ -109,9 +106,10 @@ def test_clusters_of_unequal_sizes_are_found(drawn: int) -> None:
 
 def test_a_party_with_fewer_rows_than_clusters_takes_part() -> None:
     X, _ = make_blobs(244, 3, centers=6, random_state=0)
-    data = cut(X, LAYOUT, [120, 120, 4])
-    choices = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
-    run = simulation.run(Llf(n_clusters=6), LAYOUT, data, seed=1, choices=choices)
+    lifted = unaudited(LAYOUT)
+    run = start_session(
+        X, sizes=[120, 120, 4], choices=lifted, n_clusters=6
+    ).run_to_end()
     assert [len(run.outcomes[slot].labels) for slot in LAYOUT.names] == [120, 120, 4]
 
 

@@ -13,12 +13,7 @@ from support.lies import altered
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.llf import (
-    LosslessFederated as Llf,
-    columns_analyst,
-    columns_party,
-    messages,
-)
+from clustering_protocols.protocols.llf import columns_analyst, columns_party, messages
 from clustering_protocols.protocols.llf.maths import (
     choose_sample,
     fewest_rows_per_start,
@@ -27,8 +22,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import by_columns, columns_session
+from tests.protocols.llf.llf_sessions import columns_session, start_session
 
 
 def test_distances_are_measured_at_most_once_after_max_iter() -> None:
@@ -67,11 +61,8 @@ def far_clusters() -> FloatArray:
 
 
 def started(X: FloatArray, k: int, seed: int = 0, **more: Any) -> Session:
-    width = X.shape[1]
-    widths = [width - 2, 1, 1]
-    return Session(
-        Llf(n_clusters=k, **more), Layout.lattice(1, 3), by_columns(X, widths), seed
-    )
+    widths = [X.shape[1] - 2, 1, 1]
+    return start_session(X, columns=True, sizes=widths, seed=seed, n_clusters=k, **more)
 
 
 def test_far_clusters_are_found_as_by_pooled_k_means() -> None:
