@@ -74,7 +74,7 @@ def draw_starts(
     n, width = blocks.shape
     numbers = np.arange(n)
     if limits.fits_in_one_array(n, width):
-        X = row_blocks.load_all_rows(blocks)
+        X = blocks.load()
     else:
         n_sampled = min(RACE_ROWS, limits.MANY_NUMBERS // width)
         numbers = _space_evenly(n, max(n_sampled, n_clusters))

@@ -96,7 +96,7 @@ class ScaledRows:
         if n * n_features * n_clusters < WORTH_A_THREAD:
             engine = ONE_THREAD
         if n <= row_blocks.rows_per_block(n_features):  # load the only block once
-            rows, engine = ArrayRows(row_blocks.load_all_rows(rows)), ONE_THREAD
+            rows, engine = ArrayRows(rows.load()), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLE_ROWS, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
         block_maxima = engine.map(partial(_max_deviations, offset), rows.blocks())
@@ -203,7 +203,7 @@ def nearest_centroids(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
 def _nearest_in_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, Nearest]:
-    return row_blocks.rows_of_block(block), nearest_centroids(units, V, block.load())
+    return block.span, nearest_centroids(units, V, block.load())
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:

@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, RowSubset
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -99,4 +98,4 @@ def _assign_block(
     labels = nearest_centroids(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     add_rows(X, labels, units.offset, ones, units.of_sums, sums, counts)
-    return row_blocks.rows_of_block(block), labels.astype(np.int32), sums, counts
+    return block.span, labels.astype(np.int32), sums, counts

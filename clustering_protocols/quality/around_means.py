@@ -12,7 +12,7 @@ from clustering_protocols.algorithms.kmeans import Clustering
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, rows_of_block
+from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import block_sums, sums as formulas
@@ -63,7 +63,7 @@ def _labelled_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
     # use a small integer type, because labels may be sent to other processes
     narrow = np.min_scalar_type(int(labels.max()))
     for block in rows.blocks():
-        yield block, labels[rows_of_block(block)].astype(narrow)
+        yield block, labels[block.span].astype(narrow)
 
 
 def _sum_by_label(k: int, labelled: Labelled) -> FloatArray:

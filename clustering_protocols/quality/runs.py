@@ -72,7 +72,7 @@ def compare_runs(
     n, width = blocks.shape
     limit = min(_MOST_ROWS, max(_MOST_NUMBERS // width, 1))
     if n <= limit:
-        X = row_blocks.load_all_rows(blocks)
+        X = blocks.load()
     else:
         sample = session.generator("quality", "rows").permutation(n)[:limit]
         X = blocks.take(np.sort(sample))

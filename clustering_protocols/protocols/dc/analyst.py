@@ -14,9 +14,8 @@ from clustering_protocols.algorithms.representatives import (
 )
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.common.errors import InvalidArray
-from clustering_protocols.common.limits import count_graph_rows
+from clustering_protocols.common.limits import count_graph_rows, fits_in_one_array
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
-from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
@@ -61,8 +60,8 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
-        if session.params.algorithm == "kmeans":  # k-means reads the rows many times
-            X_hat = row_blocks.load_if_small(X_hat)
+        if session.params.algorithm == "kmeans" and fits_in_one_array(*X_hat.shape):
+            X_hat = ArrayRows(X_hat.load())  # k-means reads the rows many times
         magnitudes.check_block_magnitudes("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
         if session.params.samples_rows(n):
@@ -94,11 +93,7 @@ def _run(
     Z: RowBlocks = X_hat
     if params.algorithm == "spectral":
         rng = session.generator("dc", "embedding")
-        X = (
-            row_blocks.load_all_rows(X_hat)
-            if representatives is None
-            else representatives.V
-        )
+        X = X_hat.load() if representatives is None else representatives.V
         Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
     rng, engine = session.generator("dc", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng)

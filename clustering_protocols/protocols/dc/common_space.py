@@ -10,15 +10,15 @@ pass over it computes its blocks again, which is faster than writing and reading
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import RowBlocks
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import maths, messages
@@ -188,34 +188,11 @@ class RowPiece:
         return len(self.rows[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ImageBlock:
-    """Consecutive rows of X̂, which may belong to several row groups."""
+class CommonSpace(RowBlocks):
+    """The common space X̂, or a part of it: the images of row groups, stacked in order."""
 
-    first: int
-    pieces: tuple[RowPiece, ...] = field(repr=False)
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows in the block."""
-        return sum(map(len, self.pieces))
-
-    def load(self) -> FloatArray:
-        """Compute the images (n_rows, m̂)."""
-        image = np.empty((self.n_rows, len(self.pieces[0].shift)))
-        begin = 0
-        for piece in self.pieces:
-            end = begin + len(piece)
-            piece.write(image[begin:end])
-            begin = end
-        return image
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CommonSpace:
-    """The common space X̂: the images of all row groups, stacked in order."""
-
-    pieces: tuple[RowPiece, ...] = field(repr=False)
+    def __init__(self, pieces: Sequence[RowPiece]) -> None:
+        self._pieces = tuple(pieces)
 
     @classmethod
     def of(
@@ -233,38 +210,41 @@ class CommonSpace:
                 G = np.ascontiguousarray(mapping.G[i:j, first : last + 1])
                 parts.append((G, int(first)))
             pieces.append(RowPiece(rows=rows, parts=tuple(parts), shift=mapping.g))
-        return cls(tuple(pieces))
+        return cls(pieces)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the shape (n, m̂) of X̂."""
-        return sum(map(len, self.pieces)), len(self.pieces[0].shift)
+        return sum(map(len, self._pieces)), len(self._pieces[0].shift)
 
-    def blocks(self) -> Iterator[ImageBlock]:
-        """Yield all rows in order, in blocks; small row groups share a block."""
-        block_rows = row_blocks.rows_per_block(self.shape[1])
-        first, filled = 0, 0
-        pieces: list[RowPiece] = []
-        for piece in self.pieces:
-            begin = 0
-            while begin < len(piece):
-                size = min(block_rows - filled, len(piece) - begin)
-                pieces.append(piece.take(slice(begin, begin + size)))
-                begin, filled = begin + size, filled + size
-                if filled == block_rows:
-                    yield ImageBlock(first=first, pieces=tuple(pieces))
-                    first, filled, pieces = first + filled, 0, []
-        if pieces:
-            yield ImageBlock(first=first, pieces=tuple(pieces))
+    def part(self, rows: slice) -> CommonSpace:
+        """Return consecutive rows, which may belong to several row groups."""
+        pieces, begin = [], 0
+        for piece in self._pieces:
+            first = max(rows.start - begin, 0)
+            last = min(rows.stop - begin, len(piece))
+            if first < last:
+                pieces.append(piece.take(slice(first, last)))
+            begin += len(piece)
+        return CommonSpace(pieces)
+
+    def load(self) -> FloatArray:
+        """Compute the images (n, m̂) of all rows."""
+        image, begin = np.empty(self.shape), 0
+        for piece in self._pieces:
+            end = begin + len(piece)
+            piece.write(image[begin:end])
+            begin = end
+        return image
 
     def take(self, numbers: IntArray) -> FloatArray:
         """Return the images (s, m̂) of the rows with the given numbers (s,)."""
-        image = np.empty((len(numbers), self.shape[1]))
-        ends = accumulate(map(len, self.pieces))
-        for piece, end in zip(self.pieces, ends, strict=True):
-            begin = end - len(piece)
+        image, begin = np.empty((len(numbers), self.shape[1])), 0
+        for piece in self._pieces:
+            end = begin + len(piece)
             positions = np.flatnonzero((begin <= numbers) & (numbers < end))
             rows = np.empty((len(positions), image.shape[1]))
             piece.take(numbers[positions] - begin).write(rows)
             image[positions] = rows
+            begin = end
         return image

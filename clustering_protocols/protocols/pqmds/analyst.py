@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
-from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
+from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks
 from clustering_protocols.quality.around_means import figures_of_clustering
 from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.record import Record
@@ -44,7 +44,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
             magnitudes.check_magnitudes(
                 f"What {slot!r} sent", contributions[slot].codes
             )
-        Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))
+        Z = ArrayRows(*(contributions[slot].codes for slot in session.slots))
         runs = [_run(session, params, Z) for params in session.runs]
         numbers = [params.n_clusters for params in session.runs]
         return Finish(runs=compare_runs(session, Z, numbers, runs))

@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -179,7 +178,7 @@ def mapped(
     params: DataCollaboration, row_groups: list[Cells], widths: Any
 ) -> FloatArray:
     maps = analyst.fit_maps(params, row_groups, widths)
-    return row_blocks.load_all_rows(CommonSpace.of(row_groups, maps))
+    return CommonSpace.of(row_groups, maps).load()
 
 
 @pytest.mark.parametrize("cells", [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2)])

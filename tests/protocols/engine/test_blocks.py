@@ -18,11 +18,7 @@ from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.row_blocks import (
-    RowBlocks,
-    SideBySide,
-    load_all_rows,
-)
+from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks
 from clustering_protocols.protocols.dc import (
     DataCollaboration,
     analyst,
@@ -177,14 +173,14 @@ def test_a_row_has_the_same_bits_in_any_block_and_alone(
     sizes: list[int], items: int, data: Any
 ) -> None:
     X_hat = common_space(sizes)
-    expected, n = load_all_rows(X_hat), sum(sizes)
+    expected, n = X_hat.load(), sum(sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_ITEMS", items)
         found = list(X_hat.blocks())
     most = max(items // X_hat.shape[1], 1)
-    assert [block.n_rows for block in found[:-1]] == [most] * (len(found) - 1)
-    assert np.cumsum([0, *(block.n_rows for block in found)])[:-1].tolist() == [
-        block.first for block in found
+    assert [block.rows.shape[0] for block in found[:-1]] == [most] * (len(found) - 1)
+    assert np.cumsum([0, *(block.rows.shape[0] for block in found)])[:-1].tolist() == [
+        block.span.start for block in found
     ]
     assert np.vstack([block.load() for block in found]).tobytes() == expected.tobytes()
     some = np.array(data.draw(st.lists(st.integers(0, n - 1))), dtype=np.int64)
@@ -194,11 +190,11 @@ def test_a_row_has_the_same_bits_in_any_block_and_alone(
 @given(st.integers(1, 60), st.integers(1, 200))
 def test_arrays_side_by_side_are_the_array_that_they_are(n: int, items: int) -> None:
     X = np.random.default_rng(n).normal(size=(n, 6))
-    rows = SideBySide(tuple(np.ascontiguousarray(X[:, i : i + 2]) for i in (0, 2, 4)))
+    rows = ArrayRows(*(np.ascontiguousarray(X[:, i : i + 2]) for i in (0, 2, 4)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_ITEMS", items)
         assert np.array_equal(np.vstack([b.load() for b in rows.blocks()]), X)
-        assert np.array_equal(load_all_rows(rows), X)
+        assert np.array_equal(rows.load(), X)
     assert np.array_equal(rows.take(np.array([n - 1, 0])), X[[n - 1, 0]])
 
 
@@ -246,7 +242,7 @@ def test_k_means_of_blocks_equals_k_means_of_the_array(
     if items == 1:
         sizes = tuple(size // 5 + 1 for size in sizes)
     X_hat = common_space(sizes)
-    expected = found_in(load_all_rows(X_hat), LocalEngine(1))
+    expected = found_in(X_hat.load(), LocalEngine(1))
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
     assert found_in(X_hat, ENGINES[engine]) == expected
 
@@ -258,7 +254,7 @@ def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
 ) -> None:
     X_hat = common_space((130, 1, 300))
     found = kmeans(X_hat, np.array([[0, 50, 200]]), 50)
-    expected = figures_of_clustering(load_all_rows(X_hat), found)
+    expected = figures_of_clustering(X_hat.load(), found)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
     told = [figures_of_clustering(X_hat, found, engine) for engine in ENGINES.values()]
     assert len({each.model_dump_json() for each in told}) == 1
@@ -295,7 +291,7 @@ def test_images_that_cannot_be_squared_are_refused(
 ) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 20)
     X = np.ones((60, 2))
-    magnitudes.check_block_magnitudes("Rows", SideBySide((X, X)), LocalEngine(2))
+    magnitudes.check_block_magnitudes("Rows", ArrayRows(X, X), LocalEngine(2))
     X[place, 1] = wrong
     with pytest.raises(InvalidArray, match="larger than 1e"):
-        magnitudes.check_block_magnitudes("Rows", SideBySide((X, X)), LocalEngine(2))
+        magnitudes.check_block_magnitudes("Rows", ArrayRows(X, X), LocalEngine(2))
