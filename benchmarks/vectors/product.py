@@ -31,7 +31,6 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.contract.party import Memory, PartyContext
 from clustering_protocols.engine import packets, signatures, transcript
-from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import (
     KeyedStream,
@@ -52,9 +51,10 @@ from clustering_protocols.secrecy.keys import (
     safety_number,
 )
 from clustering_protocols.secrecy.ristretto import (
-    JointMask,
-    RistrettoAsker,
     RistrettoKey,
+    blind,
+    hash_values,
+    unblind,
 )
 from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
@@ -396,18 +396,17 @@ def _points(given: Input) -> ByteArray:
 
 def blind_id(given: Input) -> Output:
     """Return the point of an id, times a scalar."""
-    asker = RistrettoAsker(bind_ids(*_place(given)))
-    (point,) = asker.blind([given["id"].encode()], _GivenBytes(given))
+    ids, bound = [given["id"].encode()], bind_ids(*_place(given))
+    (point,) = blind(ids, bound, _GivenBytes(given))
     return {"point": point.tobytes().hex()}
 
 
 def unblind_id(given: Input) -> Output:
     """Return the value and the token of an id, from the answer to its blinded point."""
     bound, ids = bind_ids(*_place(given)), [given["id"].encode()]
-    asker = RistrettoAsker(bound)
-    values = asker.values(ids, _points(given), _GivenBytes(given))
+    values = unblind(_points(given), _GivenBytes(given))
     (token,) = compute_tokens(bound, ids, values).tokens
-    return {"value": values[0].hex(), "token": token.tobytes().hex()}
+    return {"value": values.tobytes().hex(), "token": token.tobytes().hex()}
 
 
 def find_match_values(given: Input) -> Output:
@@ -421,14 +420,14 @@ def find_match_values(given: Input) -> Output:
 def mask_value(given: Input) -> Output:
     """Return the point of a value of a match key, times a mask."""
     bound = bind_keys(*_place(given), f"key {given['key']}")
-    mask = JointMask(_GivenBytes(given), ONE_THREAD)
-    (point,) = mask.begin([given["value"].encode()], bound, KeyedStream(bytes(32)))
+    hashes = hash_values([given["value"].encode()], bound, KeyedStream(bytes(32)))
+    (point,) = RistrettoKey(_GivenBytes(given)).evaluate(hashes)
     return {"point": point.tobytes().hex()}
 
 
 def mask_point(given: Input) -> Output:
     """Return a point times a mask, and its token."""
-    points = JointMask(_GivenBytes(given), ONE_THREAD).mask_again(_points(given))
+    points = RistrettoKey(_GivenBytes(given)).multiply(_points(given))
     tokens = hash_points(bind_keys(*_place(given), "token"), points[None])
     return {"point": points.tobytes().hex(), "token": tokens.tobytes().hex()}
 
@@ -565,8 +564,8 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     "check-signatures": check_signatures,
     "blind-id": blind_id,
     "evaluate-id": lambda given: {
-        "point": RistrettoKey(_GivenBytes(given), b"")
-        .evaluate(_points(given))
+        "point": RistrettoKey(_GivenBytes(given))
+        .multiply(_points(given))
         .tobytes()
         .hex()
     },

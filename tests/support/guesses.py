@@ -47,7 +47,10 @@ def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
     """Hashes of an id to the group, and their tokens without a key."""
     sodium = ristretto.load_sodium()
     for context in known:
-        (point,) = ristretto._hash_points(sodium, [text], context)
+        (point,) = map(
+            sodium.crypto_core_ristretto255_from_hash,
+            ristretto.hash_ids([text], context),
+        )
         yield point
         for before in (b"", length_prefixed("coterie/token/1", context)):
             yield hashlib.sha256(before + point + text).digest()

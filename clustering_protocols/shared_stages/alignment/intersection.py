@@ -59,9 +59,11 @@ from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.ristretto import (
     N_BYTES,
-    RistrettoAsker,
     RistrettoKey,
+    blind,
+    hash_ids,
     hash_with_prefix,
+    unblind,
 )
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
@@ -409,7 +411,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
-        elements = _evaluation_key(context).evaluate(blinded.elements)
+        elements = _evaluation_key(context).multiply(blinded.elements)
         _, *members = own_row_group(context)
         ends = np.cumsum([blinded.counts[slot] for slot in members])
         parts = np.split(elements, ends[:-1])
@@ -432,7 +434,8 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         ids = [name.encode() for name in own.ids]
         leader, *members = own_row_group(context)
         if context.slot.name == leader and members:
-            values = _evaluation_key(context).values(ids)
+            hashes = hash_ids(ids, _binding(context))
+            values = _evaluation_key(context).evaluate(hashes)
             tokens, order = compute_tokens(_binding(context), ids, values)
             return Reply(
                 contribution=IdCount(n_ids=len(ids), tokens=tokens),
@@ -443,7 +446,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.slot.name == leader:
             return Reply(contribution=count)
         stream = context.lasting_stream("blinding")
-        elements = RistrettoAsker(_binding(context)).blind(ids, stream)
+        elements = blind(ids, _binding(context), stream)
         message = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
         return Reply(contribution=count, envelopes=[message], notes=_quotas(context))
 
@@ -452,7 +455,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         answers.require({"n": len(own.ids), "w": N_BYTES})
         ids = [name.encode() for name in own.ids]
         stream = context.lasting_stream("blinding")
-        values = RistrettoAsker(_binding(context)).values(ids, answers.elements, stream)
+        values = unblind(answers.elements, stream)
         tokens, order = compute_tokens(_binding(context), ids, values)
         no_answers = EvaluatedIds(elements=answers.elements[:0])
         return Reply(
@@ -463,7 +466,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
 def _evaluation_key(context: PartyContext) -> RistrettoKey:
     """Return the leader's key, which it derives from its entropy whenever needed."""
-    return RistrettoKey(context.lasting_stream("key"), _binding(context))
+    return RistrettoKey(context.lasting_stream("key"), context.engine)
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
@@ -483,7 +486,7 @@ def binding(session: str, agreement: str, row: int) -> bytes:
 
 
 def compute_tokens(
-    context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
+    context: bytes, ids: Sequence[bytes], values: ByteArray
 ) -> SortedTokens:
     """Return the sorted tokens of ids: SHA-256 of an id and its evaluation, ``values``.
 
@@ -491,7 +494,7 @@ def compute_tokens(
     """
     prefix = sha256(length_prefixed("coterie/token/1", context))
     # Concatenation is unambiguous because all values have the same length.
-    texts = (value + name for name, value in zip(ids, values, strict=True))
+    texts = (bytes(value) + name for name, value in zip(ids, values, strict=True))
     tokens = list(hash_with_prefix(prefix, texts))
     order = np.argsort(np.array(tokens), kind="stable").astype(np.int64)
     flat = np.frombuffer(b"".join(tokens), np.uint8)

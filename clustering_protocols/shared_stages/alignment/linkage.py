@@ -57,7 +57,11 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.ristretto import JointMask, hash_with_prefix
+from clustering_protocols.secrecy.ristretto import (
+    RistrettoKey,
+    hash_values,
+    hash_with_prefix,
+)
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
     check_envelopes_after_selection,
@@ -407,9 +411,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         for number, key in enumerate(keys):
             values = (key.values[row] for row in order)
             ordered = [None if value is None else value.encode() for value in values]
-            masked.append(
-                mask.begin(ordered, _binding(context, f"key {number}"), filler)
-            )
+            purpose = _binding(context, f"key {number}")
+            masked.append(mask.evaluate(hash_values(ordered, purpose, filler)))
         content = MaskedKeys(points=np.stack(masked), n_masks=1)
         quotas = ", ".join(
             f"{slot} {len(keys) * context.session.member(slot).n_rows}"
@@ -459,13 +462,16 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             stream = context.lasting_stream(f"shuffle {incoming.n_masks}")
             points = points[:, stream.permutation(points.shape[1])]
         flat = points.reshape(-1, points.shape[-1])
-        mask = JointMask(context.lasting_stream("mask"), context.engine)
-        return mask.mask_again(flat).reshape(points.shape)
+        return _joint_mask(context).multiply(flat).reshape(points.shape)
 
 
 def _in_ring(context: PartyContext, steps: int) -> str:
     """Return the slot that is ``steps`` places after this party in its ring."""
     return neighbour(own_row_group(context), context.slot.name, steps)
+
+
+def _joint_mask(context: PartyContext) -> RistrettoKey:
+    return RistrettoKey(context.lasting_stream("mask"), context.engine)
 
 
 def _binding(context: PartyContext, purpose: str) -> bytes:
