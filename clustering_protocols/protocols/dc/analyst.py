@@ -24,9 +24,9 @@ from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import anchors, common_space, messages
+from . import common_space, messages
 from .common_space import Cells, CollaborationMap, CommonSpace
-from .params import DataCollaboration, DcSession
+from .params import DataCollaboration, DcSession, count_session_anchors
 
 
 class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
@@ -34,7 +34,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
 
     def start(self, session: DcSession) -> Ask | Finish:
         """Ask all parties for their projections."""
-        r = anchors.n_anchors_of(session)
+        r = count_session_anchors(session)
         return Ask.to_everybody(
             session,
             messages.Project(),

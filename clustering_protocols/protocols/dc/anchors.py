@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 
-from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import (
     Exchange,
     PartyRole,
@@ -25,31 +24,10 @@ from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.terms.preparation import Ranges
 
-from .params import DataCollaboration, DcContext, DcSession
+from .params import DataCollaboration, DcContext, count_session_anchors
 
 _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 _SMOTE_NEIGHBORS = 5
-
-LEAST_WIDTH = 2
-"""Fewest columns of a party that leaves one dimension out."""
-
-
-def n_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return the number r of anchors; n_features counts all column groups."""
-    return params.anchor.n_rows or max(500, minimum_anchors(params, n_features))
-
-
-def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
-    """Return the smallest number of anchors that determines the collaboration maps.
-
-    If the columns of the anchors are orthogonal to each other, and to the column of
-    ones of an affine map, few anchors determine the maps as well as infinitely many
-    independent ones. Independent anchors have columns that correlate by chance, as do
-    several column groups in one fit: maps fitted to few such anchors fit the anchors
-    but not the data.
-    """
-    are_orthogonal = params.anchor.kind == "gaussian" and params.target == "isometric"
-    return n_features + 1 if are_orthogonal else 2 * n_features
 
 
 def draw(
@@ -127,21 +105,6 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     return rows
 
 
-def n_anchors_of(session: DcSession) -> int:
-    """Return the number r of anchors of a session.
-
-    Raises ProtocolFailed if this is too few for the number of features.
-    """
-    n_features = sum(session.column_widths)
-    r = n_anchors(session.params, n_features)
-    minimum = minimum_anchors(session.params, n_features)
-    if r < minimum:
-        raise ProtocolFailed(
-            f"anchor.n_rows is {r}; {n_features} features need at least {minimum}."
-        )
-    return r
-
-
 _WARNING = (
     "The anchors of your column group were synthesised from your rows; its other "
     "members hold them."
@@ -180,7 +143,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         synthesise = (
             low_rank if context.session.params.anchor.kind == "low_rank" else smote
         )
-        n_rows = n_anchors_of(context.session)
+        n_rows = count_session_anchors(context.session)
         # Fresh anchors in a repeated attempt would disclose more about the same rows.
         stream = context.lasting_stream("anchors")
         rows = AnchorRows(rows=synthesise(matrix(data), n_rows, stream))
@@ -198,7 +161,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         leader = group_of(context.session.layout, context.slot, "column")[0]
         rows = leader_content(leader, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
-        rows.require({"m": width, "r": n_anchors_of(context.session)})
+        rows.require({"m": width, "r": count_session_anchors(context.session)})
         magnitudes.check_magnitudes("An anchor", rows.rows)
         return [rows]
 

@@ -24,6 +24,9 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_finite_ranges
 from clustering_protocols.terms.schema import Schema
 
+LEAST_WIDTH: Final = 2
+"""Fewest columns of a party that leaves one dimension out."""
+
 WIDE: Final = 10
 """Fewest columns of a party at which leaving a dimension out had no measurable cost."""
 
@@ -142,6 +145,22 @@ class DataCollaboration(AlignedParams):
         """Return whether there are too many rows to cluster each of them."""
         return self.algorithm == "spectral" and count_graph_rows(n_rows) < n_rows
 
+    def count_anchors(self, n_features: int) -> int:
+        """Return the number r of anchors; n_features counts all column groups."""
+        return self.anchor.n_rows or max(500, self.minimum_anchors(n_features))
+
+    def minimum_anchors(self, n_features: int) -> int:
+        """Return the smallest number of anchors that determines the collaboration maps.
+
+        If the columns of the anchors are orthogonal to each other, and to the column of
+        ones of an affine map, few anchors determine the maps as well as infinitely many
+        independent ones. Independent anchors have columns that correlate by chance, as
+        do several column groups in one fit: maps fitted to few such anchors fit the
+        anchors but not the data.
+        """
+        are_orthogonal = self.anchor.kind == "gaussian" and self.target == "isometric"
+        return n_features + 1 if are_orthogonal else 2 * n_features
+
     @property
     def leaves_one_out(self) -> bool:
         """Return whether parties send one dimension fewer than the rank of their rows."""
@@ -155,3 +174,8 @@ class DataCollaboration(AlignedParams):
 
 DcSession = SessionContext[DataCollaboration]
 DcContext = PartyContext[DataCollaboration]
+
+
+def count_session_anchors(session: DcSession) -> int:
+    """Return the number r of anchors of a session."""
+    return session.params.count_anchors(sum(session.column_widths))

@@ -8,7 +8,7 @@ its own upload before it sends anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ from clustering_protocols.terms.preparation import Ranges
 
 from . import anchors, maths, messages
 from .anchors import AnchorRows
-from .params import DataCollaboration, DcContext
+from .params import LEAST_WIDTH, DataCollaboration, DcContext, count_session_anchors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +292,7 @@ def _rebuild_with_one_dimension_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> RebuildScore | None:
     """Attack an upload with one fewer dimension; return None if none remains."""
-    if len(data.columns) < anchors.LEAST_WIDTH:
+    if len(data.columns) < LEAST_WIDTH:
         return None
     all_but_one = {"dimensions": "all_but_one"}
     params = context.session.params.model_copy(update=all_but_one)
@@ -367,25 +367,23 @@ class Projector(
         """Return the labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
-        report = _report(context)
+        outcome = Outcome(
+            labels=order.restore_own_order(result.labels),
+            cluster_sizes=result.cluster_sizes,
+            report=_report(context),
+        )
         if not isinstance(result, messages.RowGroupModel):
-            return Outcome(
-                labels=order.restore_own_order(result.labels),
-                cluster_sizes=result.cluster_sizes,
-                report=report,
-            )
+            return outcome
         coordinates = None
         if len(result.coordinates):
             _check_nearest(result)
             coordinates = order.restore_own_order(result.coordinates)
         f_ij = context.memory.get(messages.KeptMap)
-        return Outcome(
-            labels=order.restore_own_order(result.labels),
-            cluster_sizes=result.cluster_sizes,
+        return replace(
+            outcome,
             centroids=result.centroids,
             coordinates=coordinates,
             predict=None if f_ij is None else partial(_label_new_rows, f_ij, result),
-            report=report,
         )
 
 
@@ -403,7 +401,7 @@ def _label_new_rows(
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return context.recall(AnchorRows).rows
-    n_rows = anchors.n_anchors_of(context.session)
+    n_rows = count_session_anchors(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind != "uniform":
         return anchors.draw(params, n_rows, context.recall(PooledMoments), stream)

@@ -25,7 +25,14 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import COST, WIDE, DataCollaboration, DcSession
+from .params import (
+    COST,
+    LEAST_WIDTH,
+    WIDE,
+    DataCollaboration,
+    DcSession,
+    count_session_anchors,
+)
 
 LEARNS: Final = {
     "analyst": (
@@ -134,9 +141,7 @@ class DcSizes(Sizes[DataCollaboration]):
         The leader of a column group also sends synthesised anchors to the other parties
         of the group.
         """
-        from . import anchors
-
-        r = anchors.n_anchors(params, extent.features)
+        r = params.count_anchors(extent.features)
         width = extent.party_features - params.leaves_one_out
         words = (extent.party_rows + r) * width
         if params.synthesises_anchors:
@@ -145,15 +150,13 @@ class DcSizes(Sizes[DataCollaboration]):
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
         """Return the bytes of the common space, the maps and any graph."""
-        from . import anchors
-
         n, row_words = extent.rows, _SPACE_COPIES * extent.features
         if params.algorithm == "spectral":
             space_rows = count_graph_rows(n)
             row_words += _GRAPH + _SPACE_COPIES * params.n_clusters
         else:
             space_rows = n if fits_in_one_array(n, extent.features) else 0
-        r = anchors.n_anchors(params, extent.features)
+        r = params.count_anchors(extent.features)
         maps = 4 * r * extent.features * extent.layout.n_row_groups
         return WORD * (n * _ROW_WORDS + space_rows * row_words + maps)
 
@@ -255,9 +258,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         Every map of a single column is that column up to an offset and a factor. With
         dimensions 'all' a risk code says so; otherwise nobody has accepted that risk.
         """
-        from .anchors import LEAST_WIDTH, n_anchors_of
-
-        if session.params.leaves_one_out:
+        params = session.params
+        if params.leaves_one_out:
             slots = session.slots
             narrow = [s for s in slots if session.member(s).n_columns < LEAST_WIDTH]
             if narrow:
@@ -266,8 +268,13 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                     f"up to shift and scale. Every party needs {LEAST_WIDTH} columns, or "
                     "dimensions 'all'."
                 )
-        n_anchors_of(session)
-        n_rows, k = sum(session.row_counts), session.params.n_clusters
+        n_features = sum(session.column_widths)
+        r, minimum = count_session_anchors(session), params.minimum_anchors(n_features)
+        if r < minimum:
+            raise ProtocolFailed(
+                f"anchor.n_rows is {r}; {n_features} features need at least {minimum}."
+            )
+        n_rows, k = sum(session.row_counts), params.n_clusters
         if k > n_rows:
             raise ProtocolFailed(f"n_clusters is {k}; there are {n_rows} rows.")
 

@@ -154,7 +154,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     def start(self, session: OmniSession) -> Ask | Finish:
         """Ask all parties for the distances between the shares that they hold."""
         params = session.params
-        n, d = limits.n_rows(session), limits.n_features(session)
+        n, d = limits.size_of(session)
         pairs, quorum = limits.answer_pairs(params, n, d), None
         if not params.hide_segments:
             quorum = maths.count_needed_values(params.segments, params.noise)
@@ -181,7 +181,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
             )
         (bits,) = numbers
         answers = {slot: record.distances for slot, record in contributions.items()}
-        n, d = limits.n_rows(session), limits.n_features(session)
+        n, d = limits.size_of(session)
         decoder = DistanceDecoder(params, session.slots, answers, bits)
         if params.distances == "landmarks":
             X, squared = maths.rows_from_landmarks(decoder.read, n, d), None
@@ -288,22 +288,10 @@ class ClusterLabels:
     converged: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClusteringInput:
-    """What an algorithm takes for any number of clusters: either rows or distances.
-
-    rows: float64 (n, width).
-    distances: float64 (n (n - 1) / 2,); condensed.
-    """
-
-    rows: FloatArray | None = field(default=None, repr=False)
-    distances: FloatArray | None = field(default=None, repr=False)
-
-
 def build_clustering_input(
     params: OmniFC, squared: FloatArray | None, X: FloatArray
-) -> ClusteringInput:
-    """Return the rows or distances that the algorithm takes.
+) -> FloatArray:
+    """Return what the algorithm takes: rows (n, width), or condensed distances.
 
     squared: float64 (n (n - 1) / 2,); condensed squared distances. They are overwritten
         if the algorithm takes distances. If None, distances are computed from X where
@@ -315,37 +303,36 @@ def build_clustering_input(
     if params.features == "embedding" and (
         takes_rows or (params.distances == "landmarks" and can_take_rows)
     ):
-        return ClusteringInput(rows=X)
+        return X
     if squared is None:
         squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
         rows = squareform(distances)
         if takes_rows or params.algorithm == "nmf":
-            return ClusteringInput(rows=rows)
+            return rows
         distances = pdist(rows)
-    return ClusteringInput(distances=distances)
+    return distances
 
 
 def compute_clusters(
     params: OmniFC,
-    clustering_input: ClusteringInput,
+    clustering_input: FloatArray,
     generators: Generators,
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
 ) -> ClusterLabels:
-    """Cluster rows, or points that are given by their distances.
+    """Cluster rows (n, width), or points that are given by condensed distances.
 
     starts: int64 (n_init, n_clusters); row numbers; drawn at random if None.
     engine: computes on blocks of rows if there are many.
     """
-    X, distances = clustering_input.rows, clustering_input.distances
-    if X is not None:
+    if clustering_input.ndim == 2:
+        X = clustering_input
         if params.algorithm in {"dbscan", "hdbscan"}:
             return _density_clusters(params, X)
         return clusters_of_rows(params, X, generators, starts, engine)
-    if distances is None:
-        raise ValueError("neither rows nor distances")
+    distances = clustering_input
     n = count_rows(distances)
     if params.algorithm == "dbscan":
         eps = params.eps or choose_eps(distances, params.min_samples)

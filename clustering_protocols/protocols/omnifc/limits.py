@@ -16,19 +16,9 @@ from .maths import n_landmarks, n_pairs
 from .params import OmniFC, OmniSession
 
 
-def n_rows(session: OmniSession) -> int:
-    """Return n, the number of rows of all parties together."""
-    return sum(session.row_counts)
-
-
-def n_features(session: OmniSession) -> int:
-    """Return d, the number of features of each row."""
-    return session.member(session.slots[0]).n_columns
-
-
-def width(session: OmniSession) -> int:
-    """Return the number of features per segment, ⌈d / l⌉."""
-    return -(-n_features(session) // session.params.segments)
+def size_of(session: OmniSession) -> tuple[int, int]:
+    """Return n, the number of rows of all parties together, and d, that of features."""
+    return sum(session.row_counts), session.column_widths[0]
 
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
@@ -98,7 +88,7 @@ def _count_condensed_arrays(params: OmniFC) -> int:
 
 def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
     """Return the memory in bytes of a party's round: its answer, twice, and its shares."""
-    width = -(-n_features // params.segments)
+    width = params.segment_width(n_features)
     answer = upload_bytes(params, n, n_features)
     stripes = _STRIPES * n if params.distances == "landmarks" else 0
     return _PROCESS + 2 * answer + (4 * n * width + stripes) * WORD
@@ -121,7 +111,7 @@ class OmniFcSizes(Sizes[OmniFC]):
 
     def upload_bytes(self, params: OmniFC, extent: Extent) -> int:
         """Return the bytes of a party's shares for all others, and of its answer."""
-        width = -(-extent.features // params.segments)
+        width = params.segment_width(extent.features)
         shares = WORD * extent.party_rows * width * (extent.parties - 1)
         return shares + upload_bytes(params, extent.rows, extent.features)
 

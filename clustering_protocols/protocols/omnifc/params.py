@@ -182,6 +182,10 @@ class OmniFC(Params):
                 raise ValueError("hdbscan needs features 'embedding'")
         return self
 
+    def segment_width(self, n_features: int) -> int:
+        """Return the number of features per segment, ⌈d / l⌉."""
+        return -(-n_features // self.segments)
+
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether there are too many rows to cluster each of them.
 

@@ -83,11 +83,12 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
         """Stack the shares of all parties' rows, in the order of slots."""
         session = context.session
         own = context.recall(messages.OwnShares)
+        width = session.params.segment_width(limits.size_of(session)[1])
         shares: dict[str, WordArray] = {context.slot.name: own.shares}
         for envelope in envelopes:
             content = envelope.content
             n = session.n_rows(envelope.peer)
-            content.require({"n": n, "width": limits.width(session)})
+            content.require({"n": n, "width": width})
             shares[envelope.peer] = content.shares
         if set(shares) != set(session.slots):
             raise ProtocolFailed("The shares of a party's rows are missing.")
@@ -115,7 +116,7 @@ def _derive_noise(
 def _check_memory(context: OmniContext) -> None:
     """Raise if the next round would take too much memory, before shares are sent."""
     params, session = context.session.params, context.session
-    n, d = limits.n_rows(session), limits.n_features(session)
+    n, d = limits.size_of(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
     n_bytes = limits.party_bytes(params, n, d)
     if n_bytes > limit:
@@ -191,7 +192,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         report: dict[str, Any] = {
             "binary digits after the point": context.recall(messages.OwnShares).bits
         }
-        n_rows = limits.n_rows(context.session)
+        n_rows = sum(context.session.row_counts)
         if context.session.params.samples_rows(n_rows):
             report |= build_sampling_note(n_rows)
         memberships = None

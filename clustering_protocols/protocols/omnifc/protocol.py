@@ -163,7 +163,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         from . import limits
 
         params = session.params
-        n, d = limits.n_rows(session), limits.n_features(session)
+        n, d = limits.size_of(session)
         if n > params.max_rows:
             raise ProtocolFailed(
                 f"The parties have {n} rows; max_rows is {params.max_rows}."

@@ -341,7 +341,7 @@ def test_the_number_of_anchors_follows_terms_or_features(
     params: dict[str, Any], n_features: int, n_anchors: int
 ) -> None:
     chosen = DataCollaboration(n_clusters=1, **params)
-    assert anchors.n_anchors(chosen, n_features) == n_anchors
+    assert chosen.count_anchors(n_features) == n_anchors
 
 
 def test_as_many_orthogonal_anchors_as_needed_map_as_ten_times_as_many() -> None:

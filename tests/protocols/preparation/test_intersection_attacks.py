@@ -22,6 +22,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.secrecy.ristretto import hash_ids
 from clustering_protocols.shared_stages.alignment import intersection, linkage
 from clustering_protocols.shared_stages.alignment.digests import Digests
 from clustering_protocols.shared_stages.alignment.linkage import LinkageParty
