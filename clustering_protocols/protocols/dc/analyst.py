@@ -19,7 +19,7 @@ from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
-from clustering_protocols.quality.around_means import figures_of_clustering
+from clustering_protocols.quality.rows import figures_of_clustering
 from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes

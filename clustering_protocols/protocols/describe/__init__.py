@@ -17,7 +17,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Stage,
-    role_factories,
 )
 from clustering_protocols.shared_stages import secrets
 from clustering_protocols.terms.terms import Layout
@@ -26,7 +25,6 @@ from .params import Describe
 
 __all__ = ["PROTOCOL", "Describe"]
 
-_role = role_factories(__name__)
 _LEARNS = {
     "analyst": "The rounded description of all rows together.",
     "party": "The exact description of all rows together.",
@@ -72,14 +70,14 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
 
     def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:
         """Return the stages that precede the profiles: secrets and the opening."""
-        from . import messages
+        from . import roles
 
         opening = Stage(
             name="opening-description",
-            analyst=_role("roles:Opener"),
-            party=_role("roles:Describer"),
-            exchanges=(Exchange(messages.Begin, messages.Present),),
-            results=(messages.Described,),
+            analyst=roles.Opener,
+            party=roles.Describer,
+            exchanges=(Exchange(roles.Begin, roles.Present),),
+            results=(roles.Described,),
             results_to="all",
         )
         return (secrets.build_stage("column"), opening)

@@ -1,4 +1,7 @@
-"""Both roles of a description, which puts all rows into one cluster to profile it."""
+"""Both roles of a description, which puts all rows into one cluster to profile it.
+
+Its sums are sent in the messages of profiles.
+"""
 
 from __future__ import annotations
 
@@ -17,43 +20,58 @@ from clustering_protocols.contract import (
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.record import Record
 
-from . import messages
 from .params import Describe, DescribeContext, DescribeSession
 
 
-class Opener(AnalystRole[Describe, messages.Present]):
+class Begin(Record):
+    """Task: confirm that you are taking part."""
+
+    kind = "begin"
+
+
+class Present(Record):
+    """Contribution: the confirmation that this party is taking part."""
+
+    kind = "present"
+    reach = "agreement"
+    meaning = "That you take part: no number and no row."
+
+
+class Described(Record):
+    """Result and summary: empty, because the description is the profile of all rows."""
+
+    kind = "described"
+
+
+class Opener(AnalystRole[Describe, Present]):
     """Waits until all parties take part. Sums follow in the stage of profiles."""
 
     def start(self, session: DescribeSession) -> Ask:
         """Ask every party to take part."""
-        return Ask.to_everybody(session, messages.Begin())
+        return Ask.to_everybody(session, Begin())
 
     def step(
         self,
         session: DescribeSession,
         state: Record,
-        contributions: Mapping[str, messages.Present],
+        contributions: Mapping[str, Present],
     ) -> Finish:
         """Finish with an empty result, which puts all rows into one cluster."""
-        results = dict.fromkeys(session.slots, messages.Described())
-        return Finish.with_results(
-            results, summary=messages.Described(), labelled_at_home=True
-        )
+        results = dict.fromkeys(session.slots, Described())
+        return Finish.with_results(results, summary=Described(), labelled_at_home=True)
 
 
-class Describer(PartyRole[Describe, messages.Begin, Record, messages.Described]):
+class Describer(PartyRole[Describe, Begin, Record, Described]):
     """Confirms that it takes part, and puts all of its rows into one cluster."""
 
-    def reply(
-        self, context: DescribeContext, task: messages.Begin, data: DataSource
-    ) -> Reply:
+    def reply(self, context: DescribeContext, task: Begin, data: DataSource) -> Reply:
         """Confirm that this party takes part."""
-        return Reply(contribution=messages.Present())
+        return Reply(contribution=Present())
 
     def conclude(
         self,
         context: DescribeContext,
-        result: messages.Described,
+        result: Described,
         data: DataSource | None,
     ) -> Outcome:
         """Return an outcome in which every row has the label 0."""

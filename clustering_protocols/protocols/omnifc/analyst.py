@@ -32,7 +32,7 @@ from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.numerics.row_blocks import ArrayRows, iterate_slices
 from clustering_protocols.quality.rows import figures_of_rows
 from clustering_protocols.quality.runs import compare_runs
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -61,9 +61,22 @@ class DistanceDecoder:
         self, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
     ) -> None:
         self.params, self.slots, self.answers, self.bits = params, slots, answers, bits
-        self._weights, self._checks, self._order = _prepare_decoding(
-            params, slots, answers
-        )
+        order = [slot for slot in slots if slot in answers]
+        self._parts = [answers[slot] for slot in order]
+        # parties that hide segments have already weighted their answers
+        self._weights: list[int] = [1] * len(order)
+        self._checks: maths.Matrix = []
+        if params.hide_segments:
+            return
+        n_values = maths.count_needed_values(params.segments, params.noise)
+        if len(order) < n_values:
+            raise ProtocolFailed(
+                f"{len(order)} parties answered; {n_values} are needed."
+            )
+        share_points = maths.share_points(len(slots))
+        points = [share_points[slots.index(slot)] for slot in order]
+        self._weights = maths.build_decoding_weights(params.segments, points[:n_values])
+        self._checks = maths.build_checks(points, n_values)
 
     def read(self, pairs: slice) -> FloatArray:
         """Return the squared distances 2^{-2q} D̃ (eq. 6) of a slice of pairs.
@@ -71,81 +84,54 @@ class DistanceDecoder:
         Raises ProtocolFailed if there are more answers than needed, and they contradict
         each other in this slice.
         """
-        parts = [self.answers[slot][pairs] for slot in self._order]
+        parts = [part[pairs] for part in self._parts]
         squared = np.empty(len(parts[0]))
         scratch: WordArray = np.empty(field_words.BLOCK, dtype=np.uint64)
-        for begin in range(0, len(squared), field_words.BLOCK):
-            rows = slice(begin, begin + field_words.BLOCK)
+        for rows in iterate_slices(len(squared), field_words.BLOCK):
             pieces = [part[rows] for part in parts]
             total = scratch[: len(pieces[0])]
-            if not _are_consistent(self._checks, pieces, total):
-                raise _build_contradiction(self.params, self.slots, self.answers)
+            if not self._are_consistent(pieces, total):
+                raise self._build_contradiction()
             total.fill(0)
             maths.add_combination(total, self._weights, pieces[: len(self._weights)])
             field_words.write_as_real(total, 2.0 ** (-2 * self.bits), squared[rows])
         return squared
 
+    def _are_consistent(self, pieces: Sequence[WordArray], total: WordArray) -> bool:
+        """Return whether all checks give zero; the contents of total are overwritten."""
+        for weights in self._checks:
+            total.fill(0)
+            maths.add_combination(total, weights, pieces)
+            field_words.canonicalise(total)
+            if total.any():
+                return False
+        return True
 
-def _are_consistent(
-    checks: maths.Matrix, pieces: Sequence[WordArray], total: WordArray
-) -> bool:
-    """Return whether all checks give zero; the contents of total are overwritten."""
-    for weights in checks:
-        total.fill(0)
-        maths.add_combination(total, weights, pieces)
-        field_words.canonicalise(total)
-        if total.any():
-            return False
-    return True
+    def _build_contradiction(self) -> ProtocolFailed:
+        """Return the error for contradictory answers, naming the wrong party if possible.
 
+        A party is named if its answer alone contradicts all others, which takes two more
+        answers than decoding does.
+        """
+        n_values = maths.count_needed_values(self.params.segments, self.params.noise)
+        text = "The answers contradict each other: at least one is corrupt."
+        if len(self.answers) < n_values + 2:
+            return ProtocolFailed(f"{text} {n_values + 2} answers would show whose.")
+        suspects = [slot for slot in self.answers if self._agree_without(slot)]
+        if len(suspects) != 1:
+            return ProtocolFailed(f"{text} More than one may be corrupt.")
+        return ProtocolFailed(f"{text} The others agree without {suspects[0]!r}.")
 
-def _prepare_decoding(
-    params: OmniFC, slots: Sequence[str], answers: Answers
-) -> tuple[list[int], maths.Matrix, list[str]]:
-    """Return the weights for decoding, the consistency checks, and the ordered slots."""
-    order = [slot for slot in slots if slot in answers]
-    if params.hide_segments:  # the parties have already weighted their answers
-        return [1] * len(order), [], order
-    n_values = maths.count_needed_values(params.segments, params.noise)
-    if len(order) < n_values:
-        raise ProtocolFailed(f"{len(order)} parties answered; {n_values} are needed.")
-    share_points = maths.share_points(len(slots))
-    points = [share_points[slots.index(slot)] for slot in order]
-    weights = maths.build_decoding_weights(params.segments, points[:n_values])
-    return weights, maths.build_checks(points, n_values), order
-
-
-def _build_contradiction(
-    params: OmniFC, slots: Sequence[str], answers: Answers
-) -> ProtocolFailed:
-    """Return the error for contradictory answers, naming the wrong party if possible.
-
-    A party is named if its answer alone contradicts all others, which takes two more
-    answers than decoding does.
-    """
-    n_values = maths.count_needed_values(params.segments, params.noise)
-    text = "The answers contradict each other: at least one is corrupt."
-    if len(answers) < n_values + 2:
-        return ProtocolFailed(f"{text} {n_values + 2} answers would show whose.")
-    suspects = [
-        slot for slot in answers if _agree_without(params, slots, answers, slot)
-    ]
-    if len(suspects) != 1:
-        return ProtocolFailed(f"{text} More than one may be corrupt.")
-    return ProtocolFailed(f"{text} The others agree without {suspects[0]!r}.")
-
-
-def _agree_without(
-    params: OmniFC, slots: Sequence[str], answers: Answers, suspect: str
-) -> bool:
-    answers = {slot: words for slot, words in answers.items() if slot != suspect}
-    _, checks, order = _prepare_decoding(params, slots, answers)
-    parts = [answers[slot] for slot in order]
-    scratch: WordArray = np.empty(len(parts[0]), dtype=np.uint64)
-    return all(
-        _are_consistent(checks, [part[rows] for part in parts], block)
-        for rows, block in maths.blocks(scratch)
-    )
+    def _agree_without(self, suspect: str) -> bool:
+        answers = {
+            slot: words for slot, words in self.answers.items() if slot != suspect
+        }
+        others = DistanceDecoder(self.params, self.slots, answers, self.bits)
+        scratch: WordArray = np.empty(len(others._parts[0]), dtype=np.uint64)
+        return all(
+            others._are_consistent([part[rows] for part in others._parts], block)
+            for rows, block in maths.blocks(scratch)
+        )
 
 
 class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):

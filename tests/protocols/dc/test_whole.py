@@ -27,7 +27,7 @@ from clustering_protocols.protocols.dc import (
     protocol,
 )
 from clustering_protocols.protocols.dc.common_space import CommonSpace
-from clustering_protocols.quality.around_means import figures_of_clustering
+from clustering_protocols.quality.rows import figures_of_clustering
 from clustering_protocols.terms.terms import Layout
 
 

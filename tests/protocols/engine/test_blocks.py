@@ -28,7 +28,7 @@ from clustering_protocols.protocols.dc import (
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.quality.around_means import figures_of_clustering
+from clustering_protocols.quality.rows import figures_of_clustering
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.simulation import Session
