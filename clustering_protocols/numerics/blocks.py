@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property, partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import islice
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -27,7 +27,8 @@ class Engine(Protocol):
         effects: it may run twice, and at the same time as others. At the analyst,
         kernel and block may be pickled for another process, so the kernel must be a
         module-level function bound to small arguments, and the block holds views of
-        received arrays.
+        received arrays. A kernel must not call the engine, whose threads may all be
+        waiting for kernels.
         """
         ...
 
@@ -47,12 +48,10 @@ class LocalEngine:
         if self.n_threads == 1:
             yield from map(kernel, blocks)
             return
-        runs = (_BlockRun(self._pool, kernel, block) for block in blocks)
+        runs = (self._pool.submit(kernel, block) for block in blocks)
         pending = deque(islice(runs, self.n_threads + 1))
         try:
             while pending:
-                while not pending[0].is_done and any(r.run_here() for r in pending):
-                    pass  # compute pending blocks here instead of waiting
                 result = pending.popleft().result()
                 pending.extend(islice(runs, 1))
                 yield result
@@ -63,35 +62,7 @@ class LocalEngine:
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         """Return the pool; it is cached because starting threads takes long."""
-        return ThreadPoolExecutor(self.n_threads - 1)
-
-
-class _BlockRun(Generic[B, R]):
-    """A kernel over one block, run by a thread of the pool or by the waiting thread."""
-
-    def __init__(
-        self, pool: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
-    ) -> None:
-        self._run = partial(kernel, block)
-        self._future: Future[R] = pool.submit(self._run)
-        self._own_results: list[R] = []
-
-    @property
-    def is_done(self) -> bool:
-        return bool(self._own_results) or self._future.done()
-
-    def run_here(self) -> bool:
-        """Run the block here unless a thread has begun it; return whether it ran."""
-        if self._own_results or not self._future.cancel():
-            return False
-        self._own_results.append(self._run())
-        return True
-
-    def cancel(self) -> None:
-        self._future.cancel()
-
-    def result(self) -> R:
-        return self._own_results[0] if self._own_results else self._future.result()
+        return ThreadPoolExecutor(self.n_threads)
 
 
 ONE_THREAD: Final[Engine] = LocalEngine()

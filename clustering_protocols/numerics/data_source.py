@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -226,19 +226,26 @@ def find_first_rows(ids: Sequence[str]) -> IntArray:
 # Sources that select or reorder the rows or columns of another source
 
 
-class RowSelection:
-    """A selection of a source's rows, read batch by batch in the source's order."""
+S = TypeVar("S", bound=DataSource)
 
-    def __init__(self, source: DataSource, rows: IntArray) -> None:
+
+class _TakenRows(Generic[S]):
+    """Some rows of another source."""
+
+    def __init__(self, source: S, rows: IntArray) -> None:
         self._source = source
         self._rows = rows
         self.n_rows = len(rows)
         self.columns = source.columns
 
-    @property
+    @cached_property
     def ids(self) -> Sequence[str] | None:
-        """Return the ids of the selected rows."""
+        """Return the ids of these rows."""
         return _take_ids(self._source, self._rows)
+
+
+class RowSelection(_TakenRows[DataSource]):
+    """A selection of a source's rows, read batch by batch in the source's order."""
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the selected rows of each batch of the source."""
@@ -260,25 +267,14 @@ def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
     return _take_sparse_rows(source, rows)
 
 
-class OrderedRows:
+class OrderedRows(_TakenRows[RandomAccess]):
     """Rows of a random-access source in a new order, read batch by batch."""
-
-    def __init__(self, source: RandomAccess, rows: IntArray) -> None:
-        self._source = source
-        self._rows = rows
-        self.n_rows = len(rows)
-        self.columns = source.columns
 
     @property
     def original(self) -> DataSource:
         """Return the same rows of the party's own table, in the new order."""
         source = find_original_source(self._source)
         return self if source is self._source else order_rows(source, self._rows)
-
-    @cached_property
-    def ids(self) -> Sequence[str] | None:
-        """Return the ids of the rows in the new order."""
-        return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers each."""

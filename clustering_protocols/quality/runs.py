@@ -13,12 +13,11 @@ if the rows do not divide well into two. This module compares gap(1) with the ga
 every other number of clusters.
 
 Stability: random halves of the rows are clustered by k-means, and all rows are then
-    labelled
-by the nearest centroids of each half. Stability is the mean adjusted Rand index over
-all pairs of these labellings (A. Ben-Hur, A. Elisseeff, I. Guyon, "A stability based
-method for discovering structure in clustered data", 2002, with labels for all rows as
-in T. Lange, V. Roth, M. L. Braun, J. M. Buhmann, "Stability-based validation of
-clustering solutions", 2004).
+labelled by the nearest centroids of each half. Stability is the mean adjusted Rand
+index over all pairs of these labellings (A. Ben-Hur, A. Elisseeff, I. Guyon, "A
+stability based method for discovering structure in clustered data", 2002, with labels
+for all rows as in T. Lange, V. Roth, M. L. Braun, J. M. Buhmann, "Stability-based
+validation of clustering solutions", 2004).
 
 Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
 strength", 2005): the rows are split into two halves, both are clustered, and the rows
@@ -29,7 +28,7 @@ is computed. Their minimum is averaged over splits and both directions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -129,10 +128,8 @@ def gap_statistics(
     """
     counts = sorted({1, *numbers})
     inertias = _least_inertias(X, counts, rng)
-    box = _Box.around(X)
-    references = [
-        _least_inertias(box.draw(len(X), rng), counts, rng) for _ in range(REFERENCES)
-    ]
+    draw = _fit_box(X)
+    references = [_least_inertias(draw(rng), counts, rng) for _ in range(REFERENCES)]
     rounding = _ROUNDING * inertias[0]
     results: list[Gap] = []
     for index, k in enumerate(counts):
@@ -181,33 +178,20 @@ def _least_inertias(
     return inertias
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Box:
-    """The smallest box around some rows whose sides are parallel to their principal axes.
+def _fit_box(X: FloatArray) -> Callable[[np.random.Generator], FloatArray]:
+    """Return a function that draws uniform rows from the smallest box around X.
 
-    axes: float64 (r, width); the orthonormal axes, one per row.
-    least, most: float64 (r,); the range of the centred rows along each axis.
+    The sides of the box are parallel to the principal axes of X. The rows are centred,
+    and as many as those of X.
     """
-
-    axes: FloatArray
-    least: FloatArray
-    most: FloatArray
-
-    @classmethod
-    def around(cls, X: FloatArray) -> _Box:
-        centred = X - X.mean(axis=0)
-        _, vectors = np.linalg.eigh(centred.T @ centred)
-        # axes have arbitrary signs, so make the largest entry of each positive
-        largest = np.abs(vectors).argmax(axis=0)
-        signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-        axes = (vectors * signs).T
-        rotated = centred @ axes.T
-        return cls(axes=axes, least=rotated.min(axis=0), most=rotated.max(axis=0))
-
-    def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
-        """Draw centred rows (n_rows, width) from the uniform distribution in the box."""
-        coordinates = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
-        return np.ascontiguousarray(coordinates @ self.axes)
+    centred = X - X.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    # axes have arbitrary signs, so make the largest entry of each positive
+    largest = np.abs(vectors).argmax(axis=0)
+    axes = (vectors * np.sign(vectors[largest, np.arange(len(vectors))])).T
+    rotated = centred @ axes.T
+    low, high = rotated.min(axis=0), rotated.max(axis=0)
+    return lambda rng: np.ascontiguousarray(rng.uniform(low, high, X.shape) @ axes)
 
 
 HALVES: Final = 10

@@ -37,6 +37,7 @@ class PrivacyCost(NamedTuple):
     delta: float
 
 
+@lru_cache(maxsize=64)  # a search takes a second, and releases need few scales
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     """Return the smallest noise scale whose releases stay within a privacy cost.
 
@@ -47,14 +48,6 @@ def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> fl
     sensitivity: the largest change of the released integer that is due to one person.
     cost: ``delta`` is only used for Gaussian noise.
     """
-    _opendp()  # import it here, or a cached scale would hide that the library is missing
-    return _least_scale(mechanism, sensitivity, cost)
-
-
-@lru_cache(
-    maxsize=64
-)  # cached, because a search takes a second, and releases need few scales
-def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
 

@@ -287,11 +287,6 @@ class Session:
             raise KeyError(kind.kind)
         return record
 
-    def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Return a party's answer to a task, without changing its memory or journal."""
-        state = (self.journals[slot], self.memories[slot])
-        return self.party(slot).reply(*state, task, self.data[slot])
-
     def restart_parties(self, *slots: str) -> None:
         """Restart parties, by default all of them, from their encoded memory and journal.
 
@@ -318,9 +313,11 @@ class Session:
     def answer(self, slot: str, task: bytes | None = None) -> engine.TaskOutcome:
         """Return a party's answer to a task, by default to its task in the open round.
 
-        Nothing is sent, and no memory changes.
+        Nothing is sent, and neither memory nor journal changes.
         """
-        return self.reply(slot, self.open.tasks[slot] if task is None else task)
+        task = self.open.tasks[slot] if task is None else task
+        state = (self.journals[slot], self.memories[slot])
+        return self.party(slot).reply(*state, task, self.data[slot])
 
     # Rounds
 
@@ -398,7 +395,7 @@ class Session:
         """
         with self.measure_time(slot):
             try:
-                answer = self.reply(slot, task)
+                answer = self.answer(slot, task)
             except engine.FINAL as error:
                 self.journals[slot] = self.journals[slot].stop_by_error(error)
                 raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,6 +22,7 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
 from clustering_protocols.quality.rows import figures_of_clustering
 from clustering_protocols.quality.runs import compare_runs
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
@@ -63,47 +65,67 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         if session.params.algorithm == "kmeans" and fits_in_one_array(*X_hat.shape):
             X_hat = ArrayRows(X_hat.load())  # k-means reads the rows many times
         magnitudes.check_block_magnitudes("The common space", X_hat, session.engine)
-        representatives, n = None, X_hat.shape[0]
-        if session.params.samples_rows(n):
-            rng = session.generator("dc", "representatives")
-            representatives = Representatives.draw(
-                X_hat, count_graph_rows(n), rng, session.engine
+        generators, engine = partial(session.generator, "dc"), session.engine
+        representatives = draw_representatives(
+            session.params, X_hat, generators, engine
+        )
+        runs = []
+        for params in session.runs:
+            clustering, rows = cluster_rows(
+                params, X_hat, generators, representatives, engine=engine
             )
-        runs = [
-            _run(session, params, X_hat, representatives, maps)
-            for params in session.runs
-        ]
+            figures = figures_of_clustering(X_hat, clustering, engine)
+            runs.append(_build_run(session, clustering, rows, maps, figures))
         if session.params.algorithm == "kmeans":
             numbers = [params.n_clusters for params in session.runs]
             runs = compare_runs(session, X_hat, numbers, runs)
         return Finish(runs=runs)
 
 
-def _run(
-    session: DcSession,
+Generators = Callable[[str], np.random.Generator]
+"""Returns a generator for ``starts``, ``embedding`` or ``representatives``."""
+
+
+def draw_representatives(
     params: DataCollaboration,
-    X_hat: RowBlocks,
+    X: RowBlocks,
+    generators: Generators,
+    engine: Engine = ONE_THREAD,
+) -> Representatives | None:
+    """Return representatives of the rows, or None if each row is to be clustered."""
+    n = X.shape[0]
+    if not params.samples_rows(n):
+        return None
+    rng = generators("representatives")
+    return Representatives.draw(X, count_graph_rows(n), rng, engine)
+
+
+def cluster_rows(
+    params: DataCollaboration,
+    X: RowBlocks,
+    generators: Generators,
     representatives: Representatives | None,
-    maps: Sequence[CollaborationMap],
-) -> Run:
-    """Cluster the common space X̂ (n, m̂) into one of the agreed numbers of clusters.
+    starts: IntArray | None = None,
+    engine: Engine = ONE_THREAD,
+) -> tuple[Clustering, RowSubset]:
+    """Cluster rows X (n, m̂); return also the rows (n, dims) that k-means read.
 
     representatives: if given, these are clustered instead of all rows.
+    starts: int64 (n_init, n_clusters); row numbers; drawn at random if None.
     """
-    Z: RowBlocks = X_hat
+    Z = X
     if params.algorithm == "spectral":
-        rng = session.generator("dc", "embedding")
-        X = X_hat.load() if representatives is None else representatives.V
-        Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
-    rng, engine = session.generator("dc", "starts"), session.engine
-    starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
+        V = X.load() if representatives is None else representatives.V
+        rng = generators("embedding")
+        Z = ArrayRows(spectral_embedding(V, params.n_clusters, rng))
+    if starts is None:
+        rng = generators("starts")
+        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     clustering = kmeans(Z, starts, params.max_iter, engine)
-    rows: RowSubset = Z
-    if representatives is not None:
-        clustering = representatives.expand_clustering(clustering)
-        rows = RepeatedRows(Z, representatives.nearest)
-    figures = figures_of_clustering(X_hat, clustering, engine)
-    return _build_run(session, clustering, rows, maps, figures)
+    if representatives is None:
+        return clustering, Z
+    repeated = RepeatedRows(Z, representatives.nearest)
+    return representatives.expand_clustering(clustering), repeated
 
 
 def fit_maps(

@@ -6,14 +6,11 @@ The examples use synthetic data with three groups of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.algorithms.representatives import Representatives
-from clustering_protocols.algorithms.spectral import spectral_embedding
-from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import seeded_generator
@@ -25,7 +22,7 @@ from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
-from . import maths, messages
+from . import analyst, maths, messages
 from .maths import qr_r
 from .params import Anchor, DataCollaboration, DcSession
 
@@ -34,26 +31,16 @@ def cluster_pooled(
     params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
     """Cluster X with the session's algorithm, scaling and starts; return labels."""
-    Z, representatives = scale(params, X), None
+    rows = ArrayRows(scale(params, X))
+    generators = partial(seeded_generator, 0, "dc", "pooled")
+    representatives = analyst.draw_representatives(params, rows, generators)
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = None if summary is None else summary.starts
-    if params.samples_rows(
-        len(X)
-    ):  # the representatives differ from the session's, so its starts do not apply
-        rng = seeded_generator(0, "dc", "pooled", "representatives")
-        representatives = Representatives.draw(
-            ArrayRows(Z), count_graph_rows(len(X)), rng
-        )
-        Z, starts = representatives.V, None
-    if params.algorithm == "spectral":
-        rng = seeded_generator(0, "dc", "pooled", "embedding")
-        Z = spectral_embedding(Z, params.n_clusters, rng)
-    if starts is None:
-        rng = seeded_generator(0, "dc", "pooled")
-        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-    clustering = kmeans(Z, starts, params.max_iter)
     if representatives is not None:
-        clustering = representatives.expand_clustering(clustering)
+        starts = None  # the session's starts may not be among the representatives
+    clustering, _ = analyst.cluster_rows(
+        params, rows, generators, representatives, starts
+    )
     return clustering.labels
 
 

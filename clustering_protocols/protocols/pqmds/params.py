@@ -170,12 +170,12 @@ def subspaces_of(
     ]
 
 
+def count_codes(params: ProductQuantisation, n_features: int) -> int:
+    """Return the number of codes that a party with so many features sends for a row."""
+    return sum(width for _, width in subspaces_of(params, n_features))
+
+
 def n_codes_of(session: PqmdsSession) -> dict[str, int]:
     """Return the number of codes that each slot sends for one row."""
-    return {
-        slot: sum(
-            width
-            for _, width in subspaces_of(session.params, session.member(slot).n_columns)
-        )
-        for slot in session.slots
-    }
+    widths = {slot: session.member(slot).n_columns for slot in session.slots}
+    return {slot: count_codes(session.params, m) for slot, m in widths.items()}

@@ -24,7 +24,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import PqmdsSession, ProductQuantisation, subspaces_of
+from .params import PqmdsSession, ProductQuantisation, count_codes
 
 LEARNS: Final = {
     "analyst": (
@@ -97,21 +97,14 @@ class PqmdsSizes(Sizes[ProductQuantisation]):
 
     def upload_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the size in bytes of the codes of all rows."""
-        return WORD * extent.rows * _count_codes(params, extent)
+        return WORD * extent.rows * count_codes(params, extent.party_features)
 
     def memory_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the bytes of the codes of all parties, side by side."""
-        n, space = extent.rows, _count_codes(params, extent) * extent.parties
-        return (
-            WORD
-            * n
-            * (fits_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
-        )
-
-
-def _count_codes(params: ProductQuantisation, extent: Extent) -> int:
-    """Return how many numbers a party sends for each row."""
-    return sum(width for _, width in subspaces_of(params, extent.party_features))
+        n = extent.rows
+        space = count_codes(params, extent.party_features) * extent.parties
+        copies = _SPACE_COPIES if fits_in_one_array(n, space) else 0
+        return WORD * n * (copies * space + _ROW_WORDS)
 
 
 METHODS = (
@@ -177,9 +170,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         if params.privacy.mechanism == "none":
             return ()
         n_codes = sum(
-            codes * len(layout.column_group(column))
+            count_codes(params, width) * len(layout.column_group(column))
             for column, width in enumerate(widths)
-            for _, codes in subspaces_of(params, width)
         )
         deviation = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
         if deviation <= _LARGEST_DEVIATION:

@@ -405,7 +405,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _mask_own_keys(self, context: PartyContext, data: DataSource) -> Reply:
         keys = self.alignment.match_key_values(data)
         order = context.lasting_stream("list-order").permutation(data.n_rows)
-        mask = JointMask(context.lasting_stream("mask"), context.engine)
+        mask = _joint_mask(context)
         filler = context.lasting_stream("no-value")
         masked = []
         for number, key in enumerate(keys):

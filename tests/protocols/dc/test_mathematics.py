@@ -46,10 +46,6 @@ X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(90, 6))
 PARTS = simulation.split(X, LAYOUT, seed=2)
 
 
-def projections(rows: FloatArray, anchor_rows: FloatArray) -> messages.Projections:
-    return messages.Projections(rows=rows, anchors=anchor_rows)
-
-
 def run(
     params: DataCollaboration,
     data: Mapping[str, DataSource] = PARTS.data,
@@ -162,8 +158,8 @@ def full_width(layout: Layout, seed: int) -> tuple[Any, list[Cells], Any]:
         rows = pooled[np.ix_(parts.rows[slot.row], parts.columns[slot.column])]
         Q = KeyedStream(rng.bytes(32)).rotation(rows.shape[1])
         shift = rng.normal(size=rows.shape[1])
-        row_groups[slot.row][slot.column] = projections(
-            rows @ Q + shift, drawn[slot.column] @ Q + shift
+        row_groups[slot.row][slot.column] = messages.Projections(
+            rows=rows @ Q + shift, anchors=drawn[slot.column] @ Q + shift
         )
     rows = [
         pooled[
@@ -268,7 +264,9 @@ def test_the_orthonormal_target_gives_the_formulas_of_the_paper(form: Any) -> No
     rng = np.random.default_rng(4)
     row_groups: list[Cells] = [
         {
-            column: projections(rng.normal(size=(7, w)), rng.normal(size=(30, w)))
+            column: messages.Projections(
+                rows=rng.normal(size=(7, w)), anchors=rng.normal(size=(30, w))
+            )
             for column, w in enumerate(widths)
         }
         for widths in ((2, 3), (3, 1), (2, 2))
@@ -364,42 +362,32 @@ def test_as_many_orthogonal_anchors_as_needed_map_as_ten_times_as_many() -> None
     np.testing.assert_allclose(distances(9), distances(90), rtol=1e-9)
 
 
-class Recorder:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.drawn: list[FloatArray] = []
-        original = anchors.draw
-
-        def draw(
-            params: DataCollaboration,
-            n_rows: int,
-            moments: PooledMoments,
-            stream: KeyedStream,
-        ) -> FloatArray:
-            self.drawn.append(original(params, n_rows, moments, stream))
-            return self.drawn[-1]
-
-        monkeypatch.setattr(anchors, "draw", draw)
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
+    """Return the anchors of all parties, in the order in which they are drawn."""
+    made: list[FloatArray] = []
+    draw = anchors.draw
+    monkeypatch.setattr(
+        anchors, "draw", lambda *given: made.append(draw(*given)) or made[-1]
+    )
+    return made
 
 
-def test_anchors_are_equal_within_a_column_group_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    recorder = Recorder(monkeypatch)
+def test_anchors_are_equal_within_a_column_group_alone(drawn: list[FloatArray]) -> None:
     run(DataCollaboration(n_clusters=3))
-    r1c1, r1c2, r2c1, r2c2 = recorder.drawn
+    r1c1, r1c2, r2c1, r2c2 = drawn
     assert np.array_equal(r1c1, r2c1)
     assert np.array_equal(r1c2, r2c2)
-    for slot, drawn in ((0, r1c1), (1, r1c2)):
+    for slot, anchor_rows in ((0, r1c1), (1, r1c2)):
         own = X[:, PARTS.columns[slot]]
-        standardised = (drawn - own.mean(axis=0)) / own.std(axis=0)
+        standardised = (anchor_rows - own.mean(axis=0)) / own.std(axis=0)
         assert stats.kstest(standardised, "norm", axis=0).pvalue.min() > 0.001
     # were both groups to share a stream, equal places would hold equal draws
-    ranks = [stats.rankdata(drawn[:, 0]) for drawn in (r1c1, r1c2)]
+    ranks = [stats.rankdata(anchor_rows[:, 0]) for anchor_rows in (r1c1, r1c2)]
     assert abs(stats.pearsonr(*ranks).statistic) < 0.15
 
 
-def test_no_anchor_is_sent_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(monkeypatch)
+def test_no_anchor_is_sent_as_it_is(drawn: list[FloatArray]) -> None:
     simulated = run(DataCollaboration(n_clusters=3, scaling="none"))
     sent = [
         array.ravel()
@@ -407,8 +395,8 @@ def test_no_anchor_is_sent_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         for array in packets.parse(message.payload).arrays.values()
         if array.dtype == np.float64
     ]
-    drawn = np.concatenate([array.ravel() for array in recorder.drawn])
-    assert not np.isin(np.concatenate(sent), drawn).any()
+    made = np.concatenate([array.ravel() for array in drawn])
+    assert not np.isin(np.concatenate(sent), made).any()
 
 
 # Sessions
@@ -486,9 +474,8 @@ def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
     session = simulation.Session(params, Layout.lattice(1), {"r1c1": data}, seed=5)
     session.play_until(messages.Project)
     address = packets.parse(session.answer("r1c1").contribution).address
-    forged = packets.write_packet(
-        address, projections(np.zeros((90, 0)), np.zeros((500, 0)))
-    )
+    none = messages.Projections(rows=np.zeros((90, 0)), anchors=np.zeros((500, 0)))
+    forged = packets.write_packet(address, none)
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
         session.advance({"r1c1": forged})
 
@@ -496,24 +483,30 @@ def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
 # Dimensions that the data do not have
 
 
-@pytest.mark.parametrize("scaling", ["shared", "center", "local", "none"])
-@pytest.mark.parametrize("mean", [0.0, 3.0, 1e3, 1e6])
-def test_dependent_columns_far_from_zero_are_no_dimension(
-    scaling: Any, mean: float
-) -> None:
-    """What rounding leaves of a dependence must not be what a party leaves out."""
+def dependent(mean: float) -> FloatArray:
+    """Return rows with five dimensions in six columns."""
     rows = X + mean
     rows[:, 5] = rows[:, 0] + rows[:, 1]
-    data = {"r1c1": MatrixSource(rows)}
-    params = DataCollaboration(n_clusters=3, scaling=scaling)
-    report = run(params, data, Layout.lattice(1)).outcomes["r1c1"].report
-    assert (report["dimensions of the data"], report["dimensions sent"]) == (5, 4)
+    return rows
 
 
+def few(mean: float) -> FloatArray:
+    """Return twelve rows of thirty columns, which span eleven dimensions."""
+    return np.random.default_rng(0).normal(mean, 1.0, size=(12, 30))
+
+
+@pytest.mark.parametrize(
+    ("scaling", "rows_of", "rank"),
+    [(name, dependent, 5) for name in ("shared", "center", "local", "none")]
+    + [("shared", few, 11)],
+)
 @pytest.mark.parametrize("mean", [0.0, 3.0, 1e3, 1e6])
-def test_n_rows_span_n_minus_one_dimensions(mean: float) -> None:
-    rows = np.random.default_rng(0).normal(mean, 1.0, size=(12, 30))
-    data = {"r1c1": MatrixSource(rows)}
-    outcomes = run(DataCollaboration(n_clusters=2), data, Layout.lattice(1)).outcomes
-    report = outcomes["r1c1"].report
-    assert (report["dimensions of the data"], report["dimensions sent"]) == (11, 10)
+def test_what_rounding_leaves_of_a_dependence_is_no_dimension(
+    scaling: Any, rows_of: Any, rank: int, mean: float
+) -> None:
+    """Otherwise a party would leave out rounding errors instead of a dimension."""
+    data = {"r1c1": MatrixSource(rows_of(mean))}
+    params = DataCollaboration(n_clusters=2, scaling=scaling)
+    report = run(params, data, Layout.lattice(1)).outcomes["r1c1"].report
+    found = report["dimensions of the data"], report["dimensions sent"]
+    assert found == (rank, rank - 1)

@@ -40,18 +40,9 @@ def of_wine(
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_predicted_labels_of_training_rows_are_their_labels(load: Any) -> None:
-    X = load().data
-    parts = simulation.split(X, Layout.lattice(3), SEED)
-    params = DataCollaboration(n_clusters=3, predictor=True)
-    run = simulation.run(params, parts.layout, parts.data, SEED)
-    for slot, outcome in run.outcomes.items():
-        assert outcome.predict is not None
-        assert np.array_equal(outcome.predict(parts.data[slot]).labels, outcome.labels)
-
-
-@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_predicted_labels_of_new_rows_match_the_pooled_model(load: Any) -> None:
+def test_predicted_labels_are_those_of_the_session_and_of_the_pooled_model(
+    load: Any,
+) -> None:
     X = load().data
     rng = np.random.default_rng(SEED)
     new = rng.permutation(len(X)) < len(X) // 4
@@ -65,6 +56,7 @@ def test_predicted_labels_of_new_rows_match_the_pooled_model(load: Any) -> None:
         names = [parts.data[slot].columns.index(f"x{j}") for j in range(X.shape[1])]
         order = np.argsort(names)
         assert outcome.predict is not None
+        assert np.array_equal(outcome.predict(parts.data[slot]).labels, outcome.labels)
         found = outcome.predict(MatrixSource(X[new][:, order])).labels
         assert adjusted_rand(expected, found) >= 0.95
 

@@ -35,13 +35,13 @@ def answers(held: Sequence[Words]) -> list[Words]:
     return [field_distances(share) for share in held]
 
 
-def hidden(plain: Sequence[Words], segments: int, session: int = 0) -> list[Words]:
+def hidden(plain: Sequence[Words], segments: int) -> list[Words]:
     parties = len(plain)
     weights = maths.build_decoding_weights(segments, maths.share_points(parties))
     masked = [answer.copy() for answer in plain]
     for own, answer in enumerate(masked):
         streams = [
-            (1 if own < peer else -1, stream(session, *sorted((own, peer))))
+            (1 if own < peer else -1, stream(*sorted((own, peer))))
             for peer in range(parties)
             if peer != own
         ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from support.repeats import thorough
 
@@ -161,7 +161,17 @@ def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
     return maths.quantise(X, bits), segments, noise, parties
 
 
+def corner(rows: Any, segments: int) -> tuple[Any, int, int, int]:
+    rows, noise = np.array(rows, dtype=np.uint64), 1
+    return rows, segments, noise, maths.count_needed_values(segments, noise)
+
+
 @given(coded())
+@example(corner([[7, 7, 7]], 1))
+@example(corner([[7, 7, 7]] * 4, 2)).via("equal rows")
+@example(corner(np.arange(8).reshape(4, 2), 3)).via("fewer features than segments")
+@example(corner([[0] * 4, [2**29 - 2] * 4], 1)).via("close to p")
+@example(corner([[0], [1518500248]], 1)).via("the largest square below p")
 @settings(max_examples=thorough(ci=60, nightly=1000))
 def test_decoded_distances_equal_integer_arithmetic(
     case: tuple[Any, int, int, int],
@@ -177,25 +187,6 @@ def test_decoded_distances_equal_integer_arithmetic(
         weights = maths.build_decoding_weights(segments, [points[j] for j in used])
         decoded = maths.combine(weights, [plain[j] for j in used])
         assert decoded.tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "segments"),
-    [
-        (np.full((1, 3), 7), 1),  # one row
-        (np.full((4, 3), 7), 2),  # equal rows
-        (np.arange(8).reshape(4, 2), 3),  # fewer features than segments
-        (np.array([[0] * 4, [2**29 - 2] * 4]), 1),  # close to p
-        (np.array([[0], [1518500248]]), 1),  # the largest square below p
-    ],
-)
-def test_corners_decode_exactly(rows: Any, segments: int) -> None:
-    rows = rows.astype(np.uint64)
-    parties = maths.count_needed_values(segments, 1)
-    plain = answers(shares(rows, segments, 1, parties, stream(3)))
-    assert maths.combine([1] * parties, hidden(plain, segments)).tolist() == (
-        integer_distances(rows)
-    )
 
 
 @given(

@@ -57,32 +57,6 @@ def test_shares_of_any_t_parties_are_uniform_whatever_the_row(
             assert set(counts.values()) == {1}
 
 
-def test_shares_of_two_rows_have_the_same_distribution() -> None:
-    """The kernels themselves: 40,000 copies of two rows, fresh noise, low and high bits."""
-    for row in ([0, 0], [2**30, 12345]):
-        rows = np.tile(np.array(row, dtype=np.uint64), (40_000, 1))
-        for share in shares(rows, 2, 1, 5, stream(9)):
-            for shift in (0, 57):
-                bits = (share.ravel() >> np.uint64(shift)) & np.uint64(15)
-                counts = np.bincount(bits.astype(int), minlength=16)
-                chi2 = float((np.square(counts - 2500) / 2500).sum())
-                assert chi2 < 45  # 15 degrees of freedom, one in ten thousand
-
-
-def test_masked_answers_of_two_data_sets_are_distributed_alike() -> None:
-    """Each answer is uniform over fresh keys; signs are those of the exhaustive test."""
-    rows = np.array([[3, 4], [0, 0], [9, 1]], dtype=np.uint64)
-    plain = answers(shares(rows, 1, 1, 3, stream(4)))
-    many = np.array([hidden(plain, 1, session) for session in range(250)])
-    assert many.shape == (250, 3, 3)
-    sums = [[sum(map(int, pair)) % P for pair in run.T] for run in many]
-    assert sums == [integer_distances(rows)] * 250
-    high = (many >> np.uint64(59)).astype(int)  # of 61 bits the highest two
-    for party, pair in product(range(3), range(3)):
-        counts = np.bincount(high[:, party, pair], minlength=4)
-        assert float((np.square(counts - 62.5) / 62.5).sum()) < 21.1  # 3 degrees, 1e-4
-
-
 @pytest.mark.threat(92)
 @pytest.mark.parametrize("distances", ["all", "landmarks"])
 def test_a_session_s_answers_are_masked_and_add_up(distances: Any) -> None:

@@ -57,12 +57,13 @@ def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) ->
     weight = st.integers(1, 4).map(float)
     n = len(values)
     weights = np.array(data.draw(st.lists(weight, min_size=n, max_size=n)))
-    for size in range(1, n + 1):
+    for size in range(1, n + 3):
         begins = maths.optimal_intervals(values, weights, size)
-        assert len(begins) == size + 1
+        assert len(begins) == min(size, n) + 1
         assert (np.diff(begins) > 0).all()
         found = inertia(values, weights, begins)
-        assert found == pytest.approx(least_inertia(values, weights, size), abs=1e-9)
+        least = least_inertia(values, weights, min(size, n))
+        assert found == pytest.approx(least, abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [10, 11, 12])
@@ -75,11 +76,6 @@ def test_even_steps_where_one_penalty_gives_many_sizes(n: int, size: int) -> Non
     assert inertia(values, weights, begins) == pytest.approx(
         least_inertia(values, weights, size)
     )
-
-
-def test_more_clusters_than_values_are_the_values() -> None:
-    begins = maths.optimal_intervals(np.arange(3.0), np.ones(3), 8)
-    assert begins.tolist() == [0, 1, 2, 3]
 
 
 def test_a_feature_is_quantised_better_than_by_scikit_learn() -> None:
