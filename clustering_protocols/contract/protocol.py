@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract.sizing import Sizes
@@ -204,6 +214,11 @@ class PooledReference(Protocol[P]):
         trace: the trace of a simulated session, for the same initial centres.
         """
 
+
+@runtime_checkable
+class MinimisingReference(PooledReference[P], Protocol[P]):
+    """The reference of a method that minimises an objective."""
+
     def objectives(
         self,
         params: P,
@@ -213,7 +228,7 @@ class PooledReference(Protocol[P]):
     ) -> Objectives | None:
         """Return the objective of the clustering for a session and for pooled runs.
 
-        It is None if the method minimises nothing, or needs no initial centres.
+        It is None if these parameters minimise nothing, or need no initial centres.
 
         X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).

@@ -66,7 +66,27 @@ def find_original_source(source: DataSource) -> DataSource:
     return getattr(source, "original", source)
 
 
-class MatrixSource:
+class _Matrix:
+    """A matrix with names of its columns and, perhaps, an id of each row."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        columns: Sequence[str] | None,
+        ids: Sequence[str] | None,
+    ) -> None:
+        if len(shape) != 2 or 0 in shape:
+            raise InvalidData("The data must be a matrix with rows and columns.")
+        self.n_rows, width = shape
+        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
+        self.ids = None if ids is None else tuple(ids)
+        if not len(self.columns) == len(set(self.columns)) == width:
+            raise InvalidData(f"The {width} columns need {width} different names.")
+        if ids is not None and len(ids) != self.n_rows:
+            raise InvalidData(f"The {self.n_rows} rows need {self.n_rows} ids.")
+
+
+class MatrixSource(_Matrix):
     """A data source over one matrix in memory.
 
     X: array-like of shape (n_rows, n_columns); finite numbers, converted to float64.
@@ -87,15 +107,7 @@ class MatrixSource:
         gaps: bool = False,
     ) -> None:
         self._X = np.ascontiguousarray(X, dtype=np.float64)
-        if self._X.ndim != 2 or 0 in self._X.shape:
-            raise InvalidData("The data must be a matrix with rows and columns.")
-        self.n_rows, width = self._X.shape
-        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
-        self.ids = None if ids is None else tuple(ids)
-        self._check(gaps=gaps)
-
-    def _check(self, *, gaps: bool) -> None:
-        _check_names(self.columns, self._X.shape[1], self.ids, self.n_rows)
+        super().__init__(self._X.shape, columns, ids)
         finite = np.isfinite(self._X) | (np.isnan(self._X) & gaps)
         if not finite.all():
             names = [
@@ -144,7 +156,7 @@ def iterate_batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, Float
             begin += len(rows)
 
 
-class SparseSource:
+class SparseSource(_Matrix):
     """A data source over a sparse matrix, which is never made dense as a whole.
 
     R: scipy sparse array or matrix of shape (n_rows, n_columns); finite numbers,
@@ -164,16 +176,11 @@ class SparseSource:
     ) -> None:
         from scipy.sparse import csr_array
 
-        if R.ndim != 2 or 0 in R.shape:
-            raise InvalidData("The data must be a matrix with rows and columns.")
+        super().__init__(R.shape, columns, ids)
         self.sparse = csr_array(R, dtype=np.float64)
         if not self.sparse.has_canonical_format:  # do not modify R
             self.sparse = self.sparse.copy()
             self.sparse.sum_duplicates()
-        self.n_rows, width = self.sparse.shape
-        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
-        self.ids = None if ids is None else tuple(ids)
-        _check_names(self.columns, width, self.ids, self.n_rows)
         if not np.isfinite(self.sparse.data).all():
             raise InvalidData("Values are missing or infinite.")
 
@@ -195,15 +202,6 @@ def sparse_matrix(source: DataSource) -> csr_array:
     if isinstance(source, SparseSource):
         return source.sparse
     return csr_array(vstack([csr_array(batch) for batch in source.batches()]))
-
-
-def _check_names(
-    columns: Sequence[str], width: int, ids: Sequence[str] | None, n_rows: int
-) -> None:
-    if not len(columns) == len(set(columns)) == width:
-        raise InvalidData(f"The {width} columns need {width} different names.")
-    if ids is not None and len(ids) != n_rows:
-        raise InvalidData(f"The {n_rows} rows need {n_rows} ids.")
 
 
 def check_unique_ids(ids: Sequence[str] | None) -> None:

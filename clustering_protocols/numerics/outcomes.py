@@ -7,7 +7,7 @@ the clusters were formed in such a way that these variables differ.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 from pydantic import Field
@@ -68,13 +68,6 @@ class OutcomeTable(Value):
     others: tuple[int, ...] = ()
     fields: tuple[Outcome, ...]
     notes: tuple[str, ...]
-
-
-class _Test(NamedTuple):
-    statistic: float | None = None
-    degrees: tuple[int, ...] = ()
-    p: float | None = None
-    n_small: int = 0
 
 
 def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable | None:
@@ -140,7 +133,7 @@ def _outcome_of(field: FieldProfile, *, rounded: bool) -> Outcome:
             levels=field.levels,
             shares=tuple(shares),
             test="chi-squared",
-            **result._asdict(),
+            **result,
         )
     means: list[Bounds | None] = []
     groups = []
@@ -156,7 +149,7 @@ def _outcome_of(field: FieldProfile, *, rounded: bool) -> Outcome:
         is_date=field.is_date,
         means=tuple(means),
         test="anova",
-        **result._asdict(),
+        **result,
     )
 
 
@@ -194,8 +187,10 @@ def wilson_interval(share: float, n: float) -> Bounds:
     return low, 1.0 if share == 1 else min(1.0, centre + half)
 
 
-def _analyse_variance(n: FloatArray, mean: FloatArray, spread: FloatArray) -> _Test:
-    """Return the one-way analysis of variance of k groups.
+def _analyse_variance(
+    n: FloatArray, mean: FloatArray, spread: FloatArray
+) -> dict[str, Any]:
+    """Return the fields of the one-way analysis of variance of k groups.
 
     F = [Σ nᵢ (mᵢ - m)² / (k - 1)] / [Σ nᵢ sᵢ² / (N - k)], where sᵢ² divides by nᵢ
     (Fisher 1925).
@@ -206,17 +201,17 @@ def _analyse_variance(n: FloatArray, mean: FloatArray, spread: FloatArray) -> _T
 
     k, total = len(n), float(n.sum())
     if k < 2 or total <= k:
-        return _Test()
+        return {}
     between = float(n @ np.square(mean - n @ mean / total)) / (k - 1)
     within = float(n @ np.square(spread)) / (total - k)
     if within <= 0:
-        return _Test()
+        return {}
     f, degrees = between / within, (k - 1, round(total) - k)
-    return _Test(f, degrees, float(fdtrc(*degrees, f)))
+    return {"statistic": f, "degrees": degrees, "p": float(fdtrc(*degrees, f))}
 
 
-def _chi_squared(counts: FloatArray) -> _Test:
-    """Return Pearson's test of independence between lines and levels.
+def _chi_squared(counts: FloatArray) -> dict[str, Any]:
+    """Return the fields of Pearson's test of independence between lines and levels.
 
     χ² = Σ (observed - expected)² / expected, without continuity correction (Pearson
     1900). Levels without rows are omitted.
@@ -228,15 +223,15 @@ def _chi_squared(counts: FloatArray) -> _Test:
     counts = counts[:, counts.sum(axis=0) > 0]
     degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
     if degrees < 1:
-        return _Test()
+        return {}
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
     statistic = float((np.square(counts - expected) / expected).sum())
-    return _Test(
-        statistic,
-        (degrees,),
-        float(chdtrc(degrees, statistic)),
-        int(np.count_nonzero(expected < _FEWEST_EXPECTED)),
-    )
+    return {
+        "statistic": statistic,
+        "degrees": (degrees,),
+        "p": float(chdtrc(degrees, statistic)),
+        "n_small": int(np.count_nonzero(expected < _FEWEST_EXPECTED)),
+    }
 
 
 def outcome_tables(

@@ -1,7 +1,7 @@
-"""Measures of agreement between two labellings, and of the quality of one.
+"""Measures of agreement between two labellings.
 
-ARI, NMI (geometric mean) and the silhouette come from scikit-learn. Accuracy and kappa
-first match cluster numbers to classes; only the matching is our own code.
+ARI and NMI (geometric mean) come from scikit-learn. Accuracy and kappa first match
+cluster numbers to classes; only the matching is our own code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn import metrics as sk
 
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray
 
 _MAX_STEPS = 100  # Dinkelbach's method usually needs a handful
 
@@ -62,11 +62,6 @@ def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
             break
         value = ratio
     return float(value)
-
-
-def silhouette(X: FloatArray, labels: IntArray) -> float:
-    """Return the mean silhouette coefficient of labels on rows X, in [-1, 1]."""
-    return float(sk.silhouette_score(X, labels))
 
 
 def agreement_scores(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:

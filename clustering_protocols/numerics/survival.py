@@ -48,11 +48,7 @@ class BinnedRows(Value):
 
     def rows_before(self, times: FloatArray) -> FloatArray:
         """Return the number of rows (m,) in bins that end before each time (m,)."""
-        return self._cumulative[np.searchsorted(self.ends, times)]
-
-    @property
-    def _cumulative(self) -> FloatArray:
-        return np.concatenate([[0.0], np.cumsum(self.n_rows)])
+        return np.append(0.0, np.cumsum(self.n_rows))[np.searchsorted(self.ends, times)]
 
 
 class SurvivalLine(Value):

@@ -170,7 +170,15 @@ def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     firsts = (np.cumsum(counts) - counts)[nonempty]
     sorted_rows, total = X[order], 0.0
     for rows in iterate_slices(len(X), max(_PAIRS // len(X), 1)):
-        sums = np.zeros((len(labels[rows]), len(counts)))
+        own = labels[rows, None]
+        sums = np.full((len(own), len(counts)), np.inf)
         sums[:, nonempty] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
-        total += float(formulas.silhouettes(sums, labels[rows], counts).sum())
+        a = np.take_along_axis(sums, own, axis=1) / np.maximum(counts[own] - 1, 1)
+        means = sums / np.maximum(counts, 1)
+        np.put_along_axis(means, own, np.inf, axis=1)
+        b = means.min(axis=1, keepdims=True)
+        larger, scores = np.maximum(a, b), np.zeros_like(a)
+        is_defined = (counts[own] > 1) & (larger > 0)
+        np.divide(b - a, larger, out=scores, where=is_defined)
+        total += float(scores.sum())
     return formulas.mean_silhouette(total, len(X))

@@ -39,6 +39,8 @@ def figures_from_sums(
     squares, distances = around[:-1].reshape(2, -1)
     squared = squared_separations(means)[np.ix_(nonempty, nonempty)]
     n_rows, inertia = float(counts.sum()), float(squares[nonempty].sum())
+    # Σ_c n_c ‖m_c - m‖², from the distances between means
+    between = float(counts @ squared @ counts) / (2.0 * n_rows)
     compares = are_comparable(len(nonempty), n_rows)
     scatter = distances[nonempty] / counts
     return Figures(
@@ -47,9 +49,7 @@ def figures_from_sums(
         simplified_silhouette=mean_silhouette(float(around[-1]), n_rows)
         if compares
         else None,
-        calinski_harabasz=calinski_harabasz(
-            len(nonempty), n_rows, between_cluster_scatter(counts, squared), inertia
-        ),
+        calinski_harabasz=calinski_harabasz(len(nonempty), n_rows, between, inertia),
         davies_bouldin=davies_bouldin(scatter, squared) if compares else None,
         **figures,
     )
@@ -63,15 +63,6 @@ def are_comparable(n_clusters: int, n_rows: float) -> bool:
 def squared_separations(means: FloatArray) -> FloatArray:
     """Return the squared distances (k, k) between the means (k, F) of clusters."""
     return np.array([np.square(means - mean).sum(axis=1) for mean in means])
-
-
-def between_cluster_scatter(counts: FloatArray, squared: FloatArray) -> float:
-    """Return Σ_c n_c ‖m_c - m‖², computed as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
-
-    counts: float64 (k,); the size n_c of each cluster.
-    squared: float64 (k, k); the squared distances between the means m_c.
-    """
-    return float(counts @ squared @ counts) / (2.0 * float(counts.sum()))
 
 
 def calinski_harabasz(
@@ -142,26 +133,6 @@ def partition_coefficient(
 def mean_silhouette(total: float, n_rows: float) -> float:
     """Return the mean of n_rows silhouettes from their sum, clipped to [-1, 1]."""
     return float(np.clip(total / n_rows, -1.0, 1.0))
-
-
-def silhouettes(
-    sums: FloatArray, labels: IntArray, counts: IntArray | FloatArray
-) -> FloatArray:
-    """Return the silhouette (n,) of each row from its sums of distances to clusters.
-
-    sums: float64 (n, k); the sum of each row's distances to the rows of each cluster.
-    labels: int64 (n,); the cluster of each row.
-    counts: (k,); the cluster sizes over all rows, not only over these.
-    """
-    own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
-    a = own / np.maximum(counts[labels] - 1, 1)
-    mean_distances = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
-    np.put_along_axis(mean_distances, labels[:, None], np.inf, axis=1)
-    b = mean_distances.min(axis=1)
-    larger, scores = np.maximum(a, b), np.zeros_like(a)
-    is_defined = (counts[labels] > 1) & (larger > 0) & np.isfinite(b)
-    np.divide(b - a, larger, out=scores, where=is_defined)
-    return scores
 
 
 def _with_infinite_diagonal(squared: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Params
+from clustering_protocols.contract.protocol import MinimisingReference
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.site_effects import SiteEffects, harmonise
@@ -87,6 +88,9 @@ def compare_objectives(
     if not can_be_pooled(X, parts):
         return None
     _, params, rows = _pool_session_rows(simulated, X, parts)
+    reference = catalogue.find_protocol(params).reference()
+    if not isinstance(reference, MinimisingReference):
+        return None
     firsts = _first_slots(parts)
     pairs = [(simulated.outcomes[slot], simulated.orders[slot]) for slot in firsts]
     labels = np.concatenate([outcome.labels[order] for outcome, order in pairs])
@@ -96,7 +100,6 @@ def compare_objectives(
         if outcome.memberships is not None
     ]
     memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
-    reference = catalogue.find_protocol(params).reference()
     return reference.objectives(params, rows, (labels, memberships), simulated.trace)
 
 

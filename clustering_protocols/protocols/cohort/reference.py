@@ -28,9 +28,3 @@ def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray
     """Return the label -1 for each row, because there are no clusters."""
     del params, trace
     return np.full(len(X), -1, dtype=np.int64)
-
-
-def objectives(
-    params: CohortSize, X: FloatArray, clustered: object, trace: object
-) -> None:
-    """Return None, because a count has no objective."""

@@ -7,14 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from clustering_protocols.contract import (
-    Exchange,
-    PartyRole,
-    PeerMessage,
-    Reply,
-    Stage,
-    leader_content,
-)
+from clustering_protocols.contract import PartyRole, PeerMessage, Reply, leader_content
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, Spec
@@ -164,13 +157,3 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows.require({"m": width, "r": count_session_anchors(context.session)})
         magnitudes.check_magnitudes("An anchor", rows.rows)
         return [rows]
-
-
-def anchor_stage() -> Stage:
-    """Return the stage in which the leaders of column groups make the anchors."""
-    return Stage.relaying(
-        Exchange(MakeAnchors, AnchorsMade),
-        name="anchors",
-        party=AnchorsParty,
-        envelopes=(AnchorRows,),
-    )

@@ -15,6 +15,7 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     Reader,
+    Relay,
     Stage,
     disclosures_to,
     role_factories,
@@ -347,6 +348,13 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
         from . import anchors, messages
 
+        making_anchors = Stage(
+            name="anchors",
+            analyst=lambda: Relay(anchors.MakeAnchors()),
+            party=anchors.AnchorsParty,
+            exchanges=(Exchange(anchors.MakeAnchors, anchors.AnchorsMade),),
+            envelopes=(anchors.AnchorRows,),
+        )
         upload = Stage(
             name="upload",
             analyst=_role("analyst:Collaborator"),
@@ -363,7 +371,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             secrets.build_stage("row", "column"),
             alignment.build_stage(params, layout),
             *statistics.build_stages(layout, **_pooled_statistics(params)),
-            *([anchors.anchor_stage()] if params.synthesises_anchors else []),
+            *([making_anchors] if params.synthesises_anchors else []),
             upload,
         )
 

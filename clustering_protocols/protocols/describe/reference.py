@@ -52,9 +52,3 @@ def cluster_pooled(params: Describe, X: FloatArray, trace: object) -> IntArray:
     """Return label 0 for each row."""
     del params, trace
     return np.zeros(len(X), dtype=np.int64)
-
-
-def objectives(
-    params: Describe, X: FloatArray, clustered: object, trace: object
-) -> None:
-    """Return None, because a description has no objective."""

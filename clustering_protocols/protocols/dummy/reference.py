@@ -27,7 +27,3 @@ def cluster_pooled(params: Dummy, X: FloatArray, trace: object) -> IntArray:
     """Return the labels that the session gives to the pooled rows."""
     del trace
     return analyst.labels_in_turn(0, len(X), params.n_clusters)
-
-
-def objectives(params: Dummy, X: FloatArray, clustered: object, trace: object) -> None:
-    """Return None, because the dummy protocol has no objective."""

@@ -112,12 +112,6 @@ def _log_densities_after_update(
     return _log_densities((Z, H), N / len(Z), means, spreads, R.T @ H / N[:, None])
 
 
-def objectives(
-    params: Mixture, X: FloatArray, clustered: object, trace: object
-) -> None:
-    """Return None, because likelihood ratios do not compare different starts."""
-
-
 _PEOPLE = Schema(
     fields=(
         Field(name="age", constraints=Constraints(minimum=0, maximum=120)),

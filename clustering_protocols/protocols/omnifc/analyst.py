@@ -68,7 +68,7 @@ class DistanceDecoder:
         self._checks: maths.Matrix = []
         if params.hide_segments:
             return
-        n_values = maths.count_needed_values(params.segments, params.noise)
+        n_values = params.needed_answers
         if len(order) < n_values:
             raise ProtocolFailed(
                 f"{len(order)} parties answered; {n_values} are needed."
@@ -113,7 +113,7 @@ class DistanceDecoder:
         A party is named if its answer alone contradicts all others, which takes two more
         answers than decoding does.
         """
-        n_values = maths.count_needed_values(self.params.segments, self.params.noise)
+        n_values = self.params.needed_answers
         text = "The answers contradict each other: at least one is corrupt."
         if len(self.answers) < n_values + 2:
             return ProtocolFailed(f"{text} {n_values + 2} answers would show whose.")
@@ -141,14 +141,12 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         """Ask all parties for the distances between the shares that they hold."""
         params = session.params
         n, d = limits.size_of(session)
-        pairs, quorum = limits.answer_pairs(params, n, d), None
-        if not params.hide_segments:
-            quorum = maths.count_needed_values(params.segments, params.noise)
+        pairs = limits.answer_pairs(params, n, d)
         return Ask.to_everybody(
             session,
             messages.Compare(),
             dims={slot: {"pairs": pairs} for slot in session.slots},
-            quorum=quorum,
+            quorum=None if params.hide_segments else params.needed_answers,
         )
 
     def step(

@@ -12,8 +12,17 @@ from collections.abc import Callable
 from clustering_protocols.common.limits import count_graph_rows
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 
-from .maths import n_landmarks, n_pairs
 from .params import OmniFC, OmniSession
+
+
+def n_pairs(n: int) -> int:
+    """Return the number of pairs of n rows, n (n - 1) / 2."""
+    return n * (n - 1) // 2
+
+
+def n_landmarks(n_features: int) -> int:
+    """Return L = d + 1, the smallest number of landmarks that span d dimensions."""
+    return n_features + 1
 
 
 def size_of(session: OmniSession) -> tuple[int, int]:

@@ -34,32 +34,18 @@ from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.field import LIMB, LOW_LIMB, add_limbs, reduce
 from clustering_protocols.secrecy.prime import P
 
+from .limits import n_landmarks, n_pairs
+
 Matrix = list[list[int]]
 
-MIN_PARTIES: Final = 3
 _ROWS: Final = 16  # rows of a tile in C
 _GROUP: Final = 4  # features per pass in C
 _PAIRS: Final = 1 << 21  # pairs of a stripe, approximately: 16 MB
 
 
-def n_pairs(n: int) -> int:
-    """Return the number of pairs of n rows, n (n - 1) / 2."""
-    return n * (n - 1) // 2
-
-
-def n_landmarks(n_features: int) -> int:
-    """Return L = d + 1, the smallest number of landmarks that span d dimensions."""
-    return n_features + 1
-
-
 def quantise(rows: FloatArray, bits: int) -> WordArray:
     """Return x̃ = round(2^q x) (eq. 1) for non-negative rows x (n, d)."""
     return np.rint(rows * 2.0**bits).astype(np.uint64)
-
-
-def count_needed_values(segments: int, noise: int) -> int:
-    """Return R = 2l + 2t - 1, the number of values that determine a pair's polynomial."""
-    return 2 * segments + 2 * noise - 1
 
 
 def data_points(count: int) -> list[int]:

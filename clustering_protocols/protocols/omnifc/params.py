@@ -182,6 +182,11 @@ class OmniFC(Params):
                 raise ValueError("hdbscan needs features 'embedding'")
         return self
 
+    @property
+    def needed_answers(self) -> int:
+        """Return R = 2l + 2t - 1, the number of values that determine a polynomial."""
+        return 2 * self.segments + 2 * self.noise - 1
+
     def segment_width(self, n_features: int) -> int:
         """Return the number of features per segment, ⌈d / l⌉."""
         return -(-n_features // self.segments)

@@ -24,6 +24,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
+from . import limits
 from .params import OmniFC, OmniSession
 
 LEARNS: Final = {
@@ -130,25 +131,22 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check_params(self, params: OmniFC, layout: Layout) -> None:
         """Raise unless the numbers of parties, segments and rows fit together."""
-        from . import limits, maths
-
         if layout.n_column_groups > 1:
             raise InvalidParameters(
                 f"omnifc splits only rows; the layout has {layout.n_column_groups} "
                 "column groups."
             )
         n_parties = len(layout.slots)
-        n_values = maths.count_needed_values(params.segments, params.noise)
-        if n_parties < n_values:
+        if n_parties < params.needed_answers:
             limit = (n_parties + 1) // 2
             remedy = (
                 f"{n_parties} parties suffice for segments + noise of at most {limit}."
                 if limit >= 2
-                else f"Even segments = noise = 1 needs {maths.MIN_PARTIES}."
+                else "Even segments = noise = 1 needs 3."
             )
             raise InvalidParameters(
                 f"segments = {params.segments} and noise = {params.noise} need "
-                f"{n_values} parties; the layout has {n_parties}. {remedy}"
+                f"{params.needed_answers} parties; the layout has {n_parties}. {remedy}"
             )
         n_bytes = limits.analyst_bytes(params, params.max_rows, n_features=1)
         if n_bytes > params.memory_limit:
@@ -160,8 +158,6 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check_roster(self, session: OmniSession) -> None:
         """Raise if there are more rows, features or clusters than the terms allow."""
-        from . import limits
-
         params = session.params
         n, d = limits.size_of(session)
         if n > params.max_rows:
@@ -180,16 +176,12 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def quorum(self, params: OmniFC, layout: Layout) -> int:
         """Return how many answers suffice: all of them if segments are hidden."""
-        from . import maths
-
         if params.hide_segments:
             return len(layout.slots)
-        return maths.count_needed_values(params.segments, params.noise)
+        return params.needed_answers
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
         """Return the usual figures, with fuzzy ones and the silhouette where computed."""
-        from . import limits
-
         figures = set(USUAL_FIGURES)
         if params.algorithm == "fuzzy_cmeans":
             figures |= {"partition_coefficient", "xie_beni"}
@@ -262,9 +254,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def sizing(self) -> Sizes[OmniFC]:
         """Return the estimates of upload and memory."""
-        from .limits import OmniFcSizes
-
-        return OmniFcSizes()
+        return limits.OmniFcSizes()
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:

@@ -23,9 +23,3 @@ def cluster_pooled(params: OneShot, X: FloatArray, trace: object) -> IntArray:
     """Return the labels of k-means on all rows."""
     del trace
     return maths.label(X, maths.cluster(X, params.n_clusters, np.random.default_rng(0)))
-
-
-def objectives(
-    params: OneShot, X: FloatArray, clustered: object, trace: object
-) -> None:
-    """Return nothing: the method minimises nothing over all rows."""

@@ -18,6 +18,10 @@ from clustering_protocols.simulation import SimulationResult
 Words = NDArray[np.uint64]
 
 
+def needed_answers(segments: int, noise: int) -> int:
+    return OmniFC(n_clusters=2, segments=segments, noise=noise).needed_answers
+
+
 def stream(*labels: int) -> KeyedStream:
     return KeyedStream(bytes([*labels, *bytes(32 - len(labels))]))
 

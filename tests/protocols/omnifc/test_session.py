@@ -25,7 +25,6 @@ from clustering_protocols.protocols.omnifc import (
     OmniFC,
     analyst,
     limits,
-    maths,
     messages,
     party,
     reference as pooled,
@@ -39,6 +38,7 @@ from tests.protocols.omnifc.shares import (
     answers,
     assert_step_fits_memory,
     integer_distances,
+    needed_answers,
     peak_bytes,
     shares,
     stream,
@@ -180,7 +180,7 @@ def open_params(segments: int, noise: int) -> OmniFC:
 def test_any_enough_answers_decode_alike_and_fewer_are_refused(
     segments: int, noise: int
 ) -> None:
-    needed = maths.count_needed_values(segments, noise)
+    needed = needed_answers(segments, noise)
     slots, all_, expected = plain_answers(segments, noise, needed + 2)
     params = open_params(segments, noise)
     for count in range(needed, needed + 3):

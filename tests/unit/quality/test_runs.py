@@ -1,7 +1,8 @@
-"""Gap and stability against plain numpy and scikit-learn, and what they say of rows."""
+"""Gap, stability and prediction strength against numpy, scikit-learn and definitions."""
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from clustering_protocols.quality.runs import (
     fast_adjusted_rand,
     favours_one_cluster,
     gap_statistics,
+    prediction_strength,
+    smallest_share,
     stability,
 )
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
@@ -173,13 +176,39 @@ def test_the_agreement_of_two_labellings_is_scikit_learns(n_rows: int, k: int) -
         assert fast_adjusted_rand(*pair, k) == pytest.approx(expected, abs=1e-12)
 
 
+def pair_by_pair(own: IntArray, predicted: IntArray) -> float:
+    found = []
+    for cluster in np.unique(own):
+        pairs = list(combinations(np.flatnonzero(own == cluster), 2))
+        if pairs:
+            found.append(np.mean([predicted[i] == predicted[j] for i, j in pairs]))
+    return float(min(found, default=1.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_strength_is_that_of_all_pairs(seed: int) -> None:
+    draw = rng(seed)
+    own, predicted = draw.integers(4, size=40), draw.integers(3, size=40)
+    assert smallest_share(own, predicted) == pytest.approx(pair_by_pair(own, predicted))
+
+
+BLOBS = np.repeat(8 * np.eye(3, 4), 60, axis=0) + rng(1).normal(size=(180, 4))
+
+
+def test_the_largest_predicted_number_is_right() -> None:
+    found = {k: prediction_strength(BLOBS, k, rng()) or 0.0 for k in range(2, 7)}
+    assert max(k for k, value in found.items() if value > 0.8) == 3
+    assert found[3] > 0.99
+
+
+@pytest.mark.parametrize("figure", [stability, prediction_strength])
 @pytest.mark.parametrize(
     ("X", "k"),
     [(IRIS, 1), (np.eye(6), 3), (np.ones((40, 2)), 2)],
     ids=["one cluster", "few rows", "equal rows"],
 )
-def test_no_stability_is_told_where_nothing_can_differ(X: FloatArray, k: int) -> None:
-    assert stability(X, k, rng()) is None
+def test_what_cannot_differ_has_no_figure(figure: Any, X: FloatArray, k: int) -> None:
+    assert figure(X, k, rng()) is None
 
 
 def test_what_does_not_cluster_rows_by_k_means_tells_none_of_it() -> None:
