@@ -76,8 +76,8 @@ class Institution:
     def derive(cls, entropy: bytes) -> Institution:
         """Return a nameless institution whose key is derived from 32 bytes of entropy.
 
-        Only for runs that must be reproducible bit for bit: otherwise an institution
-            generates its key once, and stores it.
+        It serves only runs that must be reproducible bit for bit. Any other institution
+        generates its key once, and stores it.
         """
         return cls("", derive_key(entropy, "coterie/identity/1"))
 

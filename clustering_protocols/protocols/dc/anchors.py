@@ -62,9 +62,9 @@ def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     """Draw anchors (n_rows, m) from a low-rank Gaussian model of X (n, m).
 
     Half of the principal directions keep their variance, and each of the others gets
-        the mean of the remaining variances: probabilistic principal components (Tipping
-        and Bishop, 1999). If that mean is 0, they get the smallest variance of the
-        first half instead, so that the anchors span all features.
+    the mean of the remaining variances, as in probabilistic principal components
+    (Tipping and Bishop, 1999). If that mean is 0, they get the smallest variance of the
+    first half instead, so that the anchors span all features.
     """
     mean = X.mean(axis=0)
     m = X.shape[1]

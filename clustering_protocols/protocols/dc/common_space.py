@@ -57,10 +57,9 @@ def isometric_maps(
     anchors. With W = Q R, the target is Q (R V_1) and the blocks are Q R_i: U and T are
     never formed, and each G_ij solves a least-squares problem with the rows of R.
 
-    Each column group is aligned separately: the anchors of different groups are
-        independent, so a joint fit would relate them only by chance. If a row group
-        lacks a column group, the anchors' mean stands for that group's part of the
-        common space.
+    Each column group is aligned separately, because the anchors of different groups are
+    independent, and a joint fit would relate them only by chance. If a row group lacks a
+    column group, the anchors' mean stands for that group's part of the common space.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]

@@ -1,10 +1,9 @@
 """A party's role: quantise its rows, attack its own codes, and send coordinates.
 
-With one coordinate, the attacker knows how each feature is distributed, and matches
-    frequencies: it sorts the codes of a subspace, and assigns to each the value of the
-    same rank in a public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The
-    party runs the attack on its own upload, with its own rows as the best possible
-    sample.
+With one coordinate, the attacker knows how each feature is distributed. It sorts the
+codes of a subspace, and assigns to each the value of the same rank in a public sample
+of the feature (frequency matching; Naveed, Kamara, Wright, CCS 2015). The party runs
+the attack on its own upload, with its own rows as the best possible sample.
 
 With several coordinates, the attacker knows some rows, and regresses each feature on
 the codes of its subspace by least squares. The party fits the regression to all of its
@@ -186,9 +185,9 @@ def _build_question(
 ) -> str:
     """Return a question about subspaces that consist of one field, or "".
 
-    The levels of a category are exposed in this case: rows with the same code have the
-        same level. Nothing is asked if there is noise, or if sub_dim is 1, because then
-        the terms list this risk.
+    The levels of a category are exposed in this case, because rows with the same code
+    have the same level. Nothing is asked if there is noise, or if sub_dim is 1, because
+    then the terms list this risk.
     """
     params = context.session.params
     plan = context.session.terms.plan(context.slot.name)

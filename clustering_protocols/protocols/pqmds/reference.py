@@ -1,7 +1,7 @@
 """K-means of pooled rows with which sessions of `pqmds` are compared, and examples.
 
-The examples use synthetic data: three groups of rows, and features with different
-    units.
+The examples use synthetic data with three groups of rows and features in different
+units.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from support.attacks import (
 )
 
 from clustering_protocols import simulation
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration, party
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.terms.terms import Layout
 
 SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
@@ -65,38 +65,3 @@ def test_the_covariance_of_the_anchors_shows_no_feature(
     known = correlations(principal(upload), upload.truth)
     assert np.mean(found > 0.95) <= np.mean(known > 0.95) + 0.1
     assert np.median(found) <= np.median(known) + 0.2
-
-
-@every_set
-def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
-    X = SETS[name]().data
-    parts = simulation.split(X, Layout.lattice(2, 1), SEED)
-    notes, anchors = eavesdrop(parts)
-    upload = uploads(DataCollaboration(n_clusters=2), parts, SEED)["r1c1"]
-    ones = np.ones((len(anchors), 1))
-    B = np.linalg.pinv(np.hstack([upload.anchors, ones])) @ anchors
-    guess = np.hstack([upload.rows, np.ones((len(upload.rows), 1))]) @ B
-    error = np.square(guess - upload.truth).sum(axis=0)
-    total = np.square(upload.truth - upload.truth.mean(axis=0)).sum(axis=0)
-    r2 = 1 - error / total
-    assert notes["  features, largest R²"] == pytest.approx(r2.max(), abs=1e-6)
-    assert notes["  features, median R²"] == pytest.approx(np.median(r2), abs=1e-6)
-
-
-def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
-    kept: dict[str, Any] = {}
-    rebuild, notes = party.rebuild, party.RebuildScore.notes
-
-    def subscribe(anchors: Any, images: Any, rows: Any) -> Any:
-        kept.setdefault("anchors", anchors)
-        return rebuild(anchors, images, rows)
-
-    def noting(self: party.RebuildScore) -> dict[str, Any]:
-        kept.setdefault("notes", notes(self))
-        return notes(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(party, "rebuild", subscribe)
-        patch.setattr(party.RebuildScore, "notes", noting)
-        simulation.run(DataCollaboration(n_clusters=2), parts.layout, parts.data, SEED)
-    return kept["notes"], kept["anchors"]

@@ -9,8 +9,9 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
-from support.attacks import uploads
+from support.attacks import Upload, uploads
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
@@ -92,23 +93,40 @@ def test_an_analyst_with_one_party_rebuilds_all_rows_or_a_share(
     assert found["all_but_one"] <= SHARES[name, layout]
 
 
+def guess_rows(running: Session, slot: str, upload: Upload) -> FloatArray:
+    """Regress the rows on the upload, as an analyst with the anchors of a colluder."""
+    context = replace(running.context(slot), memory=running.answer(slot).memory)
+    anchors = party._anchors(context, running.session.params)  # any member has them
+    guess: FloatArray = (
+        LinearRegression().fit(upload.anchors, anchors).predict(upload.rows)
+    )
+    return guess
+
+
 def rebuilt(name: str, layout: str, dimensions: str) -> float:
-    """Return the share of rows within 10 %, from uploads and the anchors of a colluder."""
+    """Return the share of rows within 10 % of the truth."""
     given, parts = params(dimensions), split(name, layout)
     running = at_the_upload(given, parts)
-    sent = uploads(given, parts, SEED)
     shares = []
-    for slot, upload in sent.items():
-        memory = running.answer(slot).memory
-        context = replace(running.context(slot), memory=memory)
-        anchors = party._anchors(context, given)  # any member has them
-        fitted = LinearRegression().fit(upload.anchors, anchors)
+    for slot, upload in uploads(given, parts, SEED).items():
         scaler = StandardScaler().fit(upload.truth)
         truth = scaler.transform(upload.truth)
-        error = scaler.transform(fitted.predict(upload.rows)) - truth
+        error = scaler.transform(guess_rows(running, slot, upload)) - truth
         far = np.linalg.norm(error, axis=1) > 0.1 * np.linalg.norm(truth, axis=1)
         shares.append(1 - far.mean())
     return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("name", ["wine", "breast cancer"])
+def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
+    given, parts = params("all_but_one"), split(name, "horizontal")
+    running = at_the_upload(given, parts)
+    upload = uploads(given, parts, SEED)["r1c1"]
+    guess = guess_rows(running, "r1c1", upload)
+    r2 = r2_score(upload.truth, guess, multioutput="raw_values")
+    notes = running.answer("r1c1").notes
+    assert notes["  features, largest R²"] == pytest.approx(r2.max(), abs=1e-6)
+    assert notes["  features, median R²"] == pytest.approx(np.median(r2), abs=1e-6)
 
 
 def told(given: DataCollaboration, parts: Split, **choices: Any) -> tuple[str, str]:

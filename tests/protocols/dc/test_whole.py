@@ -12,7 +12,6 @@ from sklearn.datasets import load_breast_cancer, load_wine, make_circles
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from clustering_protocols import simulation
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Outcome
@@ -20,14 +19,7 @@ from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.protocols.dc import (
-    DataCollaboration,
-    analyst,
-    messages,
-    protocol,
-)
-from clustering_protocols.protocols.dc.common_space import CommonSpace
-from clustering_protocols.quality.rows import figures_of_clustering
+from clustering_protocols.protocols.dc import DataCollaboration, protocol
 from clustering_protocols.terms.terms import Layout
 
 
@@ -118,37 +110,6 @@ def test_a_full_width_transformer_needs_permission() -> None:
     assert answer({**full, "allow_full_width": True}, {"n_clusters": 3}).labels.size
 
 
-def test_the_analyst_holds_no_copy_of_the_common_space(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limits, "MANY_ROWS", 100_000)
-    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 17)
-    monkeypatch.setattr("clustering_protocols.algorithms.kmeans.RACE_ROWS", 1 << 12)
-    rng = np.random.default_rng(0)
-    n, width, r = 120_000, 15, 500
-    cells = [
-        {
-            column: messages.Projections(
-                rows=rng.normal(size=(n // 2, width)),
-                anchors=rng.normal(size=(r, width)),
-            )
-            for column in range(2)
-        }
-        for _ in range(2)
-    ]
-    params = DataCollaboration(n_clusters=4, n_init=2, max_iter=5)
-    maps = analyst.fit_maps(params, cells, [width + 1] * 2)
-    tracemalloc.start()
-    X_hat = CommonSpace.of(cells, maps)
-    starts = draw_starts(X_hat, 4, 2, rng)
-    found = kmeans(X_hat, starts, params.max_iter)
-    figures_of_clustering(X_hat, found)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    n_bytes = 8 * n * X_hat.shape[1]
-    assert peak < 0.2 * n_bytes
-
-
 SEED = 4
 LAYOUT = Layout.lattice(2)
 SPECTRAL = DataCollaboration(n_clusters=2, algorithm="spectral", dimensions="all")
@@ -209,15 +170,24 @@ class Traced(simulation.Session):
 
 
 @pytest.mark.usefixtures("few")
-def test_a_step_stays_below_the_stated_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
+def test_a_step_stays_below_the_stated_memory(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a copy of the common space."""
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 16)
+    monkeypatch.setattr(limits, "MANY_ROWS", 50_000)
+    monkeypatch.setattr("clustering_protocols.algorithms.kmeans.RACE_ROWS", 1 << 12)
+    params = SPECTRAL.model_copy(
+        update={"algorithm": algorithm, "n_init": 2, "max_iter": 5}
+    )
     n, width = 60_000, 40
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, width)) + 8.0 * rng.integers(2, size=n)[:, None]
     parts = simulation.split(X, LAYOUT, SEED)
-    session = Traced(SPECTRAL, parts.layout, parts.data, seed=SEED)
+    session = Traced(params, parts.layout, parts.data, seed=SEED)
     session.run_to_end()
     extent = Extent(rows=n, features=width, layout=LAYOUT)
     of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS
-    assert session.most < protocol.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks
+    assert session.most < protocol.DcSizes().memory_bytes(params, extent) + of_blocks
     assert session.most < 8 * n * width

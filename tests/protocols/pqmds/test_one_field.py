@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.simulation import Session
@@ -84,9 +83,3 @@ def test_others_are_asked_about_nothing(
     fields: Sequence[Field], given: dict[str, Any]
 ) -> None:
     assert asked(fields, **given) == ""
-
-
-@pytest.mark.threat(146)
-def test_a_single_column_is_refused() -> None:
-    with pytest.raises(GuardRefused, match="one feature"):
-        asked((AGE,))

@@ -171,7 +171,7 @@ def test_more_clusters_than_rows_are_refused() -> None:
         simulate(ProductQuantisation(n_clusters=179), WINE, 2)
 
 
-@pytest.mark.threat(96)
+@pytest.mark.threat(96, 146)
 def test_a_party_with_one_feature_is_refused() -> None:
     parts = simulation.split(WINE, Layout.lattice(1, 2), seed=1)
     first, second = parts.data.values()
