@@ -79,7 +79,6 @@ OTHERS: Final = (
     Way("dc", ", `dimensions` all", _K | {"dimensions": "all"}, ROWS_SPLIT),
     Way("dc", ", `coordinates` or `predictor`", _PLACES, ROWS_SPLIT),
     Way("dc", ", `coordinates` over columns", _PLACES, COLUMNS_SPLIT),
-    Way("dc", ", anchors from rows", _K | {"anchor": {"kind": "smote"}}, ROWS_SPLIT),
     Way("llf", ", rows, fuzzy, `small_cohorts` allow", _FUZZY | _ALLOW, ROWS_SPLIT),
     Way("fccm", ", `small_cohorts` allow", _K | _ALLOW, COLUMNS_SPLIT),
     Way("llf", ", rows, `publish` sizes or nothing", _SIZES, ROWS_SPLIT),

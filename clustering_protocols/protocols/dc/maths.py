@@ -1,4 +1,4 @@
-"""The parts of a party's map f_ij (equation 13): factors, reductions, images of rows.
+"""The parts of a party's map f_ij (equation 13): factors, axes, images of rows.
 
 Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 2 and 3
 :mod:`.algorithms.spectral`; eq. 4 the terms' layout; eqs 5, 6, 13 and 14 the party's
@@ -19,14 +19,12 @@ block.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.data_source import DataSource
@@ -102,74 +100,6 @@ def _factor_block(
 
 RowFunction = Callable[[FloatArray], FloatArray]
 """From rows (n, m) to images (n, width)."""
-
-_LPP_NEIGHBORS = 10
-_HIDDEN_UNITS = 32
-_EPOCHS = 500
-
-
-def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
-    """Return axes (m, width) whose projections keep neighbouring rows close.
-
-    X. He and P. Niyogi, "Locality preserving projections", 2003: the eigenvectors of
-    Z'LZ a = λ Z'DZ a with the smallest λ, where L is the Laplacian of the graph of
-    nearest neighbours (with weights 1), and D its diagonal matrix of degrees.
-    Directions in which the data do not vary are removed first, because both sides are
-    zero there.
-
-    Z: float64 (n, m); centred rows.
-    width: at most the rank of Z.
-    """
-    from scipy.linalg import eigh
-    from sklearn.neighbors import kneighbors_graph
-
-    _, values, Vt = np.linalg.svd(Z, full_matrices=False)
-    V = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
-    Y = Z @ V
-    n_neighbors = min(_LPP_NEIGHBORS, len(Y) - 1)
-    graph = kneighbors_graph(Y, n_neighbors)
-    weights = graph.maximum(graph.T)
-    degree = np.asarray(weights.sum(axis=1))
-    YDY = (Y * degree.reshape(-1, 1)).T @ Y
-    YLY = YDY - Y.T @ (weights @ Y)
-    _, vectors = eigh((YLY + YLY.T) / 2, (YDY + YDY.T) / 2)
-    axes: FloatArray = V @ vectors[:, :width]
-    unit: FloatArray = axes / np.linalg.norm(axes, axis=0)
-    return unit
-
-
-def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
-    """Train a network to reproduce its input, and return its encoder.
-
-    The network has a hidden layer on either side of a layer of ``width`` units, and
-    hyperbolic tangents as activation functions. Adam (scikit-learn's MLPRegressor)
-    trains it on one thread, so that the same seed always gives the same network.
-
-    Z: float64 (n, m); scaled rows.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.neural_network import MLPRegressor
-
-    spread = float(np.sqrt(np.mean(np.square(Z)))) or 1.0
-    network = MLPRegressor(
-        hidden_layer_sizes=(_HIDDEN_UNITS, width, _HIDDEN_UNITS),
-        activation="tanh",
-        max_iter=_EPOCHS,
-        random_state=seed,
-    )
-    target = Z / spread
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # training stops after a fixed number of epochs
-        network.fit(Z / spread, target.ravel() if target.shape[1] == 1 else target)
-    (W1, W2), (b1, b2) = network.coefs_[:2], network.intercepts_[:2]
-
-    def encode(rows: FloatArray) -> FloatArray:
-        code: FloatArray = np.tanh(np.tanh(rows / spread @ W1 + b1) @ W2 + b2)
-        return code
-
-    return encode
 
 
 def map_rows(function: RowFunction, data: DataSource) -> FloatArray:

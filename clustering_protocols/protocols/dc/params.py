@@ -39,14 +39,12 @@ COST: Final = (
 class Anchor(Params):
     """The anchor data X^anc, which a column group shares and the analyst does not know."""
 
-    kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
+    kind: Literal["gaussian", "rotated", "uniform"] = Field(
         default="gaussian",
         description="gaussian: normal with the pooled mean and standard deviation of "
         "each feature, and without correlation. rotated: uniform, rotated secretly, with "
         "the same means and standard deviations. uniform: within the range of each "
-        "feature, as in the paper; can be unmixed (a risk). low_rank, smote: synthesised "
-        "from the rows of the column group's leader (a risk to that party), from a "
-        "low-rank model or between neighbouring rows.",
+        "feature, as in the paper; can be unmixed (a risk).",
     )
     n_rows: int | None = Field(
         default=None,
@@ -112,12 +110,6 @@ class DataCollaboration(AlignedParams):
         f"{MANY_IN_A_GRAPH:,} rows, it clusters {N_REPRESENTATIVES:,} means, each over "
         "the rows that are nearest to a randomly drawn row: an approximation.",
     )
-    reduction: Literal["pca", "svd", "lpp", "autoencoder", "random"] = Field(
-        default="pca",
-        description="How each party reduces its rows, unless it brings a transformer "
-        "of its own. pca; svd: of the rows as scaled, not centred; lpp: locality "
-        "preserving projection; autoencoder; random: in random directions.",
-    )
     output: Literal["labels", "coordinates"] = Field(
         default="labels",
         description="coordinates: each row group also gets its rows in the common "
@@ -127,8 +119,8 @@ class DataCollaboration(AlignedParams):
     predictor: bool = Field(
         default=False,
         description="Let parties have the collaboration map and the centroids, so that "
-        "they can label new rows at home (a risk; for one column group, k-means and a "
-        "linear reduction).",
+        "they can label new rows at home (a risk; for one column group and k-means; no "
+        "party may bring a transformer of its own).",
     )
 
     def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
@@ -165,11 +157,6 @@ class DataCollaboration(AlignedParams):
     def leaves_one_out(self) -> bool:
         """Return whether parties send one dimension fewer than the rank of their rows."""
         return self.dimensions == "all_but_one"
-
-    @property
-    def synthesises_anchors(self) -> bool:
-        """Return whether the leader makes the anchors from its own rows."""
-        return self.anchor.kind in {"low_rank", "smote"}
 
 
 DcSession = SessionContext[DataCollaboration]

@@ -8,6 +8,7 @@ its own upload before it sends anything.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -37,7 +38,6 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
 from clustering_protocols.terms.preparation import Ranges
 
 from . import anchors, maths, messages
-from .anchors import AnchorRows
 from .params import LEAST_WIDTH, DataCollaboration, DcContext, count_session_anchors
 
 
@@ -49,15 +49,15 @@ class FittedMap:
     width: number of dimensions that are sent.
     rank: number of dimensions of the data.
     scale: float64 (m,); each column is divided by its entry before the reduction.
-    left_out: share of the variance in dimensions that are not sent; None if the map is
-        not linear.
+    left_out: share of the variance in dimensions that are not sent; NaN for the party's
+        own transformer.
     """
 
     function: maths.RowFunction
     width: int
     rank: int
     scale: FloatArray
-    left_out: float | None = None
+    left_out: float = math.nan
 
 
 def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
@@ -69,7 +69,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     own = measure_moments(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
     offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
-    R = centred = maths.triangular_factor(data, own.mean, scale)
+    R = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
     full_width = context.choices.get("allow_full_width")
@@ -84,35 +84,14 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     if params.leaves_one_out:
         width = maths.reduced_width(rank, data.n_rows)
     rotation = context.lasting_stream("rotation").rotation(width)
-    if params.reduction == "autoencoder":
-        rows = (matrix(data) - offset) / scale
-        seed = int(context.lasting_stream("network").words(1)[0] >> np.uint64(33))
-        encode = maths.autoencoder(rows, width, seed)
-        return FittedMap(
-            function=lambda X: encode((X - offset) / scale) @ rotation,
-            width=width,
-            rank=rank,
-            scale=scale,
-        )
     if not params.leaves_one_out:
         # All columns are rotated, even if the rank is smaller: anchors vary in all
         # columns, and parties would otherwise lose different parts of them.
         axes = np.eye(width)
-    elif params.reduction == "svd":
-        R = maths.triangular_factor(data, offset, scale)
-        axes, _ = maths.principal_axes(R, data.n_rows)
-    elif params.reduction == "random":
-        rotation_of_axes = context.lasting_stream("axes").rotation(len(own.mean))
-        axes = np.ascontiguousarray(rotation_of_axes[:, :width])
-    elif params.reduction == "lpp" and rank:
-        rows = (matrix(data) - own.mean) / scale
-        axes = maths.locality_preserving_axes(rows, width)
     axes = axes[:, :width]
     linear = messages.KeptMap(offset=offset, scale=scale, axes=axes @ rotation)
-    if params.reduction == "lpp":
-        axes, _ = np.linalg.qr(axes)  # all other axes are orthonormal
-    total = np.square(centred).sum() or 1.0
-    explained = np.square(centred @ axes).sum()
+    total = np.square(R).sum() or 1.0
+    explained = np.square(R @ axes).sum()
     left_out = max(0.0, 1.0 - float(explained / total))
     return FittedMap(
         function=linear, width=width, rank=rank, scale=scale, left_out=left_out
@@ -265,12 +244,10 @@ def compare(
     if params.leaves_one_out:
         if upload.width >= upload.rank:
             return {}, ""  # one-dimensional data, whose upload the operator has allowed
-        share, linear = upload.left_out, params.reduction != "autoencoder"
-        left_out = (
-            "" if share is None else f", {share:.1%} of the variance of your rows"
+        note = (
+            f"one dimension (dimensions 'all_but_one'), {upload.left_out:.1%} of the "
+            f"variance of your rows: {attack}; with 'all' it would be every row."
         )
-        other = "; with 'all' it would be every row" if linear else ""
-        note = f"one dimension (dimensions 'all_but_one'){left_out}: {attack}{other}."
         return {"  left out": note}, ""
     fewer = _rebuild_with_one_dimension_less(context, data, X_anc)
     other = (
@@ -399,8 +376,6 @@ def _label_new_rows(
 
 
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
-    if params.synthesises_anchors:
-        return context.recall(AnchorRows).rows
     n_rows = count_session_anchors(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind != "uniform":

@@ -15,7 +15,6 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     Reader,
-    Relay,
     Stage,
     disclosures_to,
     role_factories,
@@ -100,14 +99,6 @@ RISKS: Final[Mapping[str, Risk]] = {
         remedy="scaling 'shared', the default.",
         detail="The anchors have the pooled standard deviations.",
     ),
-    "anchors-from-first-slots-rows": Risk(
-        level=RiskLevel.OPTION,
-        harm=Harm.ROWS,
-        sentence="The anchors are near to real rows of the first party of your column "
-        "group, and all parties of the group know them.",
-        remedy="Gaussian anchors (anchor.kind 'gaussian', the default).",
-        detail="The first party synthesises the anchors from its rows.",
-    ),
     "coordinates-open-the-row-group": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS_JOINTLY,
@@ -137,17 +128,10 @@ class DcSizes(Sizes[DataCollaboration]):
     """Estimates how much a session of data collaboration uploads and holds in memory."""
 
     def upload_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the size in bytes of a party's projected rows and anchors.
-
-        The leader of a column group also sends synthesised anchors to the other parties
-        of the group.
-        """
+        """Return the size in bytes of a party's projected rows and anchors."""
         r = params.count_anchors(extent.features)
         width = extent.party_features - params.leaves_one_out
-        words = (extent.party_rows + r) * width
-        if params.synthesises_anchors:
-            words += r * extent.party_features * (extent.layout.n_row_groups - 1)
-        return WORD * words
+        return WORD * (extent.party_rows + r) * width
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
         """Return the bytes of the common space, the maps and any graph."""
@@ -214,7 +198,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     risks: ClassVar = RISKS
 
     choices: ClassVar = {
-        "transformer": "A fitted scikit-learn transformer instead of the reduction.",
+        "transformer": "A fitted scikit-learn transformer instead of principal axes.",
         "allow_full_width": (
             "Let a transformer leave no dimension out, and allow data of one dimension."
         ),
@@ -246,8 +230,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 "predictor needs algorithm 'kmeans': a spectral embedding says nothing "
                 "about rows that were not in its graph."
             )
-        if params.reduction == "autoencoder":
-            raise InvalidParameters("predictor needs a linear reduction.")
 
     def may_label_new_rows(self, params: DataCollaboration) -> bool:
         """Return whether parties receive the map with which they label new rows."""
@@ -303,8 +285,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("uniform-anchors-can-be-unmixed")
         if params.scaling == "local" and layout.n_row_groups > 1:
             codes.append("own-units-show-directions")
-        if params.synthesises_anchors:
-            codes.append("anchors-from-first-slots-rows")
         if params.output == "coordinates":
             codes.append("coordinates-open-the-row-group")
             if layout.n_column_groups > 1:
@@ -332,10 +312,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.VALUES)
         disclosures |= disclosures_to(Reader.GROUP, Kind.LABELS)
         disclosures |= statistics.disclosures(layout, **_pooled_statistics(params))
-        if (
-            params.synthesises_anchors
-        ):  # they are made from rows of the group's first party
-            disclosures |= disclosures_to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
             disclosures |= disclosures_to(Reader.ALL, Kind.PLACES)
         if params.output == "coordinates" and layout.n_column_groups > 1:
@@ -343,18 +319,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return disclosures
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
-        """Return the stages, with statistics and anchors only where needed."""
+        """Return the stages, with statistics only where needed."""
         from clustering_protocols.shared_stages import secrets
 
-        from . import anchors, messages
+        from . import messages
 
-        making_anchors = Stage(
-            name="anchors",
-            analyst=lambda: Relay(anchors.MakeAnchors()),
-            party=anchors.AnchorsParty,
-            exchanges=(Exchange(anchors.MakeAnchors, anchors.AnchorsMade),),
-            envelopes=(anchors.AnchorRows,),
-        )
         upload = Stage(
             name="upload",
             analyst=_role("analyst:Collaborator"),
@@ -371,7 +340,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             secrets.build_stage("row", "column"),
             alignment.build_stage(params, layout),
             *statistics.build_stages(layout, **_pooled_statistics(params)),
-            *([making_anchors] if params.synthesises_anchors else []),
             upload,
         )
 

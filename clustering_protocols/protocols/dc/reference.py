@@ -103,25 +103,15 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         _example(lattice(3, 1), scaling="center", map="linear"),
         _example(lattice(2, 3), scaling="local", target="orthonormal", anchor=uniform),
         _example(lattice(1, 2), anchor=Anchor(kind="uniform", ranges="declared")),
-        _example(
-            lattice(4, 1), anchor=Anchor(kind="smote"), reduction="lpp", predictor=True
-        ),
-        _example(
-            lattice(2, 1),
-            anchor=Anchor(kind="low_rank"),
-            reduction="svd",
-            algorithm="spectral",
-            output="coordinates",
-        ),
-        _example(lattice(5, 1), anchor=Anchor(kind="rotated"), reduction="autoencoder"),
+        _example(lattice(4, 1), predictor=True),
+        _example(lattice(2, 1), algorithm="spectral", output="coordinates"),
+        _example(lattice(5, 1), anchor=Anchor(kind="rotated")),
         _example(lattice(1, 3), dimensions="all"),
         _example(
             lattice(3, 2), dimensions="all", scaling="center", algorithm="spectral"
         ),
         _example(
-            without_corner,
-            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
-            reduction="random",
+            without_corner, sections={"evaluation": Evaluation(n_clusters=(2, 3))}
         ),
         _example(without_corner, missing=1 / 8, alignment=Alignment(method="ecdh")),
         _example(

@@ -135,7 +135,7 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(
 def test_risks_that_several_runs_bring_stand_beneath_the_table(
     terminal: Terminal, blobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "anchors-from-first-slots-rows"
+    code = "coordinates-open-the-row-group"
     monkeypatch.setattr(type(DC), "risks_of_runs", lambda *_: (code,))
     shown = terminal("compare", blobs, *QUICK).stdout
     assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown

@@ -8,19 +8,16 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import (
-    CoterieError,
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
 )
-from clustering_protocols.contract import PeerMessage
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration, messages, party
-from clustering_protocols.protocols.dc.anchors import AnchorRows, AnchorsParty
+from clustering_protocols.protocols.dc import DataCollaboration, messages, party
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, number_rows
-from clustering_protocols.terms.terms import Layout, Slot
+from clustering_protocols.terms.terms import Layout
 
 
 def table(X: FloatArray) -> MatrixSource:
@@ -174,38 +171,6 @@ def test_a_result_is_checked_before_it_comes_out(
     result = model([0.5] * n_rows, [label] * n_rows)
     with pytest.raises(error):
         party.Projector().conclude(running.context(FIRST), result, None)
-
-
-@pytest.mark.parametrize(
-    ("rows", "why"),
-    [
-        (np.zeros((9, FEATURES)), "r"),
-        (np.zeros((60, 9)), "m"),
-        (np.full((60, FEATURES), 1e200), "An anchor"),
-    ],
-)
-def test_anchors_of_another_shape_or_size_are_refused(
-    rows: FloatArray, why: str
-) -> None:
-    running = at_the_upload(anchor=Anchor(kind="smote", n_rows=60))
-    sent = PeerMessage(peer=FIRST, content=AnchorRows(rows=rows))
-    with pytest.raises(CoterieError, match=why):
-        AnchorsParty().receive(running.context(SECOND), [sent])
-
-
-@pytest.mark.parametrize("called", ["abc", "cba"])
-def test_the_first_slot_makes_the_anchors_whatever_it_is_called(called: str) -> None:
-    layout = Layout(
-        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
-    )
-    X = np.random.default_rng(1).normal(size=(3, ROWS, FEATURES))
-    data = {slot: MatrixSource(piece) for slot, piece in zip(called, X, strict=True)}
-    params = DataCollaboration(n_clusters=2, anchor=Anchor(kind="smote"))
-    running = Session(params, layout, data, seed=5)
-    running.play_until(messages.Project)
-    running.play_round()
-    made = [running.recall(slot, AnchorRows).rows for slot in called]
-    assert all(np.array_equal(rows, made[0]) for rows in made)
 
 
 def test_the_limit_counts_the_feature_that_comes_out_best() -> None:

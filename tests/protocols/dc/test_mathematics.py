@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy import linalg, stats
-from scipy.spatial.distance import cdist, pdist
-from sklearn.neural_network import MLPRegressor
+from scipy import stats
+from scipy.spatial.distance import pdist
 from support.tables import Pieces
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
@@ -90,53 +88,6 @@ def test_one_dimension_fewer_is_sent_but_at_least_one(
     rank: int, n_rows: int, width: int
 ) -> None:
     assert maths.reduced_width(rank, n_rows) == width
-
-
-def test_locality_preserving_axes_solve_the_dense_eigenproblem() -> None:
-    Z = np.random.default_rng(0).normal(size=(60, 4)) * [1.0, 2.0, 0.5, 3.0]
-    Z = np.hstack([Z, Z[:, :1] + Z[:, 1:2]])  # no variance in the fifth direction
-    Z -= Z.mean(axis=0)
-    near = cdist(Z, Z).argsort(axis=1)[:, 1:11]
-    W = np.zeros((60, 60))
-    np.put_along_axis(W, near, 1.0, axis=1)
-    W = np.maximum(W, W.T)
-    degrees = np.diag(W.sum(axis=1))
-    Q = np.linalg.svd(Z)[2][:4].T
-    Y = Z @ Q
-    _, vectors = linalg.eigh(Y.T @ (degrees - W) @ Y, Y.T @ degrees @ Y)
-    axes = Q @ vectors[:, :3]
-    found = maths.locality_preserving_axes(Z, 3)
-    assert_equal_up_to_signs(found, axes / np.linalg.norm(axes, axis=0))
-    assert maths.locality_preserving_axes(Z[:6], 3).shape == (5, 3)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_autoencoder_is_half_of_a_network_trained_on_one_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    Z, rows = 4.0 * np.random.default_rng(0).normal(size=(2, 40, 3))
-    spread = np.sqrt(np.square(Z).mean())
-    network = MLPRegressor(
-        hidden_layer_sizes=(32, 2, 32),
-        activation="tanh",
-        max_iter=500,
-        random_state=7,
-    )
-    fit, n_threads = MLPRegressor.fit, list[int]()
-
-    def counted(self: MLPRegressor, X: Any, y: Any) -> MLPRegressor:
-        n_threads.extend(pool["num_threads"] for pool in threadpool_info())
-        return fit(self, X, y)
-
-    with threadpool_limits(1):
-        network.fit(Z / spread, Z / spread)
-    monkeypatch.setattr(MLPRegressor, "fit", counted)
-    layer = rows / spread
-    for W, b in list(zip(network.coefs_, network.intercepts_, strict=True))[:2]:
-        layer = np.tanh(layer @ W + b)
-    np.testing.assert_allclose(maths.autoencoder(Z, 2, 7)(rows), layer, rtol=1e-9)
-    assert set(n_threads) == {1}
-    assert maths.autoencoder(np.zeros((12, 1)), 1, 0)(rows[:, :1]).shape == (40, 1)
 
 
 # The analyst's maps

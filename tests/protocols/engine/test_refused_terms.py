@@ -51,7 +51,6 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         ((1, 1), ECDH, "needs a row group of two"),
         ((2, 2), PREDICTOR, "another round"),
         ((2, 1), {**PREDICTOR, "algorithm": "spectral"}, "not in its graph"),
-        ((2, 1), {**PREDICTOR, "reduction": "autoencoder"}, "linear"),
     ],
     "fccm": [
         ((1, 2), {}, "needs 3 sites"),

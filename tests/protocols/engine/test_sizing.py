@@ -26,7 +26,6 @@ CASES = [
     Case("dc", ACROSS, {}),
     Case("dc", BESIDE, {"dimensions": "all"}),
     Case("dc", BOTH, {}),
-    Case("dc", ACROSS, {"anchor": {"kind": "smote"}}),
     Case("dc", ACROSS, {"anchor": {"kind": "uniform"}, "scaling": "none"}),
     Case("pqmds", BESIDE, {}),
     Case("pqmds", BESIDE, {"sub_dim": 3, "coordinates": 3}),

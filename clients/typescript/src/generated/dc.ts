@@ -115,19 +115,6 @@ export interface ClosingSummary {
   readonly starts: Ints;
 }
 
-export interface AnchorsMakeAnchors {
-  readonly kind: "make-anchors";
-}
-
-export interface AnchorsAnchorsMade {
-  readonly kind: "anchors-made";
-}
-
-export interface AnchorsAnchorRows {
-  readonly kind: "anchor-rows";
-  readonly rows: Floats;
-}
-
 export const VERSION = 2;
 
 export const MESSAGES: readonly MessageSpec[] = [
@@ -357,55 +344,6 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
-  {
-    stage: "anchors",
-    kind: "make-anchors",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: the leader of each column group makes the anchors.",
-      title: "MakeAnchors",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "anchors",
-    kind: "anchors-made",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, empty: the leader has sent the anchors to other members.",
-      title: "AnchorsMade",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "anchors",
-    kind: "anchor-rows",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "rows", dtype: "float64", shape: ["r", "m"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope, and memory of the receiver: the anchors X^anc of the column group.",
-      title: "AnchorRows",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
   INTERSECTION_BLIND_TASK,
   INTERSECTION_COUNTED_CONTRIBUTION,
   INTERSECTION_EVALUATE_TASK,

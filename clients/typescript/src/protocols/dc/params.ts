@@ -40,7 +40,6 @@ const SPOKEN = {
   algorithm: "any",
   scaling: "any",
   dimensions: "any",
-  reduction: ["pca"],
   output: ["labels"],
   predictor: [false],
 } as const;
