@@ -345,7 +345,7 @@ class Session:
             and no memory changes.
         """
         opened = self.open
-        tasks = self.tasks() | dict(forged or {})
+        tasks = {**opened.tasks, **(forged or {})}
         tasks = {slot: tasks[slot] for slot in opened.tasks if slot not in absent}
         for slot, task in tasks.items():
             self.record_message(ANALYST, slot, task)
@@ -377,10 +377,6 @@ class Session:
         return self.build_result()
 
     # The steps of a round
-
-    def tasks(self) -> dict[str, bytes]:
-        """Return the tasks that the analyst assigns in the open round, by slot."""
-        return dict(self.open.tasks)
 
     def answering_order(self, slots: Collection[str]) -> Sequence[str]:
         """Return the slots in the order in which they are to answer."""

@@ -139,18 +139,17 @@ def fit_maps(
     row_groups: for each row group, its projections; some column groups may be absent.
     widths: for each column group, its number of columns m_j.
     """
-    affine = params.map == "affine"
     if params.target == "orthonormal":
         anchors = [
             [cells[column].anchors for column in sorted(cells)] for cells in row_groups
         ]
-        return common_space.orthonormal_maps(anchors, affine=affine, engine=engine)
+        return common_space.orthonormal_maps(anchors, engine)
     maps_by_column: list[dict[int, CollaborationMap]] = [{} for _ in row_groups]
     dims: list[int] = []
     for column, width in enumerate(widths):
         present = [row for row, cells in enumerate(row_groups) if column in cells]
         blocks = [row_groups[row][column].anchors for row in present]
-        maps = common_space.isometric_maps(blocks, width, affine=affine, engine=engine)
+        maps = common_space.isometric_maps(blocks, width, engine)
         dims.append(maps[0].G.shape[1])
         for row, mapping in zip(present, maps, strict=True):
             maps_by_column[row][column] = mapping

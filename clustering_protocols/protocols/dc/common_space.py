@@ -30,7 +30,7 @@ class CollaborationMap:
     """The affine map g: x̃ -> x̃ G + g of a row group.
 
     G: float64 (width, m̂).
-    g: float64 (m̂,); zero for a linear map.
+    g: float64 (m̂,).
     """
 
     G: FloatArray = field(repr=False)
@@ -38,11 +38,7 @@ class CollaborationMap:
 
 
 def isometric_maps(
-    blocks: Sequence[FloatArray],
-    n_features: int,
-    *,
-    affine: bool,
-    engine: Engine = ONE_THREAD,
+    blocks: Sequence[FloatArray], n_features: int, engine: Engine = ONE_THREAD
 ) -> list[CollaborationMap]:
     """Return the maps of one column group onto T = U_1 Σ_1 of its anchor projections.
 
@@ -50,7 +46,6 @@ def isometric_maps(
         group.
     n_features: m_j, the largest number of dimensions that the anchors of this column
         group can span.
-    affine: whether the maps may add an offset.
 
     The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' gives all c_j images of an anchor
     together the weight of one, so that distances in T = W V_1 are those between
@@ -66,37 +61,34 @@ def isometric_maps(
     R = maths.factor_columns(blocks, engine, means)
     target = _leading_components(R, r, n_features) / np.sqrt(count)
     parts = np.split(R, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
+    # T is centred, so the best offset takes the mean of the projections to zero
+    solutions = [maths.least_squares(part, target) for part in parts]
     return [
-        _fit_map(part, mean, target, r, affine=affine)
-        for part, mean in zip(parts, means, strict=True)
+        CollaborationMap(G=G, g=-mean @ G)
+        for G, mean in zip(solutions, means, strict=True)
     ]
 
 
 def orthonormal_maps(
-    anchors: Sequence[Sequence[FloatArray]],
-    *,
-    affine: bool,
-    engine: Engine = ONE_THREAD,
+    anchors: Sequence[Sequence[FloatArray]], engine: Engine = ONE_THREAD
 ) -> list[CollaborationMap]:
-    """Return the map of each row group to T = U_1 (equations 15 to 19).
+    """Return the map of each row group to T = U_1 (equations 18 to 20).
 
-    For affine maps a column of ones is appended to each row group's projections; m̂ is
-    the smallest width. The paper's pseudo-inverse is computed as a least-squares
-    solution, with both sides in the coordinates of Q as in :func:`isometric_maps`.
+    A column of ones is appended to each row group's projections; m̂ is the smallest
+    width. The paper's pseudo-inverse is computed as a least-squares solution, with both
+    sides in the coordinates of Q as in :func:`isometric_maps`.
 
     anchors: for each row group, the float64 arrays (r, m̃_ij) of its column groups.
     """
-    ones = [np.ones((len(anchors[0][0]), 1))] * affine
-    groups = [[*row_group, *ones] for row_group in anchors]
+    ones = np.ones((len(anchors[0][0]), 1))
+    groups = [[*row_group, ones] for row_group in anchors]
     widths = [sum(block.shape[1] for block in group) for group in groups]
-    m_hat = min(widths) - affine
+    m_hat = min(widths) - 1
     R = maths.factor_columns([block for group in groups for block in group], engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
     parts = np.split(R, np.cumsum(widths)[:-1], axis=1)
     solutions = [maths.least_squares(part, U[:, :m_hat]) for part in parts]
-    if affine:
-        return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solutions]
-    return [CollaborationMap(G=G, g=np.zeros(m_hat)) for G in solutions]
+    return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solutions]
 
 
 def combine_maps(
@@ -133,22 +125,6 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
         raise ProtocolFailed("All anchor projections of a column group are constant.")
     components: FloatArray = U[:, :rank] * values[:rank]
     return components
-
-
-def _fit_map(
-    part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
-) -> CollaborationMap:
-    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q.
-
-    The column of ones is left out if the map is not affine.
-    """
-    if affine:
-        G = maths.least_squares(part, target)
-        return CollaborationMap(G=G, g=-mean @ G)
-    # uncentred projections have one more coordinate, along the vector of ones
-    A = np.vstack([part, np.sqrt(r) * mean])
-    T = np.vstack([target, np.zeros(target.shape[1])])
-    return CollaborationMap(G=maths.least_squares(A, T), g=np.zeros(target.shape[1]))
 
 
 Cells = Mapping[int, messages.Projections]

@@ -92,9 +92,6 @@ class DataCollaboration(AlignedParams):
             "one party rebuilds all rows."
         },
     )
-    map: Literal["affine", "linear"] = Field(
-        default="affine", description="The form of the collaboration maps g_i."
-    )
     target: Literal["isometric", "orthonormal"] = Field(
         default="isometric",
         description="isometric: U_1 Σ_1, keeps distances. orthonormal: U_1, as in the "

@@ -100,7 +100,7 @@ def examples() -> Sequence[Example[DataCollaboration]]:
     uniform = Anchor(kind="uniform")
     return [
         _example(lattice(2, 2), dimensions="all_but_one"),
-        _example(lattice(3, 1), scaling="center", map="linear"),
+        _example(lattice(3, 1), scaling="center"),
         _example(lattice(2, 3), scaling="local", target="orthonormal", anchor=uniform),
         _example(lattice(1, 2), anchor=Anchor(kind="uniform", ranges="declared")),
         _example(lattice(4, 1), predictor=True),

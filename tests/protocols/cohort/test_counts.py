@@ -136,7 +136,7 @@ def test_tokens_that_come_twice_end_the_session() -> None:
     ran.play_until(ShowTokens)
     given = {
         slot: ran.ask_party(slot, task).contribution
-        for slot, task in ran.tasks().items()
+        for slot, task in ran.open.tasks.items()
     }
 
     def doubled(sent: KeyTokens) -> dict[str, object]:

@@ -167,21 +167,18 @@ def target(blocks: list[FloatArray], n_features: int) -> FloatArray:
 @pytest.mark.parametrize(
     ("widths", "n_features"), [((4,), 5), ((4, 3), 5), ((4, 2, 3), 5), ((4, 4), 3)]
 )
-@pytest.mark.parametrize("form", ["affine", "linear"])
 def test_isometric_maps_are_the_least_squares_solution(
-    form: str, widths: Sequence[int], n_features: int
+    widths: Sequence[int], n_features: int
 ) -> None:
     blocks = narrow_blocks(widths)
     T = target(blocks, n_features)
-    ones = [np.ones((60, 1))] if form == "affine" else []
-    maps = common_space.isometric_maps(blocks, n_features, affine=form == "affine")
+    maps = common_space.isometric_maps(blocks, n_features)
     for block, found in zip(blocks, maps, strict=True):
-        A = np.hstack([block, *ones])
+        A = np.hstack([block, np.ones((60, 1))])
         expected = np.linalg.lstsq(A, T, rcond=None)[0]
-        solution = np.vstack([found.G, *([found.g] if ones else [])])
+        solution = np.vstack([found.G, found.g])
         assert_equal_up_to_signs(A @ solution, A @ expected)
         assert_equal_up_to_signs(solution, expected)
-        assert ones or not found.g.any()
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 60, 1000])
@@ -206,12 +203,11 @@ def test_a_factor_folded_over_blocks_is_that_of_the_whole(
 def test_anchors_that_are_all_constant_end_the_session() -> None:
     blocks = [np.ones((10, 2)), np.full((10, 1), 3.0)]
     with pytest.raises(ProtocolFailed, match="constant"):
-        common_space.isometric_maps(blocks, 3, affine=True)
+        common_space.isometric_maps(blocks, 3)
 
 
-@pytest.mark.parametrize("form", ["affine", "linear"])
-def test_the_orthonormal_target_gives_the_formulas_of_the_paper(form: Any) -> None:
-    """Equations 15 and 16, or 18 to 20, with the pseudo-inverse that they write."""
+def test_the_orthonormal_target_gives_the_formulas_of_the_paper() -> None:
+    """Equations 18 to 20, with the pseudo-inverse that they write."""
     rng = np.random.default_rng(4)
     row_groups: list[Cells] = [
         {
@@ -222,12 +218,11 @@ def test_the_orthonormal_target_gives_the_formulas_of_the_paper(form: Any) -> No
         }
         for widths in ((2, 3), (3, 1), (2, 2))
     ]
-    params = DataCollaboration(n_clusters=2, target="orthonormal", map=form)
+    params = DataCollaboration(n_clusters=2, target="orthonormal")
     found = mapped(params, row_groups, [3, 3])
 
     def beside(blocks: list[FloatArray]) -> FloatArray:
-        ones = [np.ones((len(blocks[0]), 1))] if form == "affine" else []
-        return np.hstack([*blocks, *ones])
+        return np.hstack([*blocks, np.ones((len(blocks[0]), 1))])
 
     stacked = [beside([c.anchors for c in cells.values()]) for cells in row_groups]
     U, _, _ = np.linalg.svd(np.hstack(stacked))
@@ -304,9 +299,7 @@ def test_as_many_orthogonal_anchors_as_needed_map_as_ten_times_as_many() -> None
         drawn = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, 8)
         np.testing.assert_allclose(drawn.T @ drawn, n_rows * np.eye(8), atol=1e-9)
         np.testing.assert_allclose(drawn.sum(axis=0), 0, atol=1e-9)
-        maps = common_space.isometric_maps(
-            [drawn @ F for F in reductions], 8, affine=True
-        )
+        maps = common_space.isometric_maps([drawn @ F for F in reductions], 8)
         parts = zip(np.array_split(rows, 4), reductions, maps, strict=True)
         return pdist(np.vstack([X @ F @ g.G + g.g for X, F, g in parts]))
 

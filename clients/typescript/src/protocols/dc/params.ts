@@ -35,7 +35,6 @@ const SPOKEN = {
   n_clusters: "any",
   n_init: "any",
   max_iter: "any",
-  map: "any", // what the analyst makes of what it gets
   target: "any",
   algorithm: "any",
   scaling: "any",
