@@ -25,7 +25,7 @@ def table(X: FloatArray) -> MatrixSource:
 
 
 FEATURES, ROWS = 3, 30
-FIRST, SECOND = "r1c1", "r2c1"
+FIRST = "r1c1"
 LAYOUT = Layout.lattice(2, 1)
 DATA = {
     slot: table(np.random.default_rng(place).normal(size=(ROWS, FEATURES)))
@@ -68,10 +68,17 @@ def advance(running: Session, contributions: dict[str, bytes]) -> Any:
     )
 
 
-@pytest.mark.parametrize("width", [FEATURES + 1, 5000])
-def test_more_columns_than_features_are_refused(width: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "why"),
+    [
+        (0, "'r1c1' sent projections of no dimension"),
+        (FEATURES + 1, "of 4 dimensions; it has 3 features"),
+        (5000, "of 5000 dimensions; it has 3 features"),
+    ],
+)
+def test_no_columns_and_more_than_features_are_refused(width: int, why: str) -> None:
     running = at_the_upload()
-    with pytest.raises(InvalidArray, match=f"of {width} dimensions; it has 3 features"):
+    with pytest.raises(InvalidArray, match=why):
         advance(running, given(running, width))
 
 

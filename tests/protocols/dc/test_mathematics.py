@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from support.tables import Pieces
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
@@ -410,18 +410,6 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
     wanted = DataCollaboration.model_validate({"n_clusters": 3, **params})
     with pytest.raises(ProtocolFailed, match=said):
         run(wanted)
-
-
-@pytest.mark.parametrize("target", ["isometric", "orthonormal"])
-def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
-    params, data = DataCollaboration(n_clusters=3, target=target), MatrixSource(X)
-    session = simulation.Session(params, Layout.lattice(1), {"r1c1": data}, seed=5)
-    session.play_until(messages.Project)
-    address = packets.parse(session.answer("r1c1").contribution).address
-    none = messages.Projections(rows=np.zeros((90, 0)), anchors=np.zeros((500, 0)))
-    forged = packets.write_packet(address, none)
-    with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
-        session.advance({"r1c1": forged})
 
 
 # Dimensions that the data do not have

@@ -36,8 +36,7 @@ def session() -> simulation.Session:
     played = simulation.Session(
         EXAMPLE.params, EXAMPLE.layout, data, 0, **EXAMPLE.sections
     )
-    while not played.is_over:
-        played.play_round()
+    played.run_to_end()
     return played
 
 
@@ -159,8 +158,7 @@ def test_one_cluster_of_all_rows_is_no_description(session: simulation.Session) 
         dictionary=(schema,),
         release=Release(profiles="everybody"),
     )
-    while not clustered.is_over:
-        clustered.play_round()
+    clustered.run_to_end()
     profiles = [told(clustered, "r1c1", rounded=each) for each in (False, True)]
     assert [len(profile.n_rows) for profile in profiles] == [1, 1]
     assert not any(profile.is_description for profile in profiles)
