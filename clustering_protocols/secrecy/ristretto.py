@@ -14,12 +14,12 @@ same key, but a key holder that changes its key only loses matches.
 
 A joint mask multiplies points by the keys of several parties, one after the other. A
 value that all parties have masked is k_1 · … · k_m · H(value). It does not depend on
-the order of the parties, and cannot be computed without all scalars.
+the order of the parties, and cannot be computed without all keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha512
 from importlib import import_module
@@ -62,9 +62,7 @@ class RistrettoKey:
 
     def evaluate(self, hashes: Iterable[bytes]) -> ByteArray:
         """Return k · H, uint8 (n, 32), for the point H of each hash of 64 bytes."""
-        return self._multiply(
-            map(self._sodium.crypto_core_ristretto255_from_hash, hashes)
-        )
+        return self._map(self._evaluate_block, hashes)
 
     def multiply(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P, uint8 (n, 32).
@@ -72,14 +70,20 @@ class RistrettoKey:
         Raises GuardRefused if a row does not encode a point.
         """
         try:
-            return self._multiply(map(bytes, points))
+            return self._map(self._multiply_block, map(bytes, points))
         except (RuntimeError, ValueError):
             raise GuardRefused("A received value is no point of the group.") from None
 
-    def _multiply(self, points: Iterable[bytes]) -> ByteArray:
-        encoded = list(points)
-        blocks = (encoded[block] for block in iterate_slices(len(encoded), _BLOCK))
-        return _as_rows(self._engine.map(self._multiply_block, blocks))
+    def _map(
+        self, kernel: Callable[[Sequence[bytes]], bytes], items: Iterable[bytes]
+    ) -> ByteArray:
+        listed = list(items)
+        blocks = (listed[block] for block in iterate_slices(len(listed), _BLOCK))
+        return _as_rows(self._engine.map(kernel, blocks))
+
+    def _evaluate_block(self, hashes: Sequence[bytes]) -> bytes:
+        from_hash = self._sodium.crypto_core_ristretto255_from_hash
+        return self._multiply_block([from_hash(digest) for digest in hashes])
 
     def _multiply_block(self, points: Sequence[bytes]) -> bytes:
         multiply = partial(self._sodium.crypto_scalarmult_ristretto255, self._key)
