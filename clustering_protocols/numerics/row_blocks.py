@@ -36,6 +36,8 @@ class RowBlocks(ABC):
     """Rows that are divided into blocks and can be read repeatedly.
 
     A row has the same bits, whether it is loaded with all rows, in a block, or alone.
+    Subclasses are dataclasses: the analyst's service replaces arrays in their fields by
+    references to stored uploads, so that no row is sent to another process.
     """
 
     @property
@@ -77,20 +79,23 @@ class RowBlock:
         return self.rows.load()
 
 
+@dataclass(frozen=True, init=False, eq=False)
 class ArrayRows(RowBlocks):
     """Rows in one array (n, F), or in several arrays (n, F_j) side by side."""
 
+    arrays: tuple[FloatArray, ...] = field(repr=False)
+
     def __init__(self, *arrays: FloatArray) -> None:
-        self._arrays = arrays
+        object.__setattr__(self, "arrays", arrays)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the number of rows and the number of features."""
-        return len(self._arrays[0]), sum(array.shape[1] for array in self._arrays)
+        return len(self.arrays[0]), sum(array.shape[1] for array in self.arrays)
 
     def part(self, rows: slice | IntArray) -> ArrayRows:
         """Return some of the rows; those of a slice share memory with these."""
-        return ArrayRows(*(array[rows] for array in self._arrays))
+        return ArrayRows(*(array[rows] for array in self.arrays))
 
     def take(self, numbers: IntArray) -> FloatArray:
         """Return the rows (s, F) with these indices (s,)."""
@@ -98,9 +103,9 @@ class ArrayRows(RowBlocks):
 
     def load(self) -> FloatArray:
         """Return the rows, without a copy if one contiguous array holds them."""
-        if len(self._arrays) == 1:
-            return np.ascontiguousarray(self._arrays[0], dtype=np.float64)
-        return np.hstack(self._arrays)
+        if len(self.arrays) == 1:
+            return np.ascontiguousarray(self.arrays[0], dtype=np.float64)
+        return np.hstack(self.arrays)
 
 
 def as_row_blocks(rows: FloatArray | RowBlocks) -> RowBlocks:

@@ -163,11 +163,11 @@ class RowPiece:
         return len(self.rows[0])
 
 
+@dataclass(frozen=True, eq=False)
 class CommonSpace(RowBlocks):
     """The common space X̂, or a part of it: the images of row groups, stacked in order."""
 
-    def __init__(self, pieces: Sequence[RowPiece]) -> None:
-        self._pieces = tuple(pieces)
+    pieces: tuple[RowPiece, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -185,28 +185,28 @@ class CommonSpace(RowBlocks):
                 G = np.ascontiguousarray(mapping.G[i:j, first : last + 1])
                 parts.append((G, int(first)))
             pieces.append(RowPiece(rows=rows, parts=tuple(parts), shift=mapping.g))
-        return cls(pieces)
+        return cls(tuple(pieces))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the shape (n, m̂) of X̂."""
-        return sum(map(len, self._pieces)), len(self._pieces[0].shift)
+        return sum(map(len, self.pieces)), len(self.pieces[0].shift)
 
     def part(self, rows: slice) -> CommonSpace:
         """Return consecutive rows, which may belong to several row groups."""
         pieces, begin = [], 0
-        for piece in self._pieces:
+        for piece in self.pieces:
             first = max(rows.start - begin, 0)
             last = min(rows.stop - begin, len(piece))
             if first < last:
                 pieces.append(piece.take(slice(first, last)))
             begin += len(piece)
-        return CommonSpace(pieces)
+        return CommonSpace(tuple(pieces))
 
     def load(self) -> FloatArray:
         """Compute the images (n, m̂) of all rows."""
         image, begin = np.empty(self.shape), 0
-        for piece in self._pieces:
+        for piece in self.pieces:
             end = begin + len(piece)
             piece.write(image[begin:end])
             begin = end
@@ -215,7 +215,7 @@ class CommonSpace(RowBlocks):
     def take(self, numbers: IntArray) -> FloatArray:
         """Return the images (s, m̂) of the rows with the given numbers (s,)."""
         image, begin = np.empty((len(numbers), self.shape[1])), 0
-        for piece in self._pieces:
+        for piece in self.pieces:
             end = begin + len(piece)
             positions = np.flatnonzero((begin <= numbers) & (numbers < end))
             rows = np.empty((len(positions), image.shape[1]))
