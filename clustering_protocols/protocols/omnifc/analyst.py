@@ -292,7 +292,7 @@ def build_clustering_input(
         squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
-        rows = squareform(distances)
+        rows: FloatArray = squareform(distances)
         if takes_rows or params.algorithm == "nmf":
             return rows
         distances = pdist(rows)
