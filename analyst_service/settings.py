@@ -29,7 +29,7 @@ _MAIL: Final = re.compile(
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
 )
 _SERVER: Final = re.compile(
-    r"smtp(?:\+plain)?://(?:[^\s/:@]+@)?[^\s/:@]+(?::[0-9]{1,5})?/?"
+    r"smtp(?:\+plain)?://(?:[^\s/:@?#\[\]]+@)?[^\s/:@?#\[\]]+(?::[0-9]{1,5})?/?"
 )
 PREFIX: Final = "COTERIE_"
 _SECRET: Final[dict[str, JsonValue]] = {"secret": True}  # its value may be in a file

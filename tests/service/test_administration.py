@@ -50,6 +50,7 @@ Run = Callable[..., Result]
         ),
         ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
         ({"COTERIE_SMTP_SERVER": "mail.example.org:25"}, "smtp://user@host:587"),
+        ({"COTERIE_SMTP_SERVER": "smtp://a#b@mail.example"}, "smtp://user@host:587"),
         (
             {"COTERIE_HIDDEN_PROTOCOLS": "dummy, lff"},
             "names 'lff', which is no protocol here. Did you mean 'llf'?",
