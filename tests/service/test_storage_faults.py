@@ -223,7 +223,7 @@ def test_a_conflict_without_end_is_told_and_leaves_nothing(
 
 @contextmanager
 def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
-    """Make the disk full for writes of drafts, for syncs, or for the database."""
+    """Make the disk full for drafts as they are written or sealed, or for the database."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with monkeypatch.context() as context:
         if where == "database":
@@ -239,14 +239,15 @@ def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
             def on_full_device(self: FileDraft, *args: Any) -> None:
                 begin(self, *args)
                 self._file.close()
-                self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115  fails as a full disk does
+                buffering = 0 if where == "streaming" else -1  # a short draft fits
+                self._file = Path("/dev/full").open("wb", buffering)  # type: ignore[assignment]  # noqa: SIM115  fails as a full disk does
 
             context.setattr(FileDraft, "__init__", on_full_device)
         yield
 
 
 @pytest.mark.threat(59)
-@pytest.mark.parametrize("where", ["streaming", "sync", "database"])
+@pytest.mark.parametrize("where", ["streaming", "sealing", "sync", "database"])
 def test_a_full_disk_is_reported_and_the_upload_works_later(
     session: ByHand, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
