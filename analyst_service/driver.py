@@ -139,20 +139,21 @@ class Driver:
 
     def _start_steps(self) -> None:
         database = self._service.database
-        if self._is_clock_wrong or self._service.draining.is_set():
-            return
         # Query first, because on SQLite a write transaction blocks all others.
-        if not self._free and database.query(has_rounds_to_close):
+        if not self._free and self._takes_steps and database.query(has_rounds_to_close):
             database.transact(close_rounds)
-        while self._free:
-            is_due = database.query(has_work, self._span)
-            step = is_due and database.transact(close_and_lease, self._service)
-            if not step:
+        while self._free and self._takes_steps and database.query(has_work, self._span):
+            step = database.transact(close_and_lease, self._service)
+            if step is None:
                 break
             self._running.append(self._submit_step(*step))
-        if self._has_outage:
+        if self._has_outage and self._takes_steps:
             log.info("driver: the database answers again")
-        self._has_outage = False
+            self._has_outage = False
+
+    @property
+    def _takes_steps(self) -> bool:
+        return not (self._is_clock_wrong or self._service.draining.is_set())
 
     def _renew_leases(self) -> None:
         """Renew the leases of running steps, and kill steps whose lease was lost."""
