@@ -87,7 +87,8 @@ Check = Callable[[SessionContext[Any], Mapping[str, Any]], None]
 class Relay(AnalystRole[Params, Record]):
     """An analyst role that sends one task after another, all without fields.
 
-    exchanges: the exchanges of the stage, each of which takes one round.
+    exchanges: the exchanges of the stage, each of which takes one round, and has an
+        answer of its own kind.
     check: called with the session and the answers of a round; raises if these do not
         fit together.
     """
@@ -145,10 +146,21 @@ class Stage:
 
     @classmethod
     def relaying(
-        cls, *exchanges: Exchange, check: Check | None = None, **more: Any
+        cls,
+        *exchanges: Exchange,
+        name: str,
+        party: Callable[[], PartyRole[Any, Any, Any, Any]],
+        envelopes: tuple[type[Record], ...] = (),
+        check: Check | None = None,
     ) -> Stage:
-        """Return a stage whose analyst is a :class:`Relay`; ``more``: other fields."""
-        return cls(analyst=lambda: Relay(exchanges, check), exchanges=exchanges, **more)
+        """Return a stage whose analyst is a :class:`Relay`, without results."""
+        return cls(
+            name=name,
+            analyst=lambda: Relay(exchanges, check),
+            party=party,
+            exchanges=exchanges,
+            envelopes=envelopes,
+        )
 
     @property
     def tasks(self) -> tuple[type[Record], ...]:

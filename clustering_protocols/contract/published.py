@@ -14,7 +14,7 @@ which party's row is in which cluster.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -29,7 +29,7 @@ OUTSIDE = -1
 TOOK_PART: Final = "rows that took part"
 """The key under which a report states how many rows took part."""
 
-_ByRow = TypeVar("_ByRow", Outcome, Placement)
+_Rows = TypeVar("_Rows", IntArray, FloatArray | None)
 
 
 class Selection(Record):
@@ -45,22 +45,37 @@ class Selection(Record):
     n_rows: dict[str, int]
 
 
-def restore_row_order(item: _ByRow, rows: IntArray, n_rows: int) -> _ByRow:
-    """Return an outcome or a placement in the order of all ``n_rows`` rows of a party.
+def restore_row_order(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
+    """Return an outcome in the order of all ``n_rows`` rows of a party.
 
     Rows that did not take part get the label -1; their other values are NaN.
 
-    rows: int64 (k,); for each of the item's k rows, its number in the party's table.
+    rows: int64 (k,); for each of the outcome's k rows, its number in the party's table.
     """
-    changes: dict[str, Any] = {}
-    for name in ("labels", "memberships", "coordinates", "distances"):
-        values: Any = getattr(item, name, None)
-        if values is not None:
-            outside = OUTSIDE if name == "labels" else np.nan
-            whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
-            whole[rows] = values
-            changes[name] = whole
-    return replace(item, **changes)
+    return replace(
+        outcome,
+        labels=_scatter_rows(outcome.labels, rows, n_rows),
+        memberships=_scatter_rows(outcome.memberships, rows, n_rows),
+        coordinates=_scatter_rows(outcome.coordinates, rows, n_rows),
+    )
+
+
+def restore_placement(placement: Placement, rows: IntArray, n_rows: int) -> Placement:
+    """Return a placement in the order of all ``n_rows`` new rows of a party."""
+    return Placement(
+        labels=_scatter_rows(placement.labels, rows, n_rows),
+        distances=_scatter_rows(placement.distances, rows, n_rows),
+        memberships=_scatter_rows(placement.memberships, rows, n_rows),
+    )
+
+
+def _scatter_rows(values: _Rows, rows: IntArray, n_rows: int) -> _Rows:
+    if values is None:
+        return None
+    outside = OUTSIDE if values.dtype.kind == "i" else np.nan
+    whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
+    whole[rows] = values
+    return whole
 
 
 def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:

@@ -7,7 +7,7 @@ the summary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -20,21 +20,18 @@ from clustering_protocols.contract import Outcome, Placement, Run, SessionContex
 from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.engine.packets import map_distinct
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 
 _CLUSTER_AXIS: Final = {
     "cluster_sizes": 0,
     "sizes": 0,
     "centroids": 0,
-    "covariances": 0,
-    "item_memberships": 0,
     "memberships": 1,
-    "distances": 1,
 }
-"""The axis that is indexed by cluster, by the name of an array."""
+"""The axis of each array in results and summaries that is indexed by cluster."""
 
-_Item = TypeVar("_Item", Outcome, Placement)
+_ByCluster = TypeVar("_ByCluster", IntArray | None, FloatArray | None)
 
 
 def renumber_run(session: SessionContext, run: Run) -> Run:
@@ -71,8 +68,17 @@ def renumber_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
     order = outcome.order
     if order is None or _is_ascending(order) or not _is_numbered_by_engine(session):
         return replace(outcome, order=None)
-    predict = outcome.predict and partial(_predict_in_order, outcome.predict, order)
-    return replace(_renumber_item(outcome, order), predict=predict, order=None)
+    return replace(
+        outcome,
+        labels=_renumber_labels(outcome.labels, order),
+        cluster_sizes=_reorder(outcome.cluster_sizes, order),
+        centroids=_reorder(outcome.centroids, order),
+        covariances=_reorder(outcome.covariances, order),
+        memberships=_reorder(outcome.memberships, order, axis=1),
+        item_memberships=_reorder(outcome.item_memberships, order),
+        predict=outcome.predict and partial(_predict_in_order, outcome.predict, order),
+        order=None,
+    )
 
 
 def _is_numbered_by_engine(session: SessionContext) -> bool:
@@ -92,35 +98,36 @@ def _published_sizes(summary: Record) -> IntArray | None:
 
 
 def _renumber_record(record: Record, order: IntArray) -> Record:
-    return record.model_copy(update=_renumber_arrays(record.arrays, order))
-
-
-def _renumber_item(item: _Item, order: IntArray) -> _Item:
-    arrays = {name: getattr(item, name, None) for name in (*_CLUSTER_AXIS, "labels")}
-    return replace(item, **_renumber_arrays(arrays, order))
-
-
-def _renumber_arrays(
-    arrays: Mapping[str, NDArray[Any] | None], order: IntArray
-) -> dict[str, Any]:
-    """Return those of the named arrays that change with the numbers of the clusters."""
-    changed: dict[str, Any] = {}
-    for name, array in arrays.items():
+    changed: dict[str, NDArray[Any]] = {}
+    for name, array in record.arrays.items():
         axis = _CLUSTER_AXIS.get(name)
-        if array is None:
-            continue
         if axis is not None and array.ndim > axis and array.shape[axis] == len(order):
             changed[name] = np.ascontiguousarray(np.take(array, order, axis=axis))
         elif name == "labels":
-            numbers = np.full(len(order) + 1, -1, dtype=np.int64)
-            numbers[order] = np.arange(len(order))
-            changed[name] = numbers[array]  # the last number maps label -1 to itself
+            changed[name] = _renumber_labels(array, order)
         elif name == "clusters":
             changed[name] = np.arange(len(order), dtype=np.int64)
-    return changed
+    return record.model_copy(update=changed)
+
+
+def _renumber_labels(labels: IntArray, order: IntArray) -> IntArray:
+    numbers = np.full(len(order) + 1, -1, dtype=np.int64)
+    numbers[order] = np.arange(len(order))
+    return numbers[labels]  # the last number maps label -1 to itself
+
+
+def _reorder(array: _ByCluster, order: IntArray, axis: int = 0) -> _ByCluster:
+    if array is None:
+        return None
+    return np.ascontiguousarray(np.take(array, order, axis=axis))
 
 
 def _predict_in_order(
     predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
 ) -> Placement:
-    return _renumber_item(predict(data), order)
+    placement = predict(data)
+    return Placement(
+        labels=_renumber_labels(placement.labels, order),
+        distances=_reorder(placement.distances, order, axis=1),
+        memberships=_reorder(placement.memberships, order, axis=1),
+    )

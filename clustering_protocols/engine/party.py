@@ -31,6 +31,7 @@ from clustering_protocols.contract.published import (
     Assignment,
     Selection,
     add_participation_note,
+    restore_placement,
     restore_row_order,
 )
 from clustering_protocols.engine import packets
@@ -405,7 +406,7 @@ def wrap_predict(
         if rows is None:
             return predict(prepare_rows(plan, data, memory))
         placement = predict(prepare_rows(plan, keep_rows(data, rows), memory))
-        return restore_row_order(placement, rows, data.n_rows)
+        return restore_placement(placement, rows, data.n_rows)
 
     return replace(outcome, predict=place_fields)
 

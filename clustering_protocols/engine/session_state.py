@@ -7,12 +7,13 @@ all parties have signed the transcript.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Generic
 
 import numpy as np
-from typing_extensions import Buffer, TypeVar
+from typing_extensions import Buffer, TypeVar, override
 
 from clustering_protocols.contract import Run, SessionContext, Stage
 from clustering_protocols.engine import packets, signatures, transcript
@@ -331,6 +332,7 @@ class OngoingSession:
 
 
 Payload = TypeVar("Payload", default=bytes)
+Stored = TypeVar("Stored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,22 +349,14 @@ class Conclusion:
     chosen: int
 
 
-class _StoredMove(Generic[Payload]):
+class _StoredMove(ABC, Generic[Payload]):
     """A move with payloads: bytes, or digests under which the bytes are stored."""
 
     __slots__ = ()
 
-    def map_payloads(self, store: Callable[[Payload], Any]) -> Any:
+    @abstractmethod
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Move[Stored]:
         """Return this move with a function applied to each payload."""
-        changes: dict[str, Any] = {}
-        for name in ("state", "tasks", "results", "summary"):
-            payload = getattr(self, name, None)
-            if isinstance(payload, Mapping):
-                changes[name] = {slot: store(item) for slot, item in payload.items()}
-            elif payload is not None:
-                changes[name] = store(payload)
-        move: Any = self
-        return replace(move, **changes)
 
     @property
     def payloads(self) -> list[Payload]:
@@ -388,6 +382,13 @@ class Opened(_StoredMove[Payload]):
     conclusion: Conclusion | None = None  # None until a run is chosen
     profiles: list[dict[str, Any]] | None = None  # None until published
 
+    @override
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
+        opened: Opened[Any] = self
+        state = store(self.state)
+        tasks = {slot: store(task) for slot, task in self.tasks.items()}
+        return replace(opened, state=state, tasks=tasks)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing(_StoredMove[Payload]):
@@ -396,6 +397,10 @@ class Choosing(_StoredMove[Payload]):
     state: Payload = field(repr=False)
     conclusion: Conclusion
 
+    @override
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Choosing[Stored]:
+        return Choosing(state=store(self.state), conclusion=self.conclusion)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(_StoredMove[Payload]):
@@ -403,6 +408,12 @@ class Closed(_StoredMove[Payload]):
 
     results: Mapping[str, Payload] = field(repr=False)
     summary: Payload | None = field(repr=False)
+
+    @override
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Closed[Stored]:
+        results = {slot: store(result) for slot, result in self.results.items()}
+        summary = None if self.summary is None else store(self.summary)
+        return Closed(results=results, summary=summary)
 
 
 Move = Opened[Payload] | Choosing[Payload] | Closed[Payload]

@@ -147,13 +147,13 @@ def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -
     least: how often each party has to sign: 0 if a quorum suffices, otherwise 1.
     """
     task = Sign if n_runs == 1 else Conclude
-    return Stage.relaying(  # but the engine opens the round itself
+    stage = Stage.relaying(  # but the engine opens the round itself
         Exchange(task, TranscriptSignature, least),
         name=CLOSING,
         party=lambda: Signer(final_stages),
-        results=final_stages[0].results,
-        results_to=final_stages[0].results_to,
     )
+    last = final_stages[0]
+    return replace(stage, results=last.results, results_to=last.results_to)
 
 
 def collect_signatures(

@@ -19,6 +19,7 @@ A protocol that uses this stage has the parameters ``n_clusters``, ``init``, ``s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidParameters
@@ -75,12 +76,12 @@ def build_stage(params: Any) -> Stage:
     """Return the stage in which parties derive a start from their own rows."""
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)
-    return Stage.relaying(
+    stage = Stage.relaying(
         *([propose] if params.start == "careful" else []),
         Exchange(messages.Settle, messages.StartSettled),
         Exchange(messages.KeepStart, messages.StartKept),
         name="start",
         party=_role("roles:StartParty"),
         envelopes=(messages.Candidates, settled),
-        each_run=True,
     )
+    return replace(stage, each_run=True)
