@@ -202,15 +202,15 @@ def grid_quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
     return float(below + (above - below) * (position - np.floor(position)))
 
 
-def find_smallest(sizes: IntArray, smallest: int, least: int = 1) -> IntArray:
+def find_smallest(sizes: IntArray, smallest: int) -> IntArray:
     """Return the indices of all items with fewer than ``smallest`` rows.
 
-    If there are any, the next smallest items are added until there are ``least`` items
-    with ``smallest`` rows together, or no item is left.
+    If there are any, the next smallest items are added until they have ``smallest``
+    rows together, and so are at least two, or no item is left.
     """
     ascending, totals = np.argsort(sizes, kind="stable"), np.cumsum(np.sort(sizes))
     n = int(np.count_nonzero(sizes < smallest))
-    while 0 < n < len(sizes) and (n < least or totals[n - 1] < smallest):
+    while 0 < n < len(sizes) and totals[n - 1] < smallest:
         n += 1
     return ascending[:n]
 
@@ -236,7 +236,7 @@ class ProfileLines:
         lines. There are no lines if there are too few rows in all.
         """
         nonempty = np.flatnonzero(sizes)
-        small = nonempty[find_smallest(sizes[nonempty], smallest, least=2)]
+        small = nonempty[find_smallest(sizes[nonempty], smallest)]
         if len(small) and sizes[small].sum() < smallest:
             return cls((), ())
         large = np.setdiff1d(nonempty, small)

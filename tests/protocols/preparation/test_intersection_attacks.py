@@ -16,8 +16,9 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
+    TaskRefused,
 )
-from clustering_protocols.contract import PartyContext, PeerMessage
+from clustering_protocols.contract import Ask, PartyContext, PeerMessage
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import length_prefixed
@@ -248,3 +249,21 @@ def test_a_dictionary_attack_finds_no_id_at_the_analyst() -> None:
 
 def stage_view() -> PartyContext:
     return replace(session().context(FIRST), stage="intersection")
+
+
+@pytest.mark.parametrize(
+    ("slot", "task"), [(FIRST, "evaluate"), (SECOND, "unblind"), (THIRD, "unblind")]
+)
+def test_leader_and_members_refuse_to_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, slot: str, task: str
+) -> None:
+    select = intersection.Select(common=np.empty(0, np.uint8), n_rows={})
+    monkeypatch.setattr(
+        intersection.IntersectionAnalyst,
+        "step",
+        lambda _, session, *__: Ask.to_everybody(session, select),
+    )
+    running = session()
+    running.play_until(intersection.Select)
+    with pytest.raises(TaskRefused, match=f"left out '{task}'"):
+        running.answer(slot)
