@@ -53,9 +53,9 @@ SECTIONS: Final = (
             Route(
                 f"{PARTY_PATH}/table", table_choice.get_table, methods=["GET", "POST"]
             ),
-            _post(f"{PARTY_PATH}/mapping", table_choice.post_mapping),
-            _post(f"{PARTY_PATH}/rehearsal", table_choice.post_rehearsal),
-            _post(f"{PARTY_PATH}/order", table_choice.post_order),
+            _post(f"{PARTY_PATH}/table/mapping", table_choice.post_mapping),
+            _post(f"{PARTY_PATH}/table/rehearsal", table_choice.post_rehearsal),
+            _post(f"{PARTY_PATH}/table/order", table_choice.post_order),
             Route(f"{PARTY_PATH}/runs", run_results.get_runs),
             _post(f"{PARTY_PATH}/answer", order_pages.post_answer),
             _post(f"{PARTY_PATH}/consent", order_pages.post_withdraw_consent),

@@ -25,6 +25,7 @@ from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
 from party_sdk.desk.responses import Form, form_of, redirect_to, render_page
 from party_sdk.desk.tables.mapping_page import (
     build_mapping_page,
+    has_unread_changes,
     ids_of,
     mapping_of,
     serialise_mapping,
@@ -159,8 +160,10 @@ def get_table(request: Request) -> Response:
 
 def post_order(request: Request) -> Response:
     """Place the party's order if the submitted table fits the terms."""
-    party = requested_party(request)
-    table_form = TableForm.from_form(form_of(request), party.desk.tables)
+    party, form = requested_party(request), form_of(request)
+    if has_unread_changes(form):  # show first how they read the table
+        return post_mapping(request)
+    table_form = TableForm.from_form(form, party.desk.tables)
     terms = party.terms()
     table = order_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
@@ -346,7 +349,7 @@ def post_mapping(request: Request) -> Response:
     )
     model = Screen(
         "desk/mapping.html.j2",
-        place=f"{party.address}/mapping",
+        place=f"{party.address}/table/mapping",
         dictionary="",
         party=party,
         notify=notification_address(party, table_form),
@@ -358,8 +361,10 @@ def post_mapping(request: Request) -> Response:
 
 def post_rehearsal(request: Request) -> Response:
     """Rehearse the session with the table and simulated other parties; nothing is sent."""
-    party = requested_party(request)
-    table_form = TableForm.from_form(form_of(request), party.desk.tables)
+    party, form = requested_party(request), form_of(request)
+    if has_unread_changes(form):
+        return post_mapping(request)
+    table_form = TableForm.from_form(form, party.desk.tables)
     terms = party.terms()
     ordered = order_table(table_form, terms, party.slot)
     table = party.with_mapping(ordered.to_spec())

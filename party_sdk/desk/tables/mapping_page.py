@@ -129,6 +129,17 @@ def build_mapping_page(
     return content, trouble
 
 
+def has_unread_changes(form: Form) -> bool:
+    """Return whether the fields of a mapping page change the mapping that it tried."""
+    if not form.get("shown") or (base := mapping_of(form.get("mapping"))) is None:
+        return False
+    try:
+        changed = read_mapping_form(form, base, _read_column_fields(form, base))
+    except InvalidData:
+        return True
+    return changed != base
+
+
 def ids_of(form: Form) -> tuple[str, ...]:
     """Return the id columns named in a form; empty if the table has none."""
     return tuple(name for name in form.get_all("id") if name not in {"", NO_ID_COLUMN})

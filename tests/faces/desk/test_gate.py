@@ -17,7 +17,12 @@ from party_sdk.home.disk_room import disk_full_error
 from party_sdk.home.store import HomeStore
 
 INVITATION = {"invitation": "no invitation"}
-FORMS = ("/invitations", "/leave", "/parties/s/r1c1/order", "/parties/s/r1c1/answer")
+FORMS = (
+    "/invitations",
+    "/leave",
+    "/parties/s/r1c1/table/order",
+    "/parties/s/r1c1/answer",
+)
 
 
 @pytest.mark.threat(110)

@@ -59,9 +59,9 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     assert f"to admit them: --guard ids_per_row={len(keys)}" in texts(page)
 
     chosen = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
-    refused = desk.post(f"{here}/order", {**chosen, "ids_per_row": "many"})
+    refused = desk.post(f"{here}/table/order", {**chosen, "ids_per_row": "many"})
     assert "'ids_per_row' is a number" in texts(refused)
-    desk.post(f"{here}/order", {**chosen, "ids_per_row": str(len(keys))})
+    desk.post(f"{here}/table/order", {**chosen, "ids_per_row": str(len(keys))})
     order = terms.order()
     assert order.ids_per_row == len(keys)
     assert order.apply_to(Policy()).ids_per_row == len(keys)
@@ -102,7 +102,7 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
             "seen": "1",
             "column": [f"{each.slot}1", f"{each.slot}2"],
         }
-        desk.post(f"{here}/order", {**table, "limits": "1"})
+        desk.post(f"{here}/table/order", {**table, "limits": "1"})
         orders.append(PartyOrder(desk.desk.home, each.session, each.slot))
     with supervise(Path(desk.desk.home)):
         wait_for(lambda: [agrees(order) for order in orders] == [True, True])

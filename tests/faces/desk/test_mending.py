@@ -150,15 +150,27 @@ def test_a_party_mends_its_table_and_takes_part(
     assert "There is no column" in texts(table)
     assert "no preparation is agreed" not in texts(table), "the terms hold one"
     begin = sent(table, "/table")
-    drafted = browser.post(f"{place}/mapping", {**begin, "id": "PatNr"})
+    drafted = browser.post(f"{place}/table/mapping", {**begin, "id": "PatNr"})
     assert "fewer cells than" in texts(drafted)
-    fields: dict[str, Any] = sent(drafted, f"{place}/mapping")
+    fields: dict[str, Any] = sent(drafted, f"{place}/table/mapping")
     more = {"lines": "22", "omitted": "PatNr = Summe\nPatNr = Total"}
-    fits = browser.post(f"{place}/mapping", {**fields, **more})
+    fits = browser.post(f"{place}/table/mapping", {**fields, **more})
     assert "Take part with it" in texts(fits)
-    assert sent(fits, f"{place}/mapping")["omitted"] == [more["omitted"]]
+    assert sent(fits, f"{place}/table/mapping")["omitted"] == [more["omitted"]]
     assert IDS[3] not in fits.text
-    placed = browser.follow(browser.post(f"{place}/order", sent(fits, "/mapping")))
+    fields = {**sent(fits, "/mapping"), "notify": ["nobody"]}
+    for action in ("order", "rehearsal"):
+        unread = browser.post(f"{place}/table/{action}", {**fields, "lines": "22 21"})
+        assert "Mend your table" in texts(unread), "it was not read with this yet"
+        assert sent(unread, "/mapping")["lines"] == ["22 21"]
+        assert sent(unread, "/mapping")["notify"] == ["nobody"]
+    wrong = browser.post(f"{place}/table/order", fields)
+    assert "'nobody' is not a mail address" in texts(wrong)
+    shown = sent(wrong, "/table")
+    assert shown["mapping"] == fields["mapping"]
+    assert shown["notify"] == ["nobody"]
+    placed = browser.post(f"{place}/table/order", {**shown, "notify": ""})
+    placed = browser.follow(placed)
     assert "queued" in texts(placed)
     order = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert order.table is not None
@@ -172,7 +184,7 @@ def test_a_party_mends_its_table_and_takes_part(
     assert "As in Wards" in texts(browser.get(f"{place}/table"))
     offered = browser.get(f"{place}/table?again=yes")
     assert "Take part with it" in texts(offered), "the table fits as it was mended"
-    browser.post(f"{place}/order", sent(offered, "/table"))
+    browser.post(f"{place}/table/order", sent(offered, "/table"))
     repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
     assert repeated.table == order.table
     assert browser.said == []
@@ -220,7 +232,7 @@ def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
     path.write_text("\n".join(["patient,Age,dose,stay", *lines]))
     _, place = joined(online, browser, dictionary)
     table = browser.get(f"{place}/table?path={path.name}&seen=1&id=patient")
-    drafted = browser.post(f"{place}/mapping", sent(table, "/table"))
+    drafted = browser.post(f"{place}/table/mapping", sent(table, "/table"))
     typed = {"notify": ["ward@north.example"], "allow_other_units": ["true"]}
     fields = {**sent(drafted, "/mapping"), **typed}
 
@@ -232,14 +244,14 @@ def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
         assert form["allow_other_units"][0]
         return form
 
-    read = browser.post(f"{place}/mapping", fields)
+    read = browser.post(f"{place}/table/mapping", fields)
     assert "Take part with it" in texts(read)
-    rehearsed = browser.post(f"{place}/rehearsal", check(read, "/mapping"))
+    rehearsed = browser.post(f"{place}/table/rehearsal", check(read, "/mapping"))
     back = browser.post(f"{place}/table", check(rehearsed, "/order"))
     marked = [row for row in tree(back).iter("tr") if row.attrib.get("class")]
     assert [row[0].text for row in marked] == ["age", "dose"], "stay is only described"
-    mapped = browser.post(f"{place}/mapping", check(back, "/table"))
-    check(browser.post(f"{place}/mapping", check(mapped, "/mapping")), "/mapping")
+    mapped = browser.post(f"{place}/table/mapping", check(back, "/table"))
+    check(browser.post(f"{place}/table/mapping", check(mapped, "/mapping")), "/mapping")
 
 
 def test_cells_and_names_are_shown_and_never_executed(

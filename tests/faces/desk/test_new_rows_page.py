@@ -48,7 +48,7 @@ class Ward:
         self.place = accepted(browser, Invitation.parse(invitation))
         columns = ["age", "glucose", "crp"]
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
-        assert browser.post(f"{self.place}/order", ordered).status_code == 303
+        assert browser.post(f"{self.place}/table/order", ordered).status_code == 303
         with supervise(browser.desk.home):
             order = PartyOrder(browser.desk.home, self.session, SLOT)
             wait_for(lambda: agrees(order))

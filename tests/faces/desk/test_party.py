@@ -45,7 +45,7 @@ def ordered(
     browser: DeskBrowser, session: str, path: Path, **more: str
 ) -> httpx.Response:
     fields = {"path": path.name, "seen": "1", "id": "id", "column": ["x", "y"], **more}
-    return browser.follow(browser.post(f"{PLACE.format(session)}/order", fields))
+    return browser.follow(browser.post(f"{PLACE.format(session)}/table/order", fields))
 
 
 def test_a_party_goes_from_its_invitation_to_its_labels(
@@ -68,7 +68,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "p11" not in fits.text  # an id, anywhere
     assert "11" in [each.text for each in tree(fits).iter("td")]
     chosen = {"path": rows.name, "seen": "1", "id": "id", "column": ["x", "y"]}
-    rehearsed = browser.post(f"{place}/rehearsal", chosen)
+    rehearsed = browser.post(f"{place}/table/rehearsal", chosen)
     assert "Nothing was sent" in texts(rehearsed)
     assert "positions" in texts(rehearsed)
     assert "p11" not in rehearsed.text
@@ -151,7 +151,7 @@ def test_findings_say_lines_and_what_to_do(
     assert files.status().state is not OrderState.RUNNING
     for path, said in {"none.csv": "none.csv", "": "Name a table"}.items():
         fields = {"path": path, "seen": "1", "column": "x"}
-        place = f"{PLACE.format(session)}/order"
+        place = f"{PLACE.format(session)}/table/order"
         assert said in texts(browser.post(place, fields)), path
 
 
@@ -223,7 +223,9 @@ def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
     path.write_text(path.read_text().replace("x", HOSTILE.replace('"', ""), 1))
     pages = [given(browser, invitation), accepted(browser, session)]
     pages.append(browser.get(f"{place}/table?{urlencode({'path': path.name})}"))
-    pages.append(browser.post(f"{place}/order", {"path": path.name, "id": HOSTILE}))
+    pages.append(
+        browser.post(f"{place}/table/order", {"path": path.name, "id": HOSTILE})
+    )
     pages.append(browser.follow(browser.post(f"{place}/decline", {"reason": HOSTILE})))
     pages.append(browser.get("/"))
     pages.append(browser.post("/invitations", {"file": HOSTILE}))
