@@ -11,7 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols import session_terms
-from clustering_protocols.common.errors import InvalidParameters, NotFound, SessionOver
+from clustering_protocols.common.errors import (
+    InvalidParameters,
+    NotFound,
+    NotReady,
+    SessionOver,
+)
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import SlotState
@@ -54,6 +59,8 @@ _CHANGED: Final = Banner(
 def get_new(request: Request, coordinator: Coordinator) -> Response:
     """Show the first screen of the form, filled in from the query string."""
     form = form_of(request)
+    if form.get("do") == "open":  # the session may be open: only its review repeats it
+        raise NotReady("Go back to the terms, and open the session from there.")
     terms = _repeated_terms(form, coordinator)
     if terms is not None and request.method == "GET":
         form = fill_form(terms, coordinator.trusted_institutions.names_by_key())

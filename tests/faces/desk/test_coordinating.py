@@ -9,10 +9,13 @@ from support.analyst_process import Analyst
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
 
+from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Offer
+from party_sdk.coordinator.coordinator import DrawnTerms
+from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, pin_analyst
 from tests.faces.desk.plans import (
     HOSTILE,
@@ -278,6 +281,27 @@ def test_sent_twice_it_is_one_session(
     again = desk.post(NEW, form)
     assert again.headers["location"].endswith(f"/sessions/{made[0].session}")
     accepted(desk, made[0])  # an invitation that was handed out stays valid
+    assert len(coordinator.sessions()) == before + 1
+
+
+def test_a_session_whose_opening_is_not_answered_is_opened_from_its_review(
+    desk: DeskBrowser, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {**sent(desk.post(NEW, plan())), "do": "open"}
+    before = len(coordinator.sessions())
+    open_session = Coordinator.open_session
+
+    def lose_answer(self: Coordinator, drawn_terms: DrawnTerms) -> CoordinatedSession:
+        open_session(self, drawn_terms)
+        raise Unavailable("The answer was lost.")
+
+    monkeypatch.setattr(Coordinator, "open_session", lose_answer)
+    page = texts(desk.post(NEW, form))
+    assert "The answer was lost" in page
+    assert "Nothing is opened yet" not in page, "a new form would open it twice"
+    monkeypatch.undo()
+    again = desk.post(NEW, form)
+    assert again.headers["location"].endswith(f"/sessions/{form['drawn'][0]}")
     assert len(coordinator.sessions()) == before + 1
 
 
