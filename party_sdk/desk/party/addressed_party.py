@@ -65,7 +65,8 @@ class AddressedParty(PartyOrder):
     @property
     def invitation(self) -> Invitation:
         """Return the party's invitation, from its order or else from its stored session."""
-        return Invitation.parse(self.current_order.invitation)
+        source = self.order() if self.exists else self.stored.load_identity()
+        return Invitation.parse(source.invitation)
 
     @property
     def has_accepted(self) -> bool:

@@ -100,6 +100,8 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "attachment" in report.headers["Content-Disposition"]
     assert "Ended" in texts(browser.get("/"))
     assert "completed" in online("party", "status").stdout
+    browser.desk.own_home.forget(session, "r1c1")
+    assert "forgotten" in texts(browser.get(f"{place}/terms"))
     assert browser.said == []
 
 
