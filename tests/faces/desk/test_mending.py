@@ -244,6 +244,8 @@ def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(
         assert form["allow_other_units"][0]
         return form
 
+    direct = browser.post(f"{place}/table/rehearsal", sent(drafted, "/mapping"))
+    assert "What would be sent" in texts(direct), "an unchanged draft is not read again"
     read = browser.post(f"{place}/table/mapping", fields)
     assert "Take part with it" in texts(read)
     rehearsed = browser.post(f"{place}/table/rehearsal", check(read, "/mapping"))
