@@ -1,1 +1,1 @@
-"""Clustering algorithms that run on one matrix, with no session around them."""
+"""Clustering algorithms that take a single matrix and know nothing about sessions."""

@@ -1,10 +1,11 @@
 """Treat centroids and memberships as equal if they differ only by rounding errors.
 
 In exact arithmetic, fuzzy c-means moves coinciding centroids identically, so they
-coincide forever. Rounding errors separate them, and updates may amplify the difference,
-until the centroid nearest to a row depends on the machine. Two rules give the same
-result everywhere, on split and on pooled data: coinciding centroids are made equal in
-all bits, and a row is assigned to the lowest-numbered of several equal centroids.
+coincide forever. Rounding errors separate such centroids, and updates may amplify the
+difference, until the centroid nearest to a row depends on the machine. Two rules give
+the same result everywhere, on split and on pooled data: coinciding centroids are made
+equal in all bits, and a row is assigned to the lowest-numbered of several equal
+centroids.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def strongest_clusters(degrees: FloatArray, tie: float) -> IntArray:
 
     degrees: float64 (n, k); degrees of membership, none of them negative.
     tie: degrees count as equal if they differ by at most this fraction of the larger
-        one, because rounding alone may separate them.
+        one, because rounding alone may cause such a difference.
     """
     largest = degrees.max(axis=1, keepdims=True)
     labels: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)
@@ -68,7 +69,7 @@ def strongest_clusters(degrees: FloatArray, tie: float) -> IntArray:
 
 
 def count_coinciding_clusters(degrees: FloatArray, tie: float) -> int:
-    """Return how many clusters have the degrees of a lower-numbered one in every row.
+    """Return how many clusters have the same degrees as a lower-numbered one in all rows.
 
     degrees, tie: as for :func:`strongest_clusters`.
     """

@@ -1,7 +1,8 @@
-"""Distances in scipy's condensed form, which lists the pairs i < j of n rows once each.
+"""Distances in scipy's condensed form, which lists each pair i < j of n rows once.
 
 The condensed form takes half the memory of a square matrix. The distances of a row to
-earlier rows are not contiguous, so they are copied into a buffer, one row at a time.
+earlier rows are not contiguous in this form, so all distances of the row are copied
+into a buffer before they are read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def count_rows(condensed: FloatArray) -> int:
 
 @in_c("row")
 def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
-    """Copy the distances between row i and all n rows into ``row``; its own is 0."""
+    """Copy the distances between row i and all n rows, itself included, into ``row``."""
     rows = np.arange(i)
     row[:i] = condensed[rows * n - rows * (rows + 1) // 2 - rows - 1 + i]
     row[i] = 0.0
@@ -55,10 +56,10 @@ def _fill_nearest(
 
 
 def closest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
-    """Return the closest pair of a row inside a set and a row outside, and its distance.
+    """Return the closest pair of a row inside a set and a row outside, and their distance.
 
-    Of several closest pairs, the one with the lowest row inside is returned, and of
-    these the one with the lowest row outside.
+    Of several equally close pairs, the one whose row inside has the lowest index is
+    returned, and among these the one whose row outside has the lowest index.
 
     inside: bool (n,); marks the rows in the set.
     """

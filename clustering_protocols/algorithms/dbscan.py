@@ -1,9 +1,10 @@
 """DBSCAN on condensed distances and on rows, and HDBSCAN on rows.
 
 On condensed distances, the labels equal those of scikit-learn's DBSCAN: clusters are
-numbered by their first core row, a border row joins the lowest-numbered cluster in
-reach, and noise is -1. scikit-learn, which is called for rows, would store lists of
-neighbours, which can take more memory than the distances.
+numbered by their first core row, a border row joins the lowest-numbered cluster that
+has a core row within ``eps``, and noise gets the label -1. scikit-learn's function is
+called for rows, but not for distances: it would store lists of neighbours, which can
+take more memory than the distances.
 
 M. Ester et al., "A density-based algorithm for discovering clusters", 1996; R. Campello
 et al., "Density-based clustering based on hierarchical density estimates", 2013.
@@ -40,10 +41,11 @@ def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
 def choose_eps(condensed: FloatArray, min_samples: int) -> float:
     """Choose ``eps`` at the knee of the sorted distances to the k-th nearest row.
 
-    k is ``min_samples`` and counts the row itself. The knee is the point at which the
-    curve is farthest below the line from its first to its last point (V. Satopaa et
-    al., "Finding a kneedle in a haystack", 2011, without smoothing). The returned value
-    lies halfway to the next larger distance, so that no pair is exactly ``eps`` apart.
+    k is ``min_samples``, and each row counts as its own nearest row. The knee is the
+    point at which the curve is farthest below the line from its first to its last point
+    (V. Satopaa et al., "Finding a kneedle in a haystack", 2011, without smoothing). The
+    returned value lies halfway between the distance at the knee and the next larger
+    one, so that no row's k-th nearest row is exactly ``eps`` away.
     """
     n = count_rows(condensed)
     return _eps_at_knee(nearest_rows(condensed, min(min_samples, n))[1][:, -1])
@@ -117,11 +119,12 @@ def choose_eps_of_rows(X: FloatArray, min_samples: int) -> float:
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     """Return the HDBSCAN label (n,) of each row of X (n, width); noise gets -1.
 
-    scikit-learn may give equal rows different labels. This function then gives all of
-    them the label that is most frequent among them.
+    If scikit-learn gives equal rows different labels, all of these rows get the label
+    that is most frequent among them.
 
     min_cluster_size: the least number of rows in a cluster.
-    min_samples: the distance to this nearest row, itself included, measures density.
+    min_samples: density at a row is measured by the distance to the row's nearest row
+        with this number, where number 1 is the row itself.
     """
     model = HDBSCAN(
         min_cluster_size=min_cluster_size,

@@ -1,8 +1,8 @@
 """Classical scaling: compute coordinates of rows from the distances between them.
 
 W. S. Torgerson, "Multidimensional scaling", 1952. The Gram matrix of points in d
-dimensions has rank d, so its pivoted Cholesky factor is complete after d columns, for
-which d + 1 rows of distances are read. No n × n matrix is ever computed.
+dimensions has rank d, so its pivoted Cholesky factor has d columns, which are computed
+from d + 1 rows of distances. No n × n matrix is ever computed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Fuzzy c-means from given initial centroids, so that a run on pooled data can repeat it.
+"""Fuzzy c-means from given initial centroids, which a run on pooled data can reuse.
 
 J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. Each
-iteration makes one pass over the rows. Memberships are stored only after the last one.
+iteration makes one pass over the rows. Memberships are stored only after the last
+iteration.
 
-In many dimensions several centroids may converge to the same point, and with m = 2
-usually all of them do. This is a limitation of the method; a smaller m helps.
+In many dimensions several centroids may converge to the same point, and with the
+exponent m = 2 usually all centroids do. This is a limitation of fuzzy c-means; a
+smaller m helps.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class FuzzyClustering:
 
     memberships: float64 (n, n_clusters); each row adds up to 1.
     centroids: float64 (n_clusters, width).
-    objective: Σ u_ij^m ‖x_i - v_j‖².
+    objective: Σ u_ij^m ‖x_i - v_j‖², which the best run minimises.
     """
 
     memberships: FloatArray = field(repr=False)
@@ -55,9 +57,10 @@ def fuzzy_cmeans(
 ) -> FuzzyClustering:
     """Run fuzzy c-means from each row of ``starts`` and return the best run.
 
-    If several runs reach the same optimum, the first one is returned. Otherwise
-    rounding would choose between runs that number their clusters differently. A run
-    ends when no centroid moves by more than ``TOLERANCE`` times the data's spread.
+    If several runs reach the same optimum, the first of them is returned, because
+    otherwise rounding would choose between runs that number their clusters differently.
+    A run ends when no centroid moves by more than ``TOLERANCE`` times the data's
+    spread.
 
     X: float64 (n, width).
     starts: int64 (n_init, n_clusters); row indices of the initial centroids in X.
@@ -131,7 +134,13 @@ def _add_weighted(
     totals: FloatArray,
     weights: FloatArray,
 ) -> float:
-    """Add u^m x to totals (k, width) and u^m to weights (k,); return the objective."""
+    """Add all rows, weighted by membership, to sums by cluster; return the objective.
+
+    u is the membership of a row x in a cluster.
+
+    totals: float64 (k, width); Σ u^m x is added in place.
+    weights: float64 (k,); Σ u^m is added in place.
+    """
     squared, degrees = _distances_and_degrees(X, columns, fuzziness)
     weight = power(degrees, fuzziness)
     weights[:] = add_in_order(weights, weight)

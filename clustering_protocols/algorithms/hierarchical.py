@@ -14,11 +14,12 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 def cluster_hierarchically(
     condensed: FloatArray, n_clusters: int, linkage: str
 ) -> IntArray:
-    """Return the cluster (n,) of each row if the tree of merges is cut at n_clusters.
+    """Return the cluster (n,) of each row after cutting the tree of merges at n_clusters.
 
     Equal rows are never separated, so there are no more clusters than distinct rows.
 
-    condensed: float64 (n (n - 1) / 2,); distances (not squared), copied once.
+    condensed: float64 (n (n - 1) / 2,); distances, not squared, of which one copy is
+        made.
     n_clusters: at most n.
     linkage: single, complete, average or ward.
 

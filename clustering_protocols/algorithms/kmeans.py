@@ -2,7 +2,8 @@
 
 The initial centroids are rows, given by their indices, so that a clustering of pooled
 data can start from the same rows. Lloyd's iteration (:mod:`.lloyd`) agrees with
-scikit-learn's up to rounding, with the same bits on any number of processors.
+scikit-learn's up to rounding, and its result has the same bits on any number of
+processors.
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ def draw_starts(
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
     2007. For each centre, k-means++ draws some rows in a pass over all rows and keeps
     the one that leaves the smallest sum of squared distances. If the rows do not fit
-    into one array, it reads ``RACE_ROWS`` evenly spaced rows instead.
+    into one array, only ``RACE_ROWS`` evenly spaced rows are read.
 
     trials: the number of rows drawn for each centre; by default the number of clusters,
-        but at most 32. scikit-learn's 2 + ln k needs more starts if k is large.
+        but at most 32. scikit-learn draws only 2 + ln k rows, and so needs more starts
+        if k is large.
     """
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
@@ -103,10 +105,11 @@ def kmeans(
     If there are at least ``2 * RACE_ROWS`` rows, all starts first run on ``RACE_ROWS``
     evenly spaced rows, and only the best one continues with all rows.
 
-    A run ends when no label changes, or after ``max_iter`` iterations. If it ended by a
-    tolerance, runs on differently scaled copies of the data would stop at different
-    iterations. The result has the same bits with any engine, and for an array as for
-    blocks. Only a few blocks, the labels and the sample of rows are held in memory.
+    A run ends when no label changes, or after ``max_iter`` iterations. There is no
+    tolerance, because it would let runs on differently scaled copies of the data stop
+    at different iterations. The result has the same bits with any engine, and whether X
+    is an array or blocks. Only a few blocks, the labels and the sample of rows are held
+    in memory.
 
     X: float64 (n, width), or RowBlocks; no value may exceed 1e100.
     starts: int64 (n_init, n_clusters); the indices of the initial centroids in X.

@@ -2,7 +2,7 @@
 
 E. Schubert and P. J. Rousseeuw, "Fast and eager k-medoids clustering", Information
 Systems 101, 2021. A candidate replaces a medoid as soon as this reduces the sum of
-distances. One scan of its distances finds the best medoid to replace.
+distances. One scan of the candidate's distances finds the best medoid to replace.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _two_nearest_medoids(
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Return each row's nearest medoid and its two smallest distances to medoids (n,).
 
-    The last array (k,) says how much the loss would grow if a medoid were removed.
+    The last array (k,) says for each medoid how much the loss would grow without it.
     """
     first = rows.argmin(axis=0)
     near, second = np.sort(np.vstack([rows, np.full(rows.shape[1], far)]), axis=0)[:2]

@@ -7,8 +7,9 @@ all absolute values stays below 2^62. Rounding changes a mean by at most 2^-63 n
 the mean absolute value.
 
 Distances that are equal in exact arithmetic, for example between rows of zeros and
-ones, must not differ because of rounding, which is different in a session and on the
-pooled rows. So differences below a small fraction of the rows' spread are ignored.
+ones, must count as equal, although rounding errors separate them differently in a
+session and on the pooled rows. So differences of squared distances below a small
+fraction of the rows' spread are ignored.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Nearest(NamedTuple):
 class Units(NamedTuple):
     """The units in which kernels add up a block of rows.
 
-    offset: float64 (F,); roughly the median of each column; x - offset is added up.
+    offset: float64 (F,); roughly the median of each column; kernels add up x - offset.
     of_sums: float64 (F,); factors by which x - offset is multiplied before rounding.
     of_inertia: float64 (2,); see
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
@@ -86,11 +87,12 @@ class ScaledRows:
 
     @classmethod
     def scale(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
-        """Choose the finest units for the rows in which their sums stay below 2^62.
+        """Choose the finest units in which the sums of these rows stay below 2^62.
 
-        The offset is the median of a sample, and units follow from the sums of absolute
-        values. An outlier therefore costs the other rows precision only in proportion
-        to its share of such a sum. Raises ValueError if a value is not finite.
+        The offset is the median of a sample of rows, and the units follow from the
+        columns' sums of absolute values. An outlier therefore costs the other rows
+        precision only in proportion to its share of such a sum. Raises ValueError if a
+        value is not finite.
         """
         n, n_features = rows.shape
         if n * n_features * n_clusters < WORTH_A_THREAD:
@@ -125,7 +127,7 @@ class ScaledRows:
         return self.source.take(numbers) - self.units.offset
 
     def sum_by_nearest(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
-        """Return the sums (k, F) and counts (k,) of rows by nearest centroid, and Σ d²."""
+        """Return sums (k, F), counts (k,) and the inertia of rows by nearest centroid."""
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         words = np.zeros(2, np.int64)
         kernel = partial(_sum_by_nearest, self.units, V)
@@ -144,8 +146,8 @@ class ScaledRows:
     def find_farthest(self, V: FloatArray, limit: int) -> FloatArray:
         """Return the rows that are farthest from their nearest centroids, farthest first.
 
-        Each of the at most ``limit`` rows of the result (r, 3) has a row index, its
-        label and its squared distance. Rows on a centroid are left out.
+        The result (r, 3) lists at most ``limit`` rows: the index of the row, its label,
+        and its squared distance to the centroid. Rows on a centroid are left out.
         """
         far, tie = np.empty((0, 3)), self.units.tie
         for span, nearest in self.iter_nearest(V):
@@ -157,7 +159,7 @@ class ScaledRows:
 
 
 def power_of_two_units(bounds: FloatArray) -> FloatArray:
-    """Return the powers of two by which numbers within these bounds stay below 2^62."""
+    """Return the largest powers of two that scale numbers within bounds to below 2^62."""
     _, exponents = np.frexp(bounds)
     units = np.ldexp(1.0, np.clip(_BITS - exponents, -1000, 1000))
     return np.where(bounds > 0, units, 1.0)
@@ -191,7 +193,10 @@ def _sum_by_nearest(
 
 
 def nearest_centroids(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
-    """Find the centroid of V (k, F), minus the offset, that is nearest to each row of X."""
+    """Find the centroid of V (k, F) that is nearest to each row of X (n, F).
+
+    The offset has already been subtracted from V, but not from X.
+    """
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _CENTROIDS_AT_ONCE):
@@ -232,7 +237,7 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
 def _relocate_empty_clusters(
     rows: ScaledRows, V: FloatArray, sums: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Give each empty cluster one of the farthest rows, as scikit-learn does."""
+    """Move rows far from their centroids to empty clusters, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
     far = rows.find_farthest(V, len(empty))
     numbers, old_labels = far[:, :2].astype(np.int64).T

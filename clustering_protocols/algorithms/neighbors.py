@@ -1,7 +1,7 @@
 """Nearest neighbours of rows, computed from their coordinates or from their distances.
 
-Neighbour graphs are built and joined through one interface, so that the same clustering
-code works if only the distances between rows are known.
+Spectral clustering uses the interface :class:`Neighbors`, so that it also works if only
+the distances between rows are known.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Neighbors(Protocol):
     """Finds nearest neighbours among n rows."""
 
     def nearest_rows(self, count: int) -> IntArray:
-        """Return the indices (n, count) of the rows nearest to each, itself included."""
+        """Return the indices (n, count) of each row's nearest rows, itself included."""
 
     def closest_outside(self, inside: MaskArray) -> ClosestPair:
         """Return the closest pair of a row inside the mask (n,) and a row outside it."""
 
 
 class RowNeighbors:
-    """Finds neighbours among rows X (n, width), with a k-d tree if columns are few."""
+    """Finds neighbours among rows X (n, width), with a k-d tree if X has few columns."""
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X
         self.tree = cKDTree(X) if X.shape[1] <= _TREE_WIDTH else None
 
     def nearest_rows(self, count: int) -> IntArray:
-        """Return the indices (n, count) of the rows nearest to each, itself included."""
+        """Return the indices (n, count) of each row's nearest rows, itself included."""
         if self.tree is not None:
             _, nearest = self.tree.query(self.X, count, workers=-1)
             return np.reshape(nearest, (-1, count))

@@ -3,7 +3,8 @@
 Some rows are drawn uniformly, every row joins the group of the nearest drawn row, and
 the mean of a group represents its rows. This takes one pass over the rows, a block at a
 time. The method is KASP (D. Yan, L. Huang, M. I. Jordan, "Fast approximate spectral
-clustering", 2009) with one update of k-means, which removes most noise of drawn rows.
+clustering", 2009) with one update of k-means, after which representatives are less
+random than drawn rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Representatives:
 
     drawn: int64 (m,); the indices of the drawn rows, in ascending order.
     V: float64 (m, F); the mean of each group, or the drawn row if the group is empty.
-    nearest: int32 (n,); the group of each row, the lowest one if several are as near.
+    nearest: int32 (n,); the number of each row's group, or the lowest one if several
+        drawn rows are equally near.
     """
 
     drawn: IntArray = field(repr=False)
@@ -47,7 +49,7 @@ class Representatives:
         """Draw at most ``limit`` rows and assign every row to the nearest of them.
 
         The drawn rows, a few blocks and four bytes per row are held in memory. The
-        result has the same bits with any engine and any blocks.
+        result has the same bits with any engine and any division into blocks.
         """
         n = blocks.shape[0]
         numbers = np.sort(rng.choice(n, min(limit, n), replace=False, shuffle=False))
@@ -75,7 +77,7 @@ class Representatives:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedRows:
-    """Rows of which each is one group's row, repeated for every member of the group."""
+    """The row of each group, repeated for every member of the group."""
 
     rows: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)
@@ -93,7 +95,7 @@ class RepeatedRows:
 def _assign_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, NDArray[np.int32], IntArray, IntArray]:
-    """Return the slice of a block, its labels, and its sums and counts by label."""
+    """Return a block's slice, its rows' labels, and sums and counts of rows by label."""
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_centroids(units, V, X).labels
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)

@@ -1,9 +1,10 @@
 """Kernels that pass over rows: squared distances, nearest centroids, sums of integers.
 
-Rows are processed in blocks that fit in the cache. Features come first, so that the
-inner loops run over rows and compile to vector instructions for any k and F. The bits
-of a matrix product depend on the number of rows, so distances are instead added up in a
-fixed order of IEEE operations, and a row's distances have the same bits in any block.
+Rows are processed in blocks that fit in the cache. The first axis of a block is that of
+features, so that the inner loops run over rows and compile to vector instructions for
+any k and F. The bits of a matrix product depend on the number of rows, so distances are
+instead added up in a fixed order of IEEE operations, and a row's distances have the
+same bits in any block.
 
 Terms are rounded to whole units before they are added. Integers add up exactly in any
 order, so the sums depend neither on blocks nor on threads.
@@ -28,8 +29,8 @@ def iter_blocks(
     """Yield each block's slice of X, its scaled rows, and their distances to V.
 
     The scaled rows are (F, size): a row x becomes (x - offset) · inverse. The squared
-    distances (k, size) are to the centroids V. Features are added four at a time, as in
-    C, because the order determines the last bits.
+    distances (k, size) are to the centroids V. Features are added four at a time, as
+    the compiled kernels do, because the order determines the last bits.
     """
     whole = V.shape[1] - V.shape[1] % 4
     for begin in range(0, len(X), _BLOCK):
@@ -48,8 +49,8 @@ def iter_blocks(
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return the squared distances (n, k) between rows A (n, F) and rows B (k, F).
 
-    They have the same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which is not used
-    because importing it takes half a second in every process.
+    The result has the same bits as SciPy's ``cdist(A, B, "sqeuclidean")``, which is not
+    used because importing it takes half a second in every process.
     """
     D = np.empty((len(A), len(B)))
     _squared_distances(A, B, D)
@@ -146,7 +147,7 @@ def update_nearest(
     smallest: FloatArray,
     tie: float,
 ) -> None:
-    """Update each row's nearest centroid and its squared distance with more centroids.
+    """Update each row's nearest centroid and its squared distance, given more centroids.
 
     X, offset, inverse, V: as in :func:`nearest_sums`.
     first: the number of the first centroid in V; earlier centroids win ties.
@@ -176,7 +177,7 @@ def absolute_sums(
 
 @in_c("largest")
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
-    """Update ``largest`` with the maximum, or NaN, of |x - offset| in each column.
+    """Update ``largest`` with the maximum of |x - offset| in each column, or NaN if any is.
 
     X: float64 (n, F), C-contiguous.
     offset: float64 (F,).

@@ -12,7 +12,8 @@ because two facts save most of the time that a general solver takes:
   into parts, and each part yields one eigenvector.
 - The other eigenvectors belong to the largest eigenvalues of the normalised affinity,
   for which Lanczos converges within a few hundred products. For the smallest
-  eigenvalues of the Laplacian it would need a factorisation or thousands of products.
+  eigenvalues of the Laplacian, Lanczos would need a factorisation or thousands of
+  products.
 
 Rows of different components share no edge, so their distances decide which components
 are joined into one part. A minimum spanning tree connects the components; its edges
@@ -71,9 +72,9 @@ def embed_neighbors(
 
 
 def build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
-    """Return affinities (n, n) of 1 between mutual neighbours and 1/2 between others.
+    """Return affinities (n, n): 1 for mutual neighbours, 1/2 for neighbours one way only.
 
-    neighbors: int64 (n, count); the neighbours of each row, of which it is one.
+    neighbors: int64 (n, count); the neighbours of each row, including the row itself.
     """
     n, n_neighbors = neighbors.shape
     rows = np.repeat(np.arange(n, dtype=np.int32), n_neighbors)
@@ -87,7 +88,7 @@ def _normalise_affinity(
 ) -> tuple[sparse.csr_matrix, FloatArray]:
     """Return D^-1/2 A D^-1/2 for A without its diagonal, and the roots of the degrees.
 
-    A row without neighbours has degree 1, as in scipy's Laplacian.
+    A row without neighbours counts as having degree 1, as in scipy's Laplacian.
     """
     A = affinity.copy()
     A.setdiag(0.0)
