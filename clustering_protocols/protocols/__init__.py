@@ -1,1 +1,1 @@
-"""One folder per protocol; the registry finds them by their folders."""
+"""The protocols, each in a folder by which the registry finds it."""

@@ -1,8 +1,8 @@
 """Count the people whom parties have in common, without revealing who they are.
 
 Lists of ids or match keys are passed around the parties of a row group. Each party
-masks and shuffles them, so that nobody can trace a row. The analyst counts the matches,
-and everybody learns the number rounded down to a multiple of a step.
+masks and shuffles these lists, so that nobody can trace a row. The analyst counts the
+matches, and everybody learns their number, rounded down to a multiple of ``step``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEARNS = {
 
 
 class CohortProtocol(ClusteringProtocol[CohortSize]):
-    """Counts common people of split columns by blinded ids, without clustering anything."""
+    """Counts the people whom parties have in common, by blinded ids; clusters nothing."""
 
     title = "How many people in common"
     summary = (
@@ -45,11 +45,11 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         alignment.check_rows_are_shared(params, layout)
 
     def figures(self, params: CohortSize, layout: Layout) -> frozenset[str]:
-        """Return no figures, because there are no clusters to measure."""
+        """Return no quality figures, because there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
-        """Return the code of the risk that somebody tests for guessed people."""
+        """Return the code of the risk that somebody tests guesses of who is listed."""
         return (GUESSED_PEOPLE,)
 
     def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:

@@ -1,4 +1,4 @@
-"""Examples of counts, which put no row into a cluster."""
+"""Examples of `cohort`, whose sessions put no row into a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .params import CohortSize
 
 
 def examples() -> Sequence[Example[CohortSize]]:
-    """Return an example with three parties and ids, and one with two and match keys."""
+    """Return an example of three parties with ids, and one of two with match keys."""
     X = np.random.default_rng(0).normal(size=(60, 6))
     by_keys = CohortSize(alignment=BY_MATCH_KEYS, step=5)
     return [

@@ -3,10 +3,12 @@
 Each list is masked and shuffled by every party of a ring, first by its owner and then
 by each party that passes it on. The last party hashes it into tokens. So only a
 coalition of all parties of the ring, with or without the analyst, can find the position
-of a row among the tokens. Masks alone cannot hide the exact numbers from the analyst.
+of a row among the tokens. The masks do not hide the exact number of matches from the
+analyst, which rounds it.
 
 Rounding does not protect a person from an attacker whose list contains that person and
-``step - 1`` people who are known to be in common: the count then reveals the person.
+``step - 1`` people who are known to be in common: the count then reveals whether the
+person is in common too.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ from clustering_protocols.shared_stages.row_selection import shared_row_groups
 
 
 class Counted(Record):
-    """Result and summary: the numbers of linked rows, rounded down to a step.
+    """Result and summary: the numbers of linked rows, rounded down to multiples of a step.
 
-    rows_in_common: the linked rows of each shared row group, by its first slot.
+    rows_in_common: the number of linked rows of each shared row group, under the name
+        of the group's first slot.
     """
 
     kind = "counted-linked"
@@ -76,7 +79,7 @@ class CountingAnalyst(LinkageAnalyst):
 
 @dataclass(frozen=True, kw_only=True)
 class CountingParty(LinkageParty):
-    """Masks and shuffles lists, and receives the rounded counts.
+    """Masks and shuffles the lists that are passed around; receives the rounded counts.
 
     unit: counts are rounded down to a multiple of this.
     """
@@ -89,7 +92,8 @@ class CountingParty(LinkageParty):
     ) -> Outcome:
         """Return the label -1 for each row, and report the counts to the operator.
 
-        Raises ProtocolFailed if the counts are impossible for the parties' rows.
+        Raises ProtocolFailed if a count is impossible, given the parties' numbers of
+        rows.
         """
         session, counts = context.session, Counted.narrow(result).rows_in_common
         groups = {group[0]: group for group in shared_row_groups(session.layout)}

@@ -108,10 +108,11 @@ def cluster_rows(
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
 ) -> tuple[Clustering, RowSubset]:
-    """Cluster rows X (n, m̂); return also the rows (n, dims) that k-means read.
+    """Return a clustering of rows X (n, m̂), and the rows (n, dims) that k-means read.
 
     representatives: if given, these are clustered instead of all rows.
-    starts: int64 (n_init, n_clusters); row numbers; drawn at random if None.
+    starts: int64 (n_init, n_clusters); the numbers of the rows that are initial
+        centroids, which are drawn at random if None.
     """
     Z = X
     if params.algorithm == "spectral":
@@ -159,10 +160,10 @@ def fit_maps(
 def _check_projections(
     session: DcSession, slot: str, projections: messages.Projections
 ) -> None:
-    """Raise InvalidArray unless projections have one column at least, and few enough.
+    """Raise InvalidArray if projections have no column, or more columns than features.
 
-    A party may send as many columns as it has features. The record does not fix the
-    number, because each party chooses it.
+    The record does not fix the number of columns, because each party chooses this
+    number, up to that of its features.
     """
     width, n_features = projections.rows.shape[1], session.member(slot).n_columns
     if width == 0:

@@ -20,16 +20,16 @@ def draw(
     """Draw anchors X^anc (n_rows, m) in the units of the data, from pooled moments.
 
     gaussian: normal numbers, made orthogonal, so that columns have exactly the pooled
-        mean and no correlation (this needs n_rows > m). Every rotation of them has the
-        same distribution, so a blind source separation of their projections gains
-        nothing.
+        mean and no correlation (this needs n_rows > m). Every rotation of these numbers
+        has the same distribution, so a blind source separation of their projections
+        gains nothing.
     rotated: standardised uniform numbers multiplied by a secret Haar-random rotation,
         so that features are not the independent components.
 
-    All columns have equal standard deviations in the units in which the private maps
-    see them. If each column kept its feature's standard deviation, and the maps only
-    centred, the covariance of the projections would reveal the direction of every
-    feature.
+    All columns of anchors have equal standard deviations in the units in which the
+    private maps take rows. If each column kept its feature's standard deviation, and
+    the private maps only centred the rows, the covariance of the projections would
+    reveal the direction of every feature.
     """
     m = len(moments.mean)
     if params.anchor.kind == "rotated":
@@ -44,6 +44,6 @@ def draw(
 
 
 def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
-    """Draw anchors (n_rows, m) uniformly within the range of each feature (the paper)."""
+    """Draw anchors (n_rows, m) uniformly within each feature's range, as in the paper."""
     span = ranges.high - ranges.low
     return ranges.low + span * stream.uniform(n_rows, len(span))

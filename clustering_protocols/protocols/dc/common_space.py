@@ -4,8 +4,9 @@ Notation of the paper (Kawamata et al., "A new type of federated clustering"):
 X̃^anc_ij (r × m̃_ij) the anchor projections of party (i, j); G_i the map of row group i;
 m̂ the dimensions of the common space.
 
-The parties' rows are stored as they were sent. If there are many, X̂ is never stored: each
-pass over it computes its blocks again, which is faster than writing and reading X̂.
+The parties' rows are stored as they were sent. If there are many rows, X̂ is never
+stored: each pass over X̂ computes its blocks again, which is faster than writing and
+reading X̂.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ def isometric_maps(
     n_features: m_j, the largest number of dimensions that the anchors of this column
         group can span.
 
-    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' gives all c_j images of an anchor
-    together the weight of one, so that distances in T = W V_1 are those between
-    anchors. With W = Q R, the target is Q (R V_1) and the blocks are Q R_i: U and T are
-    never formed, and each G_ij solves a least-squares problem with the rows of R.
+    The c_j centred blocks are joined side by side into W = [X̃^anc_ij - mean]_i / √c_j
+    = U Σ V'. The divisor √c_j gives the c_j images of an anchor together the weight of
+    one image, so that distances in T = W V_1 are those between anchors. With W = Q R,
+    the target T is Q (R V_1) and block i is Q R_i. So U and T need not be formed, and
+    each G_ij solves a least-squares problem with as few rows as R has.
 
     Each column group is aligned separately, because the anchors of different groups are
     independent, and a joint fit would relate them only by chance. If a row group lacks a
@@ -75,8 +77,9 @@ def orthonormal_maps(
     """Return the map of each row group to T = U_1 (equations 18 to 20).
 
     A column of ones is appended to each row group's projections; m̂ is the smallest
-    width. The paper's pseudo-inverse is computed as a least-squares solution, with both
-    sides in the coordinates of Q as in :func:`isometric_maps`.
+    number of columns of any row group's projections. The paper's pseudo-inverse is
+    computed as a least-squares solution, with both sides in the coordinates of Q as in
+    :func:`isometric_maps`.
 
     anchors: for each row group, the float64 arrays (r, m̃_ij) of its column groups.
     """
@@ -113,7 +116,7 @@ def combine_maps(
 
 
 def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
-    """Return R V_1 = U_1 Σ_1: at most n_features directions above rounding errors.
+    """Return R V_1 = U_1 Σ_1, with at most n_features columns that exceed rounding errors.
 
     The singular value decomposition is computed from a triangular factor of R', which
     has the same U and Σ, and no more columns than R has rows.
@@ -135,7 +138,7 @@ Cells = Mapping[int, messages.Projections]
 class RowPiece:
     """Some rows of one row group, with the map to their images in the common space.
 
-    rows: for each column group a view, float64 (b, width).
+    rows: for each column group, a view of the projections, float64 (b, width).
     parts: for each column group, the map, float64 (width, m), without its columns of
         zeros, and the number of the first column of X̂ to which it contributes.
     shift: float64 (m̂,); the constant part of the map.
@@ -193,7 +196,7 @@ class CommonSpace(RowBlocks):
         return sum(map(len, self.pieces)), len(self.pieces[0].shift)
 
     def part(self, rows: slice) -> CommonSpace:
-        """Return consecutive rows, which may belong to several row groups."""
+        """Return the part with these consecutive rows, of one or several row groups."""
         pieces, begin = [], 0
         for piece in self.pieces:
             first = max(rows.start - begin, 0)

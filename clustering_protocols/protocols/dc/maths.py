@@ -1,12 +1,13 @@
 """The parts of a party's map f_ij (equation 13): factors, axes, images of rows.
 
-Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 2 and 3
-:mod:`.algorithms.spectral`; eq. 4 the terms' layout; eqs 5, 6, 13 and 14 the party's
-``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
-:mod:`.common_space`; eq. 12 :mod:`.analyst`.
+In Kawamata et al., equation 1 is k-means++ (:func:`.algorithms.kmeans.draw_starts`),
+equations 2 and 3 are spectral clustering (:mod:`.algorithms.spectral`), and equation 4
+is the layout in the terms. Equations 5, 6, 13 and 14 are the party's ``FittedMap``
+(:mod:`.party`), which is made of the functions here. Equations 7 to 11 and 15 to 20 are
+in :mod:`.common_space`, and equation 12 is in :mod:`.analyst`.
 
-X (n, m) denotes the rows of one party. They are read in batches, so that the reduced rows
-are the only array with n rows in memory.
+X (n, m) denotes the rows of one party. The rows are read in batches, so that the
+reduced rows are the only array with n rows in memory.
 
 The triangular factor R of X is accumulated from the QR factors of blocks of rows, in order.
 R has the same singular values and right singular vectors as X. A Gram matrix would square
@@ -37,7 +38,10 @@ _LEAST_PIVOT: Final = 1e-8
 
 
 def qr_r(matrix: FloatArray) -> FloatArray:
-    """Return R of a QR decomposition, or the matrix itself if it is not tall."""
+    """Return R of a QR decomposition, or the matrix itself if it is not tall.
+
+    A tall matrix has more rows than columns.
+    """
     if matrix.shape[0] <= matrix.shape[1]:
         return matrix
     return np.asarray(np.linalg.qr(matrix, mode="r"))
@@ -60,7 +64,7 @@ def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
-    """Combine the factors R (r_b, m) of blocks of rows into that of all rows."""
+    """Combine the factors R (r_b, m) of blocks of rows into the factor of all rows."""
     remaining = iter(factors)
     R = next(remaining)
     for factor in remaining:
@@ -118,14 +122,14 @@ def triangular_factor(
 def principal_axes(
     R: FloatArray, n_rows: int, shift: float = 0.0
 ) -> tuple[FloatArray, int]:
-    """Return the right singular vectors (m, m), by descending value, and the rank.
+    """Return the right singular vectors (m, m), by descending singular value, and the rank.
 
     R: float64 (m, m); a triangular factor of the centred data.
     n_rows: number of rows of the data; it enters the threshold below which a singular
         value counts as zero.
-    shift: norm of the mean, since the rounding error of x - mean is relative to x.
-        Without it, a dimension that consists of rounding errors would count, and would
-        be the one that is left out.
+    shift: norm of the mean, which raises the threshold, since the rounding error of x -
+        mean is relative to x. Otherwise, a dimension that consists of rounding errors
+        would count towards the rank, and would be the one that is left out.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)

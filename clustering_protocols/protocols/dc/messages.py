@@ -42,7 +42,7 @@ class Reduction(Record):
 class KeptMap(Record):
     """The private map f_ij: x -> ((x - offset) / scale) axes.
 
-    The party stores it as a memory if the terms let it label new rows.
+    The party stores this map as a memory if the terms let the party label new rows.
     """
 
     kind = "kept-map"

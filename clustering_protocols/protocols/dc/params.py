@@ -135,7 +135,10 @@ class DataCollaboration(AlignedParams):
         return self.algorithm == "spectral" and count_graph_rows(n_rows) < n_rows
 
     def count_anchors(self, n_features: int) -> int:
-        """Return the number r of anchors; n_features counts all column groups."""
+        """Return the number r of anchors.
+
+        n_features: the number of features of all column groups together.
+        """
         return self.anchor.n_rows or max(500, self.minimum_anchors(n_features))
 
     def minimum_anchors(self, n_features: int) -> int:
@@ -143,9 +146,9 @@ class DataCollaboration(AlignedParams):
 
         If the columns of the anchors are orthogonal to each other, and to the column of
         ones of an affine map, few anchors determine the maps as well as infinitely many
-        independent ones. Independent anchors have columns that correlate by chance, as
-        do several column groups in one fit: maps fitted to few such anchors fit the
-        anchors but not the data.
+        independent ones. The columns of independent anchors correlate by chance, and so
+        do the columns of several column groups in one fit. Maps fitted to few such
+        anchors fit the anchors but not the data.
         """
         are_orthogonal = self.anchor.kind == "gaussian" and self.target == "isometric"
         return n_features + 1 if are_orthogonal else 2 * n_features

@@ -164,7 +164,7 @@ class RebuildScore:
 
     @property
     def worst(self) -> float:
-        """Return the larger share: of rows, or of values of one feature."""
+        """Return the larger of ``close_rows`` and ``close_values``."""
         return max(self.close_rows, self.close_values)
 
     @property
@@ -176,7 +176,7 @@ class RebuildScore:
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return the figures with their titles, to be shown to the operator."""
+        """Return the scores with their titles, to be shown to the operator."""
         return {
             "self-check": "what an analyst with one party of your column group rebuilds",
             "  features, largest R²": self.largest_r2,
@@ -268,7 +268,7 @@ def compare(
 def _rebuild_with_one_dimension_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> RebuildScore | None:
-    """Attack an upload with one fewer dimension; return None if none remains."""
+    """Score the attack on an upload with one fewer dimension, or None if none remains."""
     if len(data.columns) < LEAST_WIDTH:
         return None
     all_but_one = {"dimensions": "all_but_one"}
@@ -287,10 +287,10 @@ class Projector(
     """Sends the projections X̃_ij and X̃^anc_ij in a single round, and receives labels.
 
     The operator's choices are ``transformer`` (a fitted scikit-learn transformer of the
-    party's own), ``allow_full_width`` and ``rebuild_limit``. The last is the largest
-    acceptable share of rows that the self-check reconstructs to within 10 %, either
-    whole or in one feature. If no limit is set and ``dimensions`` is ``all``, the
-    operator must confirm a share above one half.
+    party's own), ``allow_full_width`` and ``rebuild_limit``. ``rebuild_limit`` is the
+    largest acceptable share of rows that the self-check reconstructs to within 10 %,
+    either whole or in one feature. If no limit is set and ``dimensions`` is ``all``,
+    the operator must confirm a share above one half.
     """
 
     def reply(

@@ -134,7 +134,7 @@ class DcSizes(Sizes[DataCollaboration]):
         return WORD * (extent.party_rows + r) * width
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
-        """Return the bytes of the common space, the maps and any graph."""
+        """Return the bytes of the common space, the maps and any graph of neighbours."""
         n, row_words = extent.rows, _SPACE_COPIES * extent.features
         if params.algorithm == "spectral":
             space_rows = count_graph_rows(n)
@@ -216,7 +216,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     methods: ClassVar = METHODS
 
     def check_params(self, params: DataCollaboration, layout: Layout) -> None:
-        """Raise if the alignment does not suit the layout, or a predictor cannot work."""
+        """Raise if the alignment does not suit the layout or a predictor cannot work."""
         alignment.check_rows_are_shared(params, layout)
         if not params.predictor:
             return
@@ -236,10 +236,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return params.predictor
 
     def check_roster(self, session: DcSession) -> None:
-        """Raise for a party with one column, too few anchors, or too many clusters.
+        """Raise if a party has too few columns, or if anchors or rows are too few.
 
-        Every map of a single column is that column up to an offset and a factor. With
-        dimensions 'all' a risk code says so; otherwise nobody has accepted that risk.
+        A linear map of a single column discloses that column, up to an offset and a
+        factor. With dimensions 'all', a risk code names this risk. Otherwise nobody has
+        accepted it, so each party needs at least two columns.
         """
         params = session.params
         if params.leaves_one_out:
@@ -306,7 +307,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
-        """Disclose rows up to a rigid motion to outsiders, moments to parties."""
+        """Return the disclosures: rows' geometry to outsiders, moments to parties."""
         disclosures = disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
         if not params.leaves_one_out:  # then rounded values reveal single features
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.VALUES)
@@ -319,7 +320,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return disclosures
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
-        """Return the stages, with statistics only where needed."""
+        """Return the stages, with one for pooled statistics only if parties need these."""
         from clustering_protocols.shared_stages import secrets
 
         from . import messages

@@ -63,7 +63,10 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Return the inertia of k-means, with and without the dimensions left out."""
+    """Compare the session's inertia with that of pooled k-means; None without k-means.
+
+    If parties leave dimensions out, k-means of the rows without these is compared too.
+    """
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)

@@ -57,7 +57,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             )
 
     def figures(self, params: Describe, layout: Layout) -> frozenset[str]:
-        """Return no figures, because there are no clusters to measure."""
+        """Return no quality figures, because there are no clusters to measure."""
         return frozenset()
 
     def risks_of(self, params: Describe, layout: Layout) -> Sequence[str]:

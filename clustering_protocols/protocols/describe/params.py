@@ -9,7 +9,7 @@ from clustering_protocols.terms.preparation import ColumnPlan
 
 
 class Describe(Params):
-    """Parameters of `describe`: none, because the terms name variables and readers."""
+    """Parameters of `describe`, which has none: the terms name variables and readers."""
 
     @property
     def describes(self) -> bool:

@@ -1,6 +1,6 @@
 """Both roles of a description, which puts all rows into one cluster to profile it.
 
-Its sums are sent in the messages of profiles.
+The sums of the description are sent in the messages of the stage of profiles.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Described(Record):
 
 
 class Opener(AnalystRole[Describe, Present]):
-    """Waits until all parties take part. Sums follow in the stage of profiles."""
+    """Waits until all parties take part. The stage of profiles then adds up sums."""
 
     def start(self, session: DescribeSession) -> Ask:
         """Ask every party to take part."""

@@ -18,13 +18,14 @@ Lanes = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100)]
 
 
 class Add(Record):
-    """Task: send your share of the next sums. Includes the total of the previous round.
+    """Task: send your share of the next sums, given the total of the previous round.
 
     lanes: the starts that, according to the leader, have not converged; the next sums
-        are of these.
+        cover only these starts.
     overflowed: lanes for which some site could not encode its share in the previous
         round; if there are any, the total is empty.
-    total: of the lanes that were under way in the previous round.
+    total: the sum of the shares of the previous round, for the lanes that were under
+        way then.
     """
 
     kind = "add"
@@ -37,16 +38,16 @@ class Add(Record):
 
 
 class SiteShare(Record):
-    """Contribution: a site's masked share. The leader adds how far each start has come.
+    """Contribution: a site's masked share and, from the leader, the progress of the starts.
 
     overflows: lanes for which this site's share is too large to encode; if there are
-        any, its words are noise.
-    n_iterations: from the leader; number of completed iterations.
+        any, the words of the share are noise.
+    n_iterations: from the leader; the number of completed iterations.
     moved: from the leader; the largest change of an object's membership in the last
         iteration, over all lanes that took part in it, to two digits.
     under_way: from the leader; the lanes that have not converged. The next sums cover
-        only these. If the list is empty, the last completed iteration was the final
-        one.
+        only these lanes. If the list is empty, the last completed iteration was the
+        final one.
     """
 
     kind = "share"
@@ -66,7 +67,7 @@ class SumsState(Record):
 
     number: number of the latest sums that the sites were asked for; 0 once they are
         asked for sizes.
-    lanes: the lanes of these sums.
+    lanes: the lanes of the latest sums.
     telling: whether the sites are asked for sizes.
     tolerances: how far memberships moved in each iteration.
     """
@@ -83,8 +84,8 @@ class SumsState(Record):
 class ReportSizes(Add):
     """Task: report the sizes of the clusters.
 
-    A site only checks the total. It is noise if another site received a different total
-    in the previous round.
+    A site only checks the total, and computes nothing from it. The total is noise if
+    another site received a different total in the previous round.
     """
 
     kind = "tell"
@@ -107,11 +108,12 @@ class PublishedResult(Record):
 
 
 class SizeReport(PublishedResult):
-    """Contribution: a digest of the best start, and the sizes of all its clusters.
+    """Contribution: a digest of the result and, from the leader, the published part.
 
-    Only the leader fills in the published part, and the quality figures to six digits.
+    Only the leader adds the quality figures, rounded to six digits.
 
-    digest: HMAC-SHA256 under the row group's secret; it is equal at all sites.
+    digest: HMAC-SHA256, under the row group's secret, of the number of the best start
+        and the sizes of all its clusters; equal at all sites.
     """
 
     kind = "told"
@@ -123,7 +125,7 @@ class SizeReport(PublishedResult):
 
 
 class Memberships(Record):
-    """Memory: a site's state between its share of a sum and the total of that sum.
+    """Memory: a site's state after it sends its share of a sum, until it reads the total.
 
     number, transcript: identify this sum.
     lanes: the A lanes of this sum, out of L; the others have converged.

@@ -172,7 +172,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
-        """Disclose sums over items; columns too, if nothing bounds the rounds."""
+        """Return the disclosures: sums, and columns if small_cohorts is 'allow'."""
         disclosures = disclosures_to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":
             disclosures |= disclosures_to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)

@@ -101,7 +101,7 @@ def objectives(
     """Compare the session's criterion with that of the best of ten other starts.
 
     The criterion is positive and to be maximised, so ``own`` and ``pooled`` are
-    exchanged: a ratio above 1 means a worse session here too.
+    exchanged. A ratio above 1 then means a worse session, as for other protocols.
     """
     state = trace.memories[trace.session.slots[0]].get(messages.Memberships)
     if state is None:
@@ -114,7 +114,7 @@ def objectives(
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return examples: several starts, repeated sums, several runs, many items."""
+    """Return examples with several starts, repeated sums, several runs and many items."""
     solvable: dict[str, Any] = {"n_clusters": 3, "small_cohorts": "allow"}
     one = solvable | {"n_init": 1}
     fuzziness: dict[str, Any] = {"lambda_u": 0.02, "lambda_w": 5.0}

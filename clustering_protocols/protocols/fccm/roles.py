@@ -45,7 +45,7 @@ Contributions = Mapping[str, Record]
 
 
 class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
-    """Adds up shares that it cannot read; the sites decide when the iteration ends."""
+    """Adds up shares that it cannot read; the sites decide when iterations end."""
 
     state = messages.SumsState
 
@@ -65,7 +65,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         state: messages.SumsState,
         contributions: Contributions,
     ) -> Ask | Finish:
-        """Return the task for the next sums or for the cluster sizes, or the result."""
+        """Ask for the next sums, or for the cluster sizes, or finish with the result."""
         if state.telling:
             return _finish_session(session, state, contributions)
         shares = narrow_all(messages.SiteShare, contributions)

@@ -3,15 +3,15 @@
 Σ_j exp(exponent) over all sites is the normaliser of equation 3, and may be as large as
 e^1000. So all sites subtract the same shift B_c from the exponents of a cluster, such
 that the sum neither overflows nor has too few bits. All sites know U and the totals, so
-they compute the same shifts. A site only announces the lanes in which its own share
-would overflow.
+all sites compute the same shifts. A site only announces the lanes in which its own
+share would overflow.
 
 A *lane* is one of several starts that share rounds and one masked vector; each lane has
 a block of C columns in it. Lanes that are under way iterate together. If a sum must be
-repeated, it is repeated for all of them, but only the lanes that need it get new
-shifts. A lane that has converged keeps its memberships, and takes no part in later
-sums. The leader announces which lanes have converged, because exp may differ in the
-last digit at other sites; each site checks the announcement, with a margin.
+repeated, it is repeated for all lanes under way, but only the lanes that need new
+shifts get them. A lane that has converged keeps its memberships, and takes no part in
+later sums. The leader announces which lanes have converged, because exp may differ in
+the last digit at other sites; each site checks the announcement, with a margin.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
 
 
 def largest_normaliser(session: FccmSession) -> float:
-    """Return the upper bound of Σ exp over all sites."""
+    """Return the upper bound of Σ exp(exponent - shift) over the items of all sites."""
     return max(float(n_items(session)), HEADROOM)
 
 
@@ -67,7 +67,7 @@ def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
 
 
 def coarse_lanes(session: FccmSession, Z: FloatArray) -> Mask:
-    """Return the lanes (A,) that have a normaliser with too few bits."""
+    """Return which of the lanes (A,) have a normaliser with too few bits."""
     params = session.params
     unit = float(encodings(session)[1].unit)
     # bits for memberships within 1e-6, since sums are divided by lambda_u
@@ -80,7 +80,7 @@ def coarse_lanes(session: FccmSession, Z: FloatArray) -> Mask:
 def next_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts that bring Σ exp to at most 1, given a total Z with too few bits.
 
-    Rounding may have lost half a unit for each item and site.
+    The shifts allow for the rounding errors of all items and sites in Z.
     """
     unit = float(encodings(session)[1].unit)
     rounding = (n_items(session) + len(session.slots)) / unit
@@ -98,7 +98,7 @@ class ItemTotals(NamedTuple):
 
 
 def masked_sum(context: FccmContext, state: Memberships) -> MaskedSum:
-    """Describe a site's latest sum; its masks are bound to this description."""
+    """Describe the latest sum; the masks of a share are bound to this description."""
     return MaskedSum(
         members=context.session.slots,
         name=f"sums-{state.number}",
@@ -135,7 +135,7 @@ def start(context: FccmContext, R: csr_array) -> Memberships:
 
 
 def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memberships:
-    """Return the state after a total, with the weights of the next sums."""
+    """Return the state that follows from a task's total, with weights for the next sums."""
     session, params = context.session, context.session.params
     state = context.recall(Memberships)
     if task.number != state.number + 1 or not task.lanes:
@@ -184,10 +184,10 @@ def check_total(
 
 
 def overflows(session: FccmSession, state: Memberships) -> Mask:
-    """Return the lanes (A,) in which this site's own share is too large to encode.
+    """Return in which of the lanes (A,) this site's share is too large to encode.
 
     Each site may use a part of the bound that is proportional to its number of items.
-    This suffices for the safe shifts, with which no weight exceeds 1.
+    This part suffices with :func:`safe_shifts`, because no weight exceeds 1 then.
     """
     part = largest_normaliser(session) * len(state.weights) / n_items(session)
     fit = (state.weights.sum(axis=0) <= part).reshape(-1, session.params.n_clusters)
@@ -305,9 +305,10 @@ _ROUNDING_MARGIN: Final = 1e-9
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
-    """Return the number of words of a share: ring elements and a tag.
+    """Return the length of a share in 64-bit words: ring elements and a tag.
 
-    There is one sum for each object and cluster, and one normaliser for each cluster.
+    In each lane, there is one sum for each object and cluster, and one normaliser for
+    each cluster.
     """
     return n_lanes * params.n_clusters * (n_rows + 1) + 1
 
@@ -321,8 +322,8 @@ def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
 def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
     """Return the columns of some lanes of an array (..., L·C).
 
-    For all lanes, this is the array itself. The result is in row-major order, so that
-    sums over it have the same bits whichever other lanes are under way.
+    If all lanes are given, the array itself is returned. The result is in row-major
+    order, so that sums over it have the same bits whichever other lanes are under way.
     """
     if len(lanes) * n_clusters == array.shape[-1]:
         return array
@@ -377,7 +378,8 @@ def _resting_lanes(
 ) -> Mask:
     """Return which lanes (A,) of the latest sum have converged.
 
-    While a sum is repeated none has, because only a completed iteration can end a lane.
+    While a sum is repeated, no lane counts as converged, because only a completed
+    iteration can end a lane.
     """
     n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
     return have_converged(params, n_iterations, moved, margin) & (state.repeats == 0)

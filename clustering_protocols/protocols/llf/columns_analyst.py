@@ -88,7 +88,7 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 
 
 class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsState]):
-    """Runs updates until labels, or fuzzy distances, converge, and returns the labels."""
+    """Runs updates until labels or, if fuzzy, distances converge; returns the labels."""
 
     state = messages.ColumnsState
 
@@ -139,7 +139,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
 def _assign_nearest_clusters(
     session: LlfSession, total: WordArray, state: messages.ColumnsState
 ) -> messages.ColumnsState:
-    """Return the state with the nearest clusters; the shift of a row does not matter."""
+    """Return the state with each row's nearest cluster, which its shift cannot change."""
     words = subtract_first_distance(build_distance_encoding(session), total)
     labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
     moved = len(labels)
@@ -292,8 +292,8 @@ def rows_from_differences(
 def partition_rows(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
     """Cluster rows (n, r) by k-means, with the best of ten starts.
 
-    A cluster below :func:`.fewest_rows_per_start` takes the nearest rows of larger
-    ones.
+    A cluster of fewer rows than :func:`.fewest_rows_per_start` takes the nearest rows
+    of larger clusters.
     """
     clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
     labels, minimum = clustering.labels.copy(), fewest_rows_per_start(len(Y), k)

@@ -1,16 +1,17 @@
 """The party role for split columns: it sends distances and receives clusters.
 
 A party never sends its coordinates of the centroids. For the quality figures, parties
-also add up the scatter of the final clusters over their columns: that of rows around
-the mean m_c of their cluster, and that of these means around the mean m of all rows.
-They do so only for the labels of the last update. For these the second sum follows from
-the differences of distances that the analyst read in that update,
+also add up the scatter of the final clusters over their columns: the scatter of rows
+around the mean m_c of their cluster, and the scatter of these means around the mean m
+of all rows. Parties send this scatter only for the labels of the last update. For these
+labels, the second sum follows from the differences of distances that the analyst read
+in that update,
 
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
     Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
 
-and both sums together are Σ ‖x - m‖², whatever the labels are. So this round discloses
-nothing but the total scatter of all rows.
+and both sums together are Σ ‖x - m‖², whatever the labels are. So the round in which
+parties send the scatter discloses only the total scatter of all rows.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ _Task = messages.MeasureDistances | messages.Scatter
 
 
 class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLabels]):
-    """Sends distances to the centroids, of which it knows and moves its own coordinates."""
+    """Sends distances to the centroids, and moves the centroids in its own columns."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Send masked distances in the secret row order, or the masked final scatter."""
@@ -179,7 +180,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
     def conclude(
         self, context: LlfContext, result: messages.GroupLabels, data: DataSource | None
     ) -> Outcome:
-        """Return the outcome, with the labels in the order of this party's own rows."""
+        """Return the outcome, with labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
         if result.figures.inertia is not None:
@@ -236,7 +237,7 @@ def _move_centroids(
 
 
 def _row_weights(context: LlfContext, task: messages.MeasureDistances) -> FloatArray:
-    """Return μ^λ (n, k) for this party's rows in its own order; 0 or 1 for c-means."""
+    """Return μ^λ (n, k) in the order of this party's table; 0 or 1 for hard c-means."""
     params = context.session.params
     order, k = context.recall(RowOrder).order, params.n_clusters
     degrees = np.zeros((len(order), k))

@@ -2,11 +2,12 @@
 
 Every term is rounded to whole units before it is added. Integers below 2^53 add up
 exactly in float64, so a sum depends neither on batches nor on how rows are divided
-among parties. The caller's encoding keeps sums below that bound.
+among parties. The caller's encoding keeps sums below 2^53.
 
-Rows are processed in blocks that fit in the cache. Features come first, so that the
-inner loops run over rows and compile to vector instructions for any k and F. IEEE
-operations are executed in the order written, so memberships are the same everywhere.
+Rows are processed in blocks that fit in the cache. The first axis of a block is that of
+features, so that the inner loops run over rows and compile to vector instructions for
+any k and F. IEEE operations are executed in the order written, so memberships are the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def distance_units(
     X, offset, inverse, V: as in :func:`fuzzy_sums`.
     unit: distances are multiplied by this and rounded.
     positions: int64 (n,); the position of each row of the batch in the secret order.
-    words: uint64 (n_rows, k); filled at these positions; at most 2^63, also for NaN.
+    words: uint64 (n_rows, k); filled at these positions with at most 2^63, even if a
+        distance is NaN.
     """
     for rows, _, D in iter_blocks(X, offset, inverse, V):
         units = np.fmin(np.rint(D.T * unit), 2.0**63)

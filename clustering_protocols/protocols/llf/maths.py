@@ -1,13 +1,13 @@
-"""The equations of the paper in scaled units, and the figures from the closing totals.
+"""The equations of the paper in scaled units, and quality figures from closing totals.
 
 In Corcuera Bárcena et al., equations 1 and 2 are the layouts of split rows and columns.
 :func:`.row_kernels.nearest_sums` computes equations 3 and 4, :func:`move_centroids` 5
 and 7, :func:`.kernels.fuzzy_sums` 6, :mod:`.columns_party` 16 and 17,
 :mod:`.columns_analyst` 18.
 
-The figures describe the final labels, that is, the numbers of the nearest final
-centroids. They equal those computed from these labels and the pooled rows, even if the
-centroids are not yet the means of their rows.
+The quality figures describe the final labels, that is, the numbers of the nearest final
+centroids. The figures equal those computed from these labels and the pooled rows, even
+if the centroids are not yet the means of their rows.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def build_update_encoding(
 def build_labels_encoding(
     params: LosslessFederated, scale: Scaler, n_rows: int
 ) -> FixedPoint:
-    """Return the encoding of sums by final label, which a party rounds only once."""
+    """Return the encoding of sums by final label, which a party rounds after adding up."""
     k = params.n_clusters
     sums = FixedPoint.of(np.tile(scale.sum_limit, k))
     return FixedPoint.concatenate(sums, _build_count_encoding(n_rows, k))
@@ -90,7 +90,7 @@ def split_sums(numbers: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
 
 def n_words_of_sums(params: LosslessFederated, width: int) -> int:
-    """Return the number of words of an update: its sums, weights and tag."""
+    """Return the length of an update in 64-bit words: its sums, weights and tag."""
     return params.n_clusters * (width + 1) + 1
 
 
@@ -133,7 +133,7 @@ def move_centroids(
 
 
 def public_perturbation(session: LlfSession, number: int, scale: Scaler) -> FloatArray:
-    """Return the perturbations (k, m) for an update of split rows, which are public."""
+    """Return public perturbations (k, m) of empty clusters for an update of split rows."""
     stream = session.public_stream("llf", "nudge", 0, number)  # of column group 0
     return draw_perturbation(stream, scale, session.params.n_clusters)
 
@@ -171,9 +171,9 @@ def build_figures_encoding(
     means: FloatArray,
     n_rows: int,
 ) -> FixedPoint:
-    """Return the encoding of the sums from which the final figures are computed.
+    """Return the encoding of the sums from which quality figures are computed.
 
-    These are sizes (k,) and, in scaled units, the sums (2k + 1,) that
+    These sums are the cluster sizes (k,) and, in scaled units, the sums (2k + 1,) that
     :func:`.block_sums.sum_around_means` computes around the means (k, F) of the labels.
     For fuzzy c-means, Σ_c Σ_i μ_ci² ‖x_i - v_c‖² around V (k, F) and Σ_c Σ_i μ_ci²
     follow.
@@ -187,7 +187,10 @@ def build_figures_encoding(
 
 
 def n_words_of_figures(params: LosslessFederated) -> int:
-    """Return the number of words that a party's sums for the figures and the tag take."""
+    """Return the length, in 64-bit words, of a party's share of the sums for the figures.
+
+    The share consists of the sums of :func:`build_figures_encoding` and a tag.
+    """
     return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
@@ -198,7 +201,7 @@ def read_sizes_and_figures(
     total: FloatArray,
     n_rows: int,
 ) -> tuple[messages.FinalSizes, Figures]:
-    """Compute the sizes and the figures of the final clusters from a total.
+    """Compute the sizes and the quality figures of the final clusters from a total.
 
     means: float64 (k, F); the means of the final labels.
     total: the sums of :func:`build_figures_encoding` over n_rows rows.
@@ -239,10 +242,10 @@ def build_publication(
 ) -> messages.PublishedResult:
     """Return the rounded centroids and sizes of the clusters that may be published.
 
-    Centroids are the means of the final labels, or for fuzzy c-means the last
-    centroids. For a cluster of n rows they are rounded to steps of at least max(1/20,
-    5/n) standard deviations (or declared ranges, if these are the unit). Sizes are
-    multiples of five. Two sessions then reveal less of a row than a mean does.
+    The published centroids are the means of the final labels or, for fuzzy c-means, the
+    last centroids. The centroid of a cluster of n rows is rounded to steps of at least
+    max(1/20, 5/n) standard deviations, or of declared ranges if the terms scale by
+    these. Sizes are rounded to multiples of five.
     """
     params = session.params
     silent = params.publish == "nothing"
@@ -271,7 +274,7 @@ def cohort_members(session: LlfSession, cohort: ByteArray) -> list[str]:
 
 
 def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteArray:
-    """Draw the cohort of an update: a share γ of all slots, from the available ones."""
+    """Draw the slots for an update: a share γ of all slots, from those available."""
     params, candidates = session.params, np.flatnonzero(available)
     size = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
@@ -323,7 +326,7 @@ def subtract_first_distance(encoding: FixedPoint, total: WordArray) -> WordArray
 
 
 class Sample(NamedTuple):
-    """The numbers of sampled rows and of groups whose means they are compared with."""
+    """The number of sampled rows, and of groups to whose means distances are measured."""
 
     n_rows: int
     n_groups: int
@@ -347,7 +350,7 @@ def fewest_rows_per_start(n_rows: int, k: int) -> int:
 
 
 def hard_labels(task: messages.MeasureDistances) -> IntArray:
-    """Return the labels in a task or, from memberships, each row's strongest cluster."""
+    """Return a task's labels, or each row's strongest cluster if it has memberships."""
     if not len(task.memberships):
         return task.labels
     labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)

@@ -49,10 +49,11 @@ class Update(Totals):
 class Sums(Record):
     """Contribution to an update: the masked sums of one party.
 
-    round, attempt: they determine the masks, and parties that did not take part need
-        them later.
+    round, attempt: determine the masks; parties that did not take part need both
+        numbers later, to read the total.
     start: always empty.
-    moved: how far the centroids moved before, to two digits; only from the leader.
+    moved: how far the centroids moved in the previous update, to two digits; only from
+        the leader.
     stop: whether ``moved`` was within the tolerance; set only by the leader.
     """
 
@@ -114,7 +115,7 @@ class Gather(LabelTotals):
 
 
 class GatheredSizes(ClosingShare):
-    """Contribution: masked cluster sizes, and masked sums for the final figures."""
+    """Contribution: masked cluster sizes, and masked sums for the quality figures."""
 
     kind = "gathered"
     meaning = (
@@ -125,7 +126,8 @@ class GatheredSizes(ClosingShare):
 class FinalTotals(LabelTotals):
     """The totals of `labelled`, and the total of the round that `gather` requests.
 
-    gathered_in, gathered_by, gathered: the same three fields for the second total.
+    gathered_in, gathered_by, gathered: like closed_in, closed_by and closing, but for
+        the total of `gather`.
     """
 
     kind = "closed"
@@ -136,7 +138,7 @@ class FinalTotals(LabelTotals):
 
 
 class ReportDigest(FinalTotals):
-    """Task: send the digest of the result and, as leader, what the terms publish of it."""
+    """Task: send the result's digest and, if you are the leader, what the terms publish."""
 
     kind = "tell"
 
@@ -204,7 +206,8 @@ class UpdateState(Record):
     seen: for each slot, the number of the last update whose total it has received.
     sits_out: for each slot, for how many rounds it is left out for missed deadlines.
     misses: for each slot, the number of deadlines that it has missed in a row.
-    updates, cohorts, totals: as in `totals`, from the first update a slot still lacks.
+    updates, cohorts, totals: as in `totals`, from the first update whose total some
+        slot still lacks.
     tolerances: how far the centroids moved in each update.
     known: always empty.
     """
@@ -235,8 +238,8 @@ class Centroids(Record):
 
     asked: the number of the last update to which this party contributed.
     own: the weights that this party contributed to that update; empty before the first.
-    members, sums, weights: the members whose sums and weights gave the centroids, and
-        the totals of these; empty for the initial centroids.
+    members, sums, weights: the slots that took part in the update, and the totals of
+        their sums and weights; empty for the initial centroids.
     """
 
     kind = "centroids"
@@ -272,7 +275,7 @@ class FinalMeans(Record):
 
 
 class MeasureGroups(Record):
-    """Task: compute the distances of the first rows, in secret order, to group means."""
+    """Task: compute distances to group means from the first rows in the secret order."""
 
     kind = "measure-groups"
 

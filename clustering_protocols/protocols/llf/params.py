@@ -28,7 +28,8 @@ With less, memberships are nearly 0 or 1, as in c-means, but sums are not audite
 class LosslessFederated(AlignedParams):
     """Parameters of `llf`, whose defaults disclose the least.
 
-    The defaults give the pooled result, if small clusters do not move there either.
+    The defaults give the result of the pooled rows, provided that small clusters keep
+    their place in the pooled run too.
     """
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")

@@ -185,7 +185,7 @@ class LlfSizes(Sizes[LosslessFederated]):
     """Size limits and costs of sessions with lossless federated clustering."""
 
     def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
-        """Return the bytes of the sums, or of the distances if columns are split."""
+        """Return the bytes of a party's sums, or of its distances if columns are split."""
         return WORD * params.max_iter * _count_words(params, extent)
 
     def memory_bytes(self, params: LosslessFederated, extent: Extent) -> int:
@@ -195,7 +195,7 @@ class LlfSizes(Sizes[LosslessFederated]):
     def updates_that_fit(
         self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates the audit allows every run, or None without an audit."""
+        """Return how many updates of each run the audit allows; None without an audit."""
         if params[0].fuzzy or layout.n_column_groups > 1:
             return None
         from . import rows_round
@@ -322,7 +322,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
-        """Refuse several runs if parties may miss one, or if nothing is published."""
+        """Refuse several runs if parties may miss rounds, or if nothing is published."""
         from clustering_protocols.shared_stages import starts
 
         super().check_runs(runs, layout)
@@ -338,14 +338,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         starts.check_given_start_has_one_run(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
-        """Return the figures that a session computes; few of them for split columns."""
+        """Return the names of the quality figures, which are few for split columns."""
         if not _splits_rows(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()
         return USUAL_FIGURES | {"xie_beni"} | fuzzy
 
     def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
-        """Return the risk that the sums of different runs are subtracted."""
+        """If rows are split, return the risk that sums of different runs are subtracted."""
         return ["runs-single-out-rows"] if _splits_rows(layout) else []
 
     def quorum(self, params: LosslessFederated, layout: Layout) -> int:
@@ -353,7 +353,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Raise if given centroids do not have the width of the data, or for few rows."""
+        """Raise if rows are too few, or given centroids do not have the data's width."""
         from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import round_bound
@@ -512,7 +512,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
-        """Return whether the terms number the clusters by giving initial centroids."""
+        """Return whether the cluster numbers follow from given initial centroids."""
         return params.init == "given"
 
     def sizing(self) -> Sizes[LosslessFederated]:

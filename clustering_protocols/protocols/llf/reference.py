@@ -56,7 +56,7 @@ class PooledRun:
 
 
 def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray:
-    """Return the labels of the session's algorithm on X, from the same start."""
+    """Return the labels that the session's algorithm gives X from the session's start."""
     return run_pooled(params, X, trace).labels
 
 
@@ -191,7 +191,8 @@ def objectives(
 ) -> Objectives:
     """Compare the inertia of a session, or Σ μ^λ d² if fuzzy, with that of pooled runs.
 
-    If sessions do not move a small cluster, ten such pooled runs are compared too.
+    If a cluster is so small that sessions do not move it, ten pooled runs by the
+    session's rules are compared too.
     """
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)

@@ -2,8 +2,8 @@
 
 In each of T rounds, a party reads k·(F + 1) totals around centroids that it knows.
 Every losing start counts as a further round, and so does each of the two closing sums.
-If others have n rows, R rounds give R·k·(F + 1) equations in n·F unknown numbers, where
-k is the number of clusters of all runs together.
+If the other parties have n rows, R rounds give R·k·(F + 1) equations in n·F unknown
+numbers, where k is the number of clusters of all runs together.
 
 If columns repeat their values, as scores or yes-or-no answers do, there are few kinds
 of rows, and non-negative least squares reveals how many rows of others are of each
@@ -28,7 +28,7 @@ _NEARLY_ALL = 0.95
 
 
 def check_enough_rows(session: LlfSession) -> None:
-    """Raise ProtocolFailed, and suggest values that would work, if rows are too few."""
+    """Raise ProtocolFailed, with parameters that would work, if there are too few rows."""
     params = session.params
     if not applies_to(params) or session.layout.n_column_groups > 1:
         return
@@ -83,7 +83,7 @@ def applies_to(params: LosslessFederated) -> bool:
 
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
-    """Return how many rows others must have, if all runs together have k clusters."""
+    """Return how many rows other parties must have if all runs together have k clusters."""
     equations = _round_bound(k, width, params.n_init, 0).required_unknowns(
         params.max_iter
     )
@@ -100,7 +100,7 @@ def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
 def fewest_rows_of_others(session: LlfSession) -> int:
     """Return the number of other parties' rows in the smallest total that may be read.
 
-    The party that reads it is assumed to be the one with the most rows.
+    The reader of this total is assumed to be the party with the most rows.
     """
     params, n_parties = session.params, len(session.slots)
     n_members = params.quorum

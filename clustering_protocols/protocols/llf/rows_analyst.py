@@ -8,7 +8,7 @@
 | `tell` → `told`: the digest from all parties, and what the terms publish from the leader |
 
 The analyst cannot read the totals. So the leader announces with its next sums that the
-centroids have converged, and the analyst discards these sums.
+centroids have converged, and the analyst discards the sums of that round.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _finish_session(
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    """Ask all parties that are not left out or, for an update, those that are drawn."""
+    """Ask all parties that are not left out; for an update, ask those drawn from them."""
     available = state.sits_out == 0
     if available.sum() < session.params.least_parties:
         available = np.ones_like(available)  # rather than end the session
@@ -203,7 +203,7 @@ def _exclude_absent(
     """Return the state for repeating a round without the absent parties.
 
     A party that misses one deadline is asked again in the next round. A party that
-    misses several in a row is left out for 1, 3, 7 … rounds, which then do not wait.
+    misses several in a row is left out for 1, 3, 7 … rounds, which do not wait for it.
 
     Raises ProtocolFailed if too few parties remain.
     """

@@ -1,8 +1,8 @@
 """The party role for split rows: a race of starts, updates, closing sums and the result.
 
 In the race, every start (a set of initial centroids, also called a lane) makes one
-update, whose sums all parties read. They also read the sum of squared distances to the
-initial centroids, and so know the inertia after the update,
+update. All parties read the sums of these updates, and the sum of squared distances to
+the initial centroids. So they know the inertia after the update,
 
     Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
 
@@ -229,8 +229,8 @@ def local_sums(
 def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if a single round gives as many equations as unknown numbers.
 
-    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. k counts
-    clusters of all starts and runs.
+    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k is the
+    number of clusters of all starts and runs together.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)
@@ -286,7 +286,7 @@ def _reply_gather(view: RowsRound, task: messages.Gather, data: DataSource) -> R
 
 
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
-    """Send the digest of the result and, as leader, the part that is published."""
+    """Send the result's digest and, if this party is the leader, the published part."""
     state = _final_centroids(view, task)
     sizes, figures = view.sizes_and_figures(task, state)
     centroids = state.number.to_bytes(8, "big") + state.centroids.tobytes()
@@ -313,8 +313,9 @@ def _build_publication(
 ) -> tuple[messages.PublishedResult, ClusterOrder]:
     """Return the published part of the result, and the order that numbers the clusters.
 
-    The order depends only on published values, because numbers by exact size would
-    disclose more than rounded sizes. If nothing is published, only parties see numbers.
+    The order depends only on published values, because numbering clusters by exact size
+    would disclose more than rounded sizes do. If nothing is published, only parties see
+    the numbers of clusters.
     """
     session, final = view.context.session, view.final_means(task, state)
     scale = view.scale
@@ -334,7 +335,10 @@ def _build_publication(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NearestCentroid:
-    """Labels new rows by the session's centroids. It is a class because it is pickled."""
+    """Labels new rows by the session's centroids.
+
+    It is a class, because a closure cannot be pickled.
+    """
 
     scale: Scaler
     centroids: FloatArray
@@ -368,7 +372,7 @@ def _read_final_state(
 
 
 def _count_unique_rows(context: LlfContext) -> dict[str, object]:
-    """Report how many rows share their clusters in all runs with no other local row.
+    """Report how many rows of this party have a unique combination of clusters in all runs.
 
     Such rows are the first to be singled out by differences between sums of runs.
     """
@@ -400,7 +404,7 @@ def _final_centroids(view: RowsRound, task: messages.Totals) -> messages.Centroi
 
 
 def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centroids:
-    """Refuse centroids that differ from those by which the rows were labelled, if any."""
+    """Refuse centroids that moved after this party labelled its rows."""
     memory = view.context.memory
     if memory.get(messages.FinalRows) is None:
         return state
@@ -412,7 +416,7 @@ def _check_unmoved(view: RowsRound, state: messages.Centroids) -> messages.Centr
 def _labelled_rows(
     view: RowsRound, state: messages.Centroids, data: DataSource | None
 ) -> messages.FinalRows:
-    """Return this party's labelled rows, which are labelled now if it was absent before."""
+    """Return the labels of this party's rows, computed now if it was absent before."""
     if rows := view.context.memory.get(messages.FinalRows):
         return rows
     if data is None:
@@ -481,7 +485,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
 def _lane_state(
     view: RowsRound, V: FloatArray, update: tuple[FloatArray, FloatArray]
 ) -> messages.Centroids:
-    """Return a start's centroids, with the total of its rows by nearest centroid."""
+    """Return a start's centroids, with the total of all rows by nearest centroid."""
     return messages.Centroids(
         number=0,
         centroids=V,

@@ -14,11 +14,11 @@ predict the sums of others.
 
 All other parties together know a party's sums, because they can subtract their own from
 the totals. So a party refuses to answer if more than the share ``sums_limit`` of its
-rows could be computed from all the sums that it has sent: those of all updates, starts
-and runs, of the closing rounds, and of earlier sessions over the same table. Sums of
-fuzzy memberships are bounded by :mod:`.round_bound` instead, but the sums of their
-final labels are audited like all others. Means of five rows in a start are not counted,
-because the terms name that risk.
+rows could be computed from all the sums that it has sent. These are the sums of all
+updates, starts and runs, of the closing rounds, and of earlier sessions over the same
+table. Sums of fuzzy memberships are bounded by :mod:`.round_bound` instead, but the
+sums of their final labels are audited like all others. Means of five rows in a start
+are not counted, because the terms name that risk.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def check_own_share(counts: FloatArray, own: FloatArray) -> None:
 def check_same_rows(
     before: Iterable[messages.Centroids], now: messages.Centroids, slack: FloatArray
 ) -> None:
-    """Raise ProtocolFailed if totals of the same members are not of the same rows.
+    """Raise ProtocolFailed if two totals of the same members sum different rows.
 
     slack: float64 (F,); how much two sums of all rows may differ by rounding.
     """
@@ -93,10 +93,11 @@ def check_no_farther(
     slack: FloatArray,
     square_limit: float,
 ) -> None:
-    """Raise ProtocolFailed if rows of a total did not join the nearest of the centroids.
+    """Raise ProtocolFailed if a total puts rows farther from centroids than the last total.
 
-    before: the centroids, and the total over the same members that gave them.
-    now: the sums and weights of the same rows by nearest of these centroids.
+    before: the centroids, and the total of the same members from which they follow.
+    now: the sums and weights of the same rows, each of which joined its nearest
+        centroid.
     slack: as in :func:`check_same_rows`.
     square_limit: an upper bound of Σ‖x‖² over all rows.
     """
@@ -231,7 +232,7 @@ class RowsRound:
     def mask_share(
         self, words: WordArray, members: list[str], name: str
     ) -> dict[str, Any]:
-        """Mask and tag this party's words; return them with the round and the attempt.
+        """Mask and tag this party's ring elements; return them with round and attempt.
 
         name: the kind of sum and the number of the centroids, such as ``update/3``, so
             that no total is accepted for other centroids.
@@ -392,8 +393,8 @@ def audit_sums(
     around: the centroids (k, F) of the update, or of each start in a race.
     number: the number of the update; 0 for a race.
 
-    Raises GuardRefused if too many of its rows could be computed from these sums. The
-        message says how many updates are within the limit.
+    Raises GuardRefused if too many of the party's rows could be computed from these
+        sums. The message says how many updates are within the limit.
     """
     if view.params.fuzzy:
         session, k = view.context.session, view.params.n_clusters
@@ -409,7 +410,7 @@ def audit_sums(
 
 
 def latest_history(context: PartyContext, n_rows: int) -> RowHistory:
-    """Return the most recent history of this party's rows in sums, from any run."""
+    """Return the latest history of the sums over this party's rows, from any run."""
     runs = range(len(context.session.runs))
     histories = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
     return max(
@@ -448,10 +449,10 @@ def check_sums_limit(
 def updates_that_fit(
     n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
 ) -> int:
-    """Return how many updates stay within the limit, whatever the clusters are.
+    """Return how many updates stay within the limit on derivable rows, for any clusters.
 
     Each update, each start in a race and the final labels add k - 1 sums that do not
-    follow from the others. The sum of all rows is one more.
+    follow from the others. The sum of all rows is one further sum.
     """
     raced = n_init if n_init > 1 else 0
     per_update = max(n_clusters - 1, 1)
@@ -459,7 +460,7 @@ def updates_that_fit(
 
 
 def _labels_for_history(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
-    """Return the cluster of each row, or k placeholders if a history has too many rows."""
+    """Return the cluster of each row, or k placeholders if there are too many rows."""
     if data.n_rows > MOST_ROWS:
         return np.arange(view.params.n_clusters)
     return nearest_centroids(view, data, V)

@@ -1,8 +1,9 @@
 """A bound on the number of updates, so that totals cannot be solved for rows of others.
 
 A party knows the components of every update, so each total is an equation in the rows
-of the others. Only half as many equations as unknown numbers are allowed. Both are
-counted in bits, of which a total has as many as a real number (see the README).
+of the others. Only half as many equations as unknown numbers are allowed. Equations and
+unknown numbers are counted in bits, and a total has as many bits as a real number (see
+the README).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def count_equations(runs: Sequence[Mixture], columns: Columns) -> int:
 def updates_that_fit(
     runs: Sequence[Mixture], columns: Columns, n_rows: int, bits: Sequence[float] = ()
 ) -> int:
-    """Return how many updates of every run are allowed if others have n_rows rows.
+    """Return how many updates of every run are allowed if other parties have n_rows rows.
 
     bits: as for :func:`count_unknowns`; by default those that the dictionary implies.
     """
@@ -74,7 +75,7 @@ def updates_that_fit(
 
 
 def remedy(columns: Columns, n_rows: int) -> str:
-    """Return what would allow more updates for n_rows rows of others."""
+    """Say what would allow more updates if other parties have n_rows rows."""
     bits = sum(bits_from_dictionary(columns))
     counts = 2.0 ** min(bits, 60.0) * math.log2(n_rows + 1)
     if not len(columns.numbers) and counts < n_rows * bits:
@@ -97,11 +98,11 @@ def limit_updates(session: MixtureSession) -> int:
 
 
 def audit_sums(context: MixtureContext, data: DataSource) -> DegreeSums:
-    """Return the equations per unknown number in all sums of this run and in the next one.
+    """Return the equations per unknown number in this run's sums, including the next sum.
 
     Unknown numbers are estimated from this party's columns. Over all runs, at most
-    twice ``sums_limit`` equations per unknown number are allowed, which is one half by
-    default. A ``sums_limit`` of 1 allows any number.
+    twice ``sums_limit`` equations per unknown number are allowed, by default one half.
+    A ``sums_limit`` of 1 allows any number.
 
     Raises GuardRefused if there would be more equations.
     """

@@ -43,7 +43,7 @@ class Sums(Record):
 
 
 class ReportDigest(Record):
-    """Task: send the digest of the result and, as leader, what the terms publish of it.
+    """Task: send the result's digest and, if you are the leader, what the terms publish.
 
     total: the total of the closing sums, as ring elements.
     """
@@ -109,7 +109,7 @@ class Components(Record):
     """Memory: the components after an update, in scaled units, and the party's last share.
 
     number: the number of the sum to which the share was added.
-    transcript: the transcript of that round, in hex.
+    transcript: the transcript of the round of that sum, in hex.
     closing: whether the share belongs to the closing sums.
     converged: whether the likelihood has converged.
     lower_bound: mean log likelihood of a row under the previous components; None at

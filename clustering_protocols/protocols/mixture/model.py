@@ -81,7 +81,7 @@ class Columns:
     def split_rows(self, X: FloatArray, scale: Scaler) -> tuple[FloatArray, FloatArray]:
         """Split prepared rows X (n, m) into scaled numbers (n, F) and levels (n, L).
 
-        Levels are 1 for those that a row has, and 0 for the others.
+        A level is 1 in rows that have it, and 0 in other rows.
         """
         numbers = self.numbers
         Z = (X[:, numbers] - scale.offset[numbers]) * scale.inverse[numbers]
@@ -90,7 +90,8 @@ class Columns:
     def to_levels(self, coded: FloatArray) -> FloatArray:
         """Return indicators (n, L) of all levels, with two levels for yes-or-no columns.
 
-        coded: float64 (n, m); 1 in each column whose level the row has, or a share.
+        coded: float64 (n, m); in the column of each level, 1 if the row has this level
+            and 0 if not, or the share of rows that have it.
         """
         levels = np.empty((len(coded), self.n_levels))
         for category, part in zip(self.categories, self.level_slices, strict=True):
@@ -205,7 +206,8 @@ class Shape:
     def n_equations(self) -> int:
         """The number of independent equations in the sums of an update.
 
-        Weights add up to the number of rows, and the levels of a category to the weights.
+        Some sums follow from others: the weights add up to the number of rows, and the
+        levels of a category add up to the weights.
         """
         return self.n_parameters + 1
 
@@ -239,7 +241,8 @@ def initial_components(
 ) -> Components:
     """Return initial components around given centroids.
 
-    Weights are equal. Variances are the pooled ones minus those between the centroids.
+    All components have equal weights. Their variances are the pooled variances minus
+    the variances between the centroids.
 
     V: float64 (k, m); the centroids, in scaled units.
     weights: float64 (m,); the weights of the columns in the preparation.
@@ -343,15 +346,16 @@ class Densities:
         """Yield the slice, memberships (k, n) and log densities (n,) of each batch."""
         for rows, batch in iterate_batches(data, self.shape.k):
             Z, H = self.shape.columns.split_rows(batch, scale)
-            yield rows, *memberships(self._evaluate(Z, H)[0])
+            yield rows, *memberships_and_densities(self._evaluate(Z, H)[0])
 
     def _evaluate(
         self, Z: FloatArray, H: FloatArray
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
         """Return log π_c plus the log density (k, n) of each row in each component.
 
-        The lists have the differences (n, F) of the rows from each mean, and
-        their squares (diag, spherical) or nothing (full, tied).
+        The first list contains the differences (n, F) of the rows from the mean of each
+        component. The second list contains the squares of these differences (diag,
+        spherical) or nothing (full, tied).
         """
         logs = np.empty((self.shape.k, len(Z)))
         differences, squares = [], []
@@ -379,7 +383,7 @@ class Densities:
         for begin in range(0, len(Z), step):
             block, levels = Z[begin : begin + step], H[begin : begin + step]
             logs, differences, squares = self._evaluate(block, levels)
-            R, densities = memberships(logs)
+            R, densities = memberships_and_densities(logs)
             first = np.array([r @ D for r, D in zip(R, differences, strict=True)])
             if squares:
                 second = np.array([r @ D for r, D in zip(R, squares, strict=True)])
@@ -399,8 +403,11 @@ class Densities:
         return total
 
 
-def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return memberships (k, n) and log densities (n,) from weighted ones (k, n)."""
+def memberships_and_densities(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the memberships (k, n) and the log densities (n,) of n rows.
+
+    logs: float64 (k, n); log π_c plus the log density of each row in component c.
+    """
     highest = logs.max(axis=0)
     R = np.exp(logs - highest)
     total = R.sum(axis=0)

@@ -134,7 +134,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_given_start_has_one_run(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Raise if given centroids do not have the width of the data, or for few rows."""
+        """Raise if rows are too few, or given centroids do not have the data's width."""
         from clustering_protocols.shared_stages.scaling import check_start_widths
 
         from . import bound
@@ -161,11 +161,11 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return True
 
     def figures(self, params: Mixture, layout: Layout) -> frozenset[str]:
-        """Return the figures that are computed from likelihoods."""
+        """Return the names of the quality figures that are computed from likelihoods."""
         return frozenset({"aic", "bic", "icl", "entropy"})
 
     def numbers_clusters(self, params: Mixture) -> bool:
-        """Return whether the terms number the clusters by giving initial centroids."""
+        """Return whether the cluster numbers follow from given initial centroids."""
         return params.init == "given"
 
     def cautions(

@@ -155,11 +155,11 @@ class RoundView:
 
     @cached_property
     def high(self) -> FloatArray:
-        """The value (m,) that each column of levels has in rows with the level."""
+        """The value (m,) of each column of a level in rows that have this level."""
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
-    def pooled_moments(self) -> tuple[FloatArray, FloatArray]:
+    def pooled_variances_and_shares(self) -> tuple[FloatArray, FloatArray]:
         """The scaled variances (F,) and the shares (L,) of levels over all rows."""
         moments = self.context.recall(PooledMoments)
         variances = np.square(moments.spread * self.scale.inverse)
@@ -183,7 +183,7 @@ class RoundView:
     ) -> WordArray:
         """Unmask a total of the last sums and return its ring elements.
 
-        Raises ProtocolFailed if it is not the sum of the members' shares.
+        Raises ProtocolFailed if the total is not the sum of the members' shares.
         """
         masked_sum = _masked_sum(self.context, before)
         return _SUM.unmask(self.context, total, masked_sum, encoding.fits)
@@ -197,7 +197,9 @@ class RoundView:
             encoding.decode(self.read_total(before, total, encoding))
         )
         own = self.shape.split_sums(encoding.decode(before.own))
-        em.check_total(self.shape, before, sums, own, self.pooled_moments, self.n_rows)
+        em.check_total(
+            self.shape, before, sums, own, self.pooled_variances_and_shares, self.n_rows
+        )
         params = self.context.session.params
         return em.update_components(params, self.shape, before, sums, self.n_rows)
 
@@ -303,7 +305,7 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
 
 
 def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
-    """Send the digest of the result and, as leader, the part that is published."""
+    """Send the result's digest and, if this party is the leader, the published part."""
     context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
@@ -427,7 +429,10 @@ def _build_outcome(view: RoundView) -> Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DensestComponent:
-    """Assigns memberships to new rows. It is a class because it is pickled."""
+    """Assigns memberships to new rows.
+
+    It is a class, because a closure cannot be pickled.
+    """
 
     shape: Shape
     components: messages.Components

@@ -50,9 +50,9 @@ class DistanceDecoder:
     """Decodes the squared distances of rows from the parties' answers.
 
     slots: all slots, in the order of their share points.
-    answers: uint64 (pairs,) for each slot; of all slots with ``hide_segments``,
-        otherwise of at least 2 l + 2 t - 1.
-    bits: q.
+    answers: for each slot that answered, uint64 (pairs,). With ``hide_segments`` all
+        slots must answer, otherwise at least 2 l + 2 t - 1.
+    bits: q, the number of binary digits after the point of a quantised value.
 
     Raises ProtocolFailed if there are too few answers.
     """
@@ -110,7 +110,7 @@ class DistanceDecoder:
     def _build_contradiction(self) -> ProtocolFailed:
         """Return the error for contradictory answers, naming the wrong party if possible.
 
-        A party is named if its answer alone contradicts all others, which takes two more
+        A party is named if the other answers agree without its own. This takes two more
         answers than decoding does.
         """
         n_values = self.params.needed_answers
@@ -155,7 +155,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         state: Record,
         contributions: Mapping[str, messages.EncodedDistances],
     ) -> Ask | Finish:
-        """Decode and cluster; return the labels of all parties' rows."""
+        """Decode the distances, cluster the rows, and return the labels of all rows."""
         params = session.params
         numbers = {answer.bits for answer in contributions.values()}
         if len(numbers) != 1:
@@ -252,12 +252,12 @@ Generators = Callable[[str], np.random.Generator]
 class ClusterLabels:
     """The labels (n,) that an algorithm returns, and its other results.
 
-    starts: int64 (n_init, n_clusters); row numbers; empty if the algorithm has no
-        starts.
+    starts: int64 (n_init, n_clusters); the numbers of the rows that were initial
+        centroids; empty if the algorithm has no starts.
     memberships: float64 (n, n_clusters); only of fuzzy_cmeans.
-    n_coinciding: number of clusters of fuzzy_cmeans that equal a lower-numbered one,
-        else 0.
-    eps: the value that dbscan used, else 0.
+    n_coinciding: number of clusters of fuzzy_cmeans that equal a lower-numbered one; 0
+        for other algorithms.
+    eps: the value that dbscan used; 0 for other algorithms.
     n_iter, converged: only of kmeans.
     """
 
@@ -277,9 +277,9 @@ def build_clustering_input(
 ) -> FloatArray:
     """Return what the algorithm takes: rows (n, width), or condensed distances.
 
-    squared: float64 (n (n - 1) / 2,); condensed squared distances. They are overwritten
-        if the algorithm takes distances. If None, distances are computed from X where
-        needed.
+    squared: float64 (n (n - 1) / 2,); condensed squared distances, which are
+        overwritten if the algorithm takes distances. If ``squared`` is None, distances
+        are computed from X where needed.
     X: float64 (n, width); rows with these distances.
     """
     takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
@@ -308,8 +308,9 @@ def compute_clusters(
 ) -> ClusterLabels:
     """Cluster rows (n, width), or points that are given by condensed distances.
 
-    starts: int64 (n_init, n_clusters); row numbers; drawn at random if None.
-    engine: computes on blocks of rows if there are many.
+    starts: int64 (n_init, n_clusters); the numbers of the rows that are initial
+        centroids, which are drawn at random if None.
+    engine: computes on blocks of rows if there are many rows.
     """
     if clustering_input.ndim == 2:
         X = clustering_input

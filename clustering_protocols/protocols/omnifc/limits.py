@@ -26,7 +26,7 @@ def n_landmarks(n_features: int) -> int:
 
 
 def size_of(session: OmniSession) -> tuple[int, int]:
-    """Return n, the number of rows of all parties together, and d, that of features."""
+    """Return n, the number of rows of all parties, and d, the number of features."""
     return sum(session.row_counts), session.column_widths[0]
 
 
@@ -41,7 +41,8 @@ PARTY_LIMIT = 3 << 30
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
     """Return the number of distances in an answer.
 
-    There is one for each pair of rows or, with landmarks, about L for each row.
+    An answer has one distance for each pair of rows or, with landmarks, about L
+    distances for each row.
     """
     if params.distances == "all":
         return n_pairs(n)
@@ -96,7 +97,7 @@ def _count_condensed_arrays(params: OmniFC) -> int:
 
 
 def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
-    """Return the memory in bytes of a party's round: its answer, twice, and its shares."""
+    """Return the bytes that a party's round takes: two copies of its answer, and shares."""
     width = params.segment_width(n_features)
     answer = upload_bytes(params, n, n_features)
     stripes = _STRIPES * n if params.distances == "landmarks" else 0

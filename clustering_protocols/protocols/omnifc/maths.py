@@ -1,15 +1,17 @@
 """Lagrange coding: the points, their weights, and rows as shares; landmarks.
 
-Yan, Liu, Zhang: eq. 1 :func:`quantise`; eq. 2 :func:`build_encoding_matrix`; eq. 3
-:func:`encode`; eq. 4 :func:`field_distances`; eq. 5
-:func:`build_decoding_weights`; eq. 6 :meth:`.analyst.DistanceDecoder.read`.
+In Yan, Liu and Zhang, equation 1 is :func:`quantise`, equation 2 is
+:func:`build_encoding_matrix`, equation 3 is :func:`encode`, equation 4 is
+:func:`field_distances`, equation 5 is :func:`build_decoding_weights`, and equation 6 is
+:meth:`.analyst.DistanceDecoder.read`.
 
-A row is l segments and t noise segments s_1 … s_{l+t}. They are the values of a
-polynomial f of degree l + t - 1 at the *data points* 1, 3, 5, …; party j holds f at its
-*share point* 2j. No share point is a data point: a share there would be the segment itself.
+A row is cut into l segments, to which t segments of noise are added. These segments s_1
+… s_{l+t} are the values of a polynomial f of degree l + t - 1 at the *data points* 1,
+3, 5, …; party j holds the value of f at its *share point* 2j. No share point is a data
+point, because a share at a data point would be the segment itself.
 
-Weights are Python integers, because there are only a few hundred per session. The prime is
-a parameter, so that tests can try every value of the noise with a small one.
+Weights are Python integers, because there are only a few hundred per session. The prime
+is a parameter, so that tests can try every value of the noise with a small prime.
 
 Landmarks: V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark
 points", 2004. Distances to d + 1 points that span all d dimensions determine the rows
@@ -90,10 +92,10 @@ def build_decoding_weights(segments: int, points: Sequence[int]) -> list[int]:
 def build_checks(points: Sequence[int], n_values: int) -> Matrix:
     """Return rows of weights for which consistent answers sum to zero.
 
-    They are rows of the parity-check matrix of the Reed-Solomon code of length N and
-    dimension R: v_j and, with two more answers than needed, v_j β_j, where v_j = 1 /
-    Π_{k ≠ j} (β_j - β_k). If only answer j is wrong, by e, the two sums are e v_j and e
-    v_j β_j, with the ratio β_j.
+    The weights are rows of the parity-check matrix of the Reed-Solomon code of length N
+    and dimension R. The first row is v_j = 1 / Π_{k ≠ j} (β_j - β_k). If there are at
+    least two more answers than needed, the second row is v_j β_j. If only answer j is
+    wrong, by e, the two sums are e v_j and e v_j β_j, whose ratio is β_j.
     """
     v = [pow(prod(x - y for y in points if y != x), -1, P) for x in points]
     rows = min(len(points) - n_values, 2)
@@ -116,7 +118,7 @@ def combine(weights: Sequence[int], parts: Sequence[WordArray]) -> WordArray:
 
 
 def blocks(total: WordArray) -> Iterator[tuple[slice, WordArray]]:
-    """Yield pieces of an array that fit the cache while parts are added to them."""
+    """Yield slices of an array, with views of them that fit the cache."""
     for begin in range(0, len(total), field.BLOCK):
         rows = slice(begin, begin + field.BLOCK)
         yield rows, total[rows]
@@ -204,9 +206,9 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 
     Distances are read in blocks of rows, so that they are never all in memory.
 
-    read: returns the squared distances of a slice of pairs. Pairs are numbered as the
-        first ones in the condensed distances of landmarks followed by rows: each is of
-        two landmarks, or of a landmark and a row.
+    read: returns the squared distances of a slice of pairs. Pairs of two landmarks, or
+        of a landmark and a row, are numbered as in the condensed distances of the
+        landmarks followed by the rows.
 
     Raises ProtocolFailed if the landmarks do not form a regular simplex, which means
     that an answer is corrupt.
@@ -293,8 +295,7 @@ def field_distances(
 
     Z: uint64 (n, width); residues in [0, p).
     engine: computes on stripes of rows, which have nearly equal numbers of pairs.
-    first: only pairs whose first row i is among this many first rows; by default all
-        pairs.
+    first: the number of first rows i whose pairs are computed; by default all.
 
     Returns uint64 (n (n - 1) / 2,), or (n L - L (L + 1) / 2,) if L = first, in the
     order of :func:`scipy.spatial.distance.pdist`.
@@ -312,7 +313,7 @@ def field_distances(
 
 
 def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of stripes of whole tiles, each with about `_PAIRS` pairs."""
+    """Yield the bounds of stripes of rows, each of which has about `_PAIRS` pairs."""
     top = 0
     while top < last:
         tiles = max(1, _PAIRS // (_ROWS * (n - top)))

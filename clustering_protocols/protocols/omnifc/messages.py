@@ -36,7 +36,7 @@ class RowShares(Record):
 
 
 class OwnShares(RowShares):
-    """Memory: q, and the party's own shares of its rows."""
+    """Memory: the precision q, and the party's own shares of its rows."""
 
     kind = "own-shares"
 
@@ -44,7 +44,7 @@ class OwnShares(RowShares):
 
 
 class HeldShares(RowShares):
-    """Memory: q, and the party's shares of all rows, in the order of slots."""
+    """Memory: the precision q, and the party's shares of all rows in the order of slots."""
 
     kind = "held-shares"
 
@@ -60,11 +60,11 @@ class Compare(Record):
 class EncodedDistances(Record):
     """Contribution of round 2: ‖z_x - z_y‖² mod p of a party's shares, condensed.
 
-    With ``hide_segments``, they are weighted and masked, so that only the sum over all
-    parties can be read: the distances of the rows. With landmarks, which precede the
-    rows, only pairs with a landmark are sent.
+    With ``hide_segments``, the distances are weighted and masked, so that only their
+    sum over all parties can be read: the distances between the rows. With landmarks,
+    which precede the rows, only pairs with a landmark are sent.
 
-    bits: q, which is equal at all parties.
+    bits: the precision q, which is equal at all parties.
     """
 
     kind = "answer"
@@ -80,7 +80,7 @@ class EncodedDistances(Record):
 
 
 class RowGroupLabels(Record):
-    """Result for one party: labels in the order of its sent rows; -1 is noise."""
+    """Result for one party: labels of its rows in the order they were sent; -1 is noise."""
 
     kind = "row-group-labels"
 
@@ -101,9 +101,10 @@ class RowGroupMemberships(RowGroupLabels):
 class Summary(Record):
     """The coordinator's summary.
 
-    starts: for each start, row numbers. Rows are numbered through all parties in turn,
-        in the order in which they were sent; empty if the algorithm has no starts.
-    eps: the value that dbscan used, else 0.
+    starts: for each start, the numbers of the rows that were its initial centroids;
+        empty if the algorithm has no starts. Rows are numbered through all parties in
+        turn, in the order in which they were sent.
+    eps: the value that dbscan used; 0 for other algorithms.
     n_coinciding: number of clusters of fuzzy_cmeans that equal a lower-numbered one.
     """
 

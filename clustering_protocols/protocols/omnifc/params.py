@@ -194,7 +194,8 @@ class OmniFC(Params):
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether there are too many rows to cluster each of them.
 
-        With distances 'all', memory limits the number of rows before that.
+        With distances 'all', every row is clustered, because memory limits the number
+        of rows before that.
         """
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
         return of_rows and count_graph_rows(n_rows) < n_rows
@@ -205,7 +206,7 @@ class OmniFC(Params):
             raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """With ranges 'declared', raise if fields lack ranges, or q does not fit them."""
+        """If ranges are declared, raise if fields lack them or q does not fit them."""
         if self.ranges == "declared":
             check_finite_ranges(dictionary, "ranges 'declared'")
             scale = units.build_declared_scale(self.scaling, Ranges.of(dictionary[0]))

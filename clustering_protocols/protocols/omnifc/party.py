@@ -45,7 +45,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     def reply(
         self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
-        """Send the shares f_x(β_j) of all rows x to each party j, and keep this party's."""
+        """Send party j the shares f_x(β_j) of all rows x; keep this party's own shares."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
@@ -114,7 +114,7 @@ def _derive_noise(
 
 
 def _check_memory(context: OmniContext) -> None:
-    """Raise if the next round would take too much memory, before shares are sent."""
+    """Raise before shares are sent if the next round would take too much memory."""
     params, session = context.session.params, context.session
     n, d = limits.size_of(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
@@ -146,7 +146,10 @@ def hide(
 
 
 class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):
-    """Sends w_j D^(j) + μ_j, or D^(j) unmasked, in a single round, and receives labels."""
+    """Sends the distances D^(j) between its shares in a single round; receives labels.
+
+    If the terms hide segments, it sends w_j D^(j) + μ_j instead.
+    """
 
     def reply(
         self, context: OmniContext, task: messages.Compare, data: DataSource

@@ -181,7 +181,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return params.needed_answers
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the usual figures, with fuzzy ones and the silhouette where computed."""
+        """Return the names of the usual quality figures, and of others if computed."""
         figures = set(USUAL_FIGURES)
         if params.algorithm == "fuzzy_cmeans":
             figures |= {"partition_coefficient", "xie_beni"}
@@ -205,7 +205,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
-        """Disclose rows up to a rigid motion; rounded values reveal features too."""
+        """Return the disclosures: rows up to a rigid motion and, if rounded, features."""
         return (
             disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
             | disclosures_to(Reader.GROUP, Kind.LABELS)
@@ -260,8 +260,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
     """Return which statistics parties pool; none if the dictionary declares ranges.
 
-    Moments are pooled for unscaled features too, because they bound the values. Only
-    minmax pools ranges, because the leader then learns the range of each party.
+    Moments are pooled for unscaled features too, because moments bound the values.
+    Ranges are pooled only for scaling 'minmax', because the leader learns each party's
+    range from pooling.
     """
     pooled = params.ranges == "pooled"
     return {

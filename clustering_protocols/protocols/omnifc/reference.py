@@ -67,7 +67,10 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[OmniFC],
 ) -> Objectives | None:
-    """Return the objective of k-means, fuzzy c-means or k-medoids, else None."""
+    """Compare the session's objective with that of pooled runs, or return None.
+
+    k-means, fuzzy c-means and k-medoids have an objective.
+    """
     Z, (labels, U) = scale(params, X, trace.session), clustered
     if params.algorithm == "kmeans":
         return pooled_objectives.compare_kmeans(Z, labels, params.k)

@@ -1,9 +1,10 @@
 """The scale that all parties share: a factor and a range of each feature, and q bits.
 
-A number x ≥ 0 becomes the integer x̃ = round(2^q x). The squared distance of two such rows
-is at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one). It must stay below p, so
-that its residue is the integer itself, which is 2^{2q} times the real squared distance.
-(Equation 6 of the paper has 2^{-q}, which would be right for distances, not their squares.)
+A number x ≥ 0 becomes the integer x̃ = round(2^q x). The squared distance of two such
+rows is at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one). This distance
+must stay below p, so that its residue mod p is the integer itself, which is 2^{2q}
+times the real squared distance. (Equation 6 of the paper has 2^{-q}, which would be
+right for distances, not their squares.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Scale:
 
     factor: float64 (n_features,).
     minimum, maximum: float64 (n_features,); in the original units of the features.
-    unit_norm: whether each row is divided by its length instead.
+    unit_norm: whether each row is first divided by its length.
     """
 
     factor: FloatArray = field(repr=False)
@@ -81,7 +82,7 @@ MAX_BITS = 25  # binary digits after the point: as precise as data usually are
 def largest_bits(ranges: FloatArray) -> int:
     """Return the largest q, at most 25, for ranges R_f (n_features,).
 
-    Return -1 if not even q = 0 fits.
+    The result is -1 if not even q = 0 fits.
     """
     for q in range(MAX_BITS, -1, -1):
         # Σ_f (2^q R_f + 1)² in integers, rounded up

@@ -2,9 +2,9 @@
 
 Wang, Zhang and Chen number steps instead of equations. :func:`.params.subspaces_of`
 decomposes the features, :func:`quantise` is k-means of a subspace, :func:`coordinates`
-is one-dimensional MDS of its centres (the paper's Algorithm 2), :func:`unit_range`
-normalises the coordinates, and :func:`encode` returns the codes. The server's k-means
-is in :mod:`.analyst`.
+is one-dimensional MDS of its centres (the paper's Algorithm 2),
+:func:`scale_to_unit_range` normalises the coordinates, and :func:`encode` returns the
+codes. The server's k-means is in :mod:`.analyst`.
 
 Clusters of sorted values are intervals, so k-means of a single feature can be solved
 exactly: it is the shortest path with k links from 0 to m, where the link (i, j) costs
@@ -83,8 +83,8 @@ def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return distinct rows, how often each occurs, and each row's number among them.
 
     Rows are sorted by one linear combination of their features. If two different rows
-    happen to agree in it, equal rows may be counted separately, which changes no
-    distance.
+    happen to agree in this combination, equal rows may be counted separately, which
+    changes no distance.
     """
     key = X @ np.sqrt(2.0 + np.arange(X.shape[1]))
     order = np.argsort(key)
@@ -100,7 +100,7 @@ def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
 def _draw_starts(
     features: FloatArray, weights: FloatArray, draws: FloatArray, starts: IntArray
 ) -> None:
-    """Write the numbers of rows that k-means++ draws, with one uniform number each."""
+    """Write to ``starts`` the numbers of the rows that k-means++ selects by ``draws``."""
     near, share = np.full(len(weights), np.inf), weights
     for start, draw in enumerate(draws):
         cumulative = np.cumsum(share)
@@ -115,7 +115,7 @@ def _draw_starts(
 
 @in_c("codes")
 def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int:
-    """Write the number of each row's nearest centre; return whether any has changed.
+    """Write the number of each row's nearest centre; return 1 if any number has changed.
 
     The nearest centre minimises ½|c|² - c·x.
     """
@@ -149,7 +149,7 @@ _NARROW: Final = 1 + 1e-12  # ratio of penalties that differ only by rounding
 
 
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return where the clusters with the least total inertia begin, and finally m.
+    """Return where the clusters of least total inertia begin; the last entry is m.
 
     values: float64 (m,); ascending and distinct.
     weights: float64 (m,); how often each value occurs.
@@ -195,9 +195,10 @@ def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
     """Write the nodes of the shortest path from 0 to m; return its number of links.
 
-    Each link costs ``penalty``. ``candidates`` is a queue of predecessors. Each is the
-    best one for the nodes from its entry of ``begins`` up to the next entry; by the
-    quadrangle inequality, a later candidate remains better once it is better.
+    Each link costs ``penalty`` in addition to its squared deviations. ``candidates`` is
+    a queue of predecessors, each of which is the best predecessor of the nodes from its
+    entry in ``begins`` up to the next entry. By the quadrangle inequality, a later
+    candidate that is better for one node is better for all later nodes.
     """
     m = sums.shape[1] - 1
     counts, totals, squares = sums.tolist()
@@ -212,7 +213,7 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
         return float(length[i] + cost)
 
     def first_beaten(j: int, i: int, worse: int) -> int:
-        """Return the first node after ``worse`` at which j beats i; usually it is near."""
+        """Return the first node after ``worse`` with a shorter path via j than via i."""
         better, step = worse + 1, 1
         while better < m and not via(j, better) < via(i, better):
             worse = better
@@ -251,7 +252,7 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
 
 
 def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
-    """Join the start of one path and the end of another into one of ``size`` links.
+    """Join the start of one path and the end of another into a path of ``size`` links.
 
     At a link of ``longer`` that lies within a link of ``shorter``, the paths can
     exchange their ends at no cost. At one such link, the numbers of links add up to
@@ -302,8 +303,9 @@ class Codebook(NamedTuple):
     def bounds(self) -> FloatArray:
         """Return the minimum and maximum (c, 2) of each coordinate.
 
-        If all centres are equal in a coordinate, it gets the bounds of the last
-        coordinate before it in which they differ, so that noise hides it equally well.
+        A coordinate in which all centres are equal gets the bounds of the last
+        coordinate before it in which centres differ, so that noise hides both equally
+        well.
         """
         low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
         last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))
@@ -342,7 +344,7 @@ def build_codebook(
     weights = counts if params.weights == "rows" else np.ones(len(counts))
     Z = coordinates(centres, weights.astype(np.float64), width)
     return Codebook(
-        centres, unit_range(Z) if params.normalise == "minmax" else Z, codes
+        centres, scale_to_unit_range(Z) if params.normalise == "minmax" else Z, codes
     )
 
 
@@ -392,11 +394,11 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
     return Z
 
 
-def unit_range(Z: FloatArray) -> FloatArray:
+def scale_to_unit_range(Z: FloatArray) -> FloatArray:
     """Return coordinates (size, c), shifted and scaled to [0, 1].
 
     All coordinates of a subspace are divided by the same factor, the range of the
-    widest.
+    widest coordinate.
     """
     shifted: FloatArray = Z - Z.min(axis=0)
     largest = shifted.max()

@@ -106,9 +106,10 @@ class ProductQuantisation(AlignedParams):
         return self
 
     def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
-        """Raise for any other scaling, and for imputed values if noise is added.
+        """Raise if the scaling is not 'standard', or if noise is added to imputed values.
 
-        The noise does not protect the pooled statistics that are imputed.
+        The noise does not protect the pooled statistics by which missing values are
+        replaced.
         """
         if self.scaling != "standard":
             raise InvalidParameters("preparation needs scaling 'standard'.")
@@ -121,7 +122,10 @@ class ProductQuantisation(AlignedParams):
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Raise if noise is added but fields lack ranges, which rows would have to show."""
+        """Raise if noise is added but fields lack ranges.
+
+        Ranges that are derived from rows would disclose rows.
+        """
         if self.privacy.mechanism != "none":
             option = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_finite_ranges(dictionary, option, wide=True)
@@ -134,7 +138,7 @@ class ProductQuantisation(AlignedParams):
 
     @property
     def epsilon_per_person(self) -> float:
-        """Return ε over all subspaces and parties; infinite without noise."""
+        """Return a person's ε over all subspaces and parties; infinite without noise."""
         return math.inf if self.privacy.mechanism == "none" else self.privacy.epsilon
 
 
@@ -149,10 +153,10 @@ def subspaces_of(
 
     The last subspace may have fewer features; the paper pads it with zeros. A single
     remaining feature joins the previous subspace instead, because codes of its own
-    would reveal it. This subspace has one more coordinate if all are sent.
+    would reveal it. That subspace has one more coordinate if all coordinates are sent.
 
     The result depends only on the terms and the number of features, so that the analyst
-    knows it too. If the centres of a subspace span fewer dimensions, the other
+    can compute it too. If the centres of a subspace span fewer dimensions, the other
     coordinates are zeros.
     """
     sub_dim, n_coordinates = params.sub_dim, params.n_coordinates
@@ -171,7 +175,7 @@ def subspaces_of(
 
 
 def count_codes(params: ProductQuantisation, n_features: int) -> int:
-    """Return the number of codes that a party with so many features sends for a row."""
+    """Return the number of codes that a party with n_features features sends for a row."""
     return sum(width for _, width in subspaces_of(params, n_features))
 
 

@@ -1,9 +1,9 @@
 """A party's role: quantise its rows, attack its own codes, and send coordinates.
 
-With one coordinate, the attacker knows how each feature is distributed. It sorts the
-codes of a subspace, and assigns to each the value of the same rank in a public sample
-of the feature (frequency matching; Naveed, Kamara, Wright, CCS 2015). The party runs
-the attack on its own upload, with its own rows as the best possible sample.
+With one coordinate, the attacker knows how each feature is distributed. The attacker
+sorts the codes of a subspace, and assigns to each code the value of the same rank in a
+public sample of the feature (frequency matching; Naveed, Kamara, Wright, CCS 2015). The
+party runs the attack on its own upload, with its own rows as the best possible sample.
 
 With several coordinates, the attacker knows some rows, and regresses each feature on
 the codes of its subspace by least squares. The party fits the regression to all of its
@@ -80,7 +80,7 @@ def notes(
     largest_codebook: int,
     n_rows: int,
 ) -> dict[str, Any]:
-    """Return the figures and warnings of the self-check, for the operator.
+    """Return the results and warnings of the self-check, for the operator.
 
     recoveries: float64 (number of features that vary,); R² of each feature.
     """
@@ -121,7 +121,7 @@ _NEW_ROWS = (
 class Encoder(
     PartyRole[ProductQuantisation, messages.Encode, Record, messages.Clusters]
 ):
-    """Sends codes in a single round; receives labels, and centres in its own codes."""
+    """Sends codes in one round; receives labels, and cluster centres in its own codes."""
 
     def reply(
         self, context: PqmdsContext, task: messages.Encode, data: DataSource
@@ -185,8 +185,8 @@ def _build_question(
 ) -> str:
     """Return a question about subspaces that consist of one field, or "".
 
-    The levels of a category are exposed in this case, because rows with the same code
-    have the same level. Nothing is asked if there is noise, or if sub_dim is 1, because
+    Such a subspace exposes the levels of a category, because rows with the same code
+    have the same level. Nothing is asked if noise is added, or if sub_dim is 1, because
     then the terms list this risk.
     """
     params = context.session.params

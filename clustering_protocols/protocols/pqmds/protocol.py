@@ -126,7 +126,7 @@ _role = role_factories(__package__)
 
 
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
-    """Parties upload a few numbers per sub-vector once; k-means clusters these."""
+    """Parties upload a few numbers per sub-vector once; k-means clusters these numbers."""
 
     title = "Product quantisation with one-dimensional scaling"
     version = 2
@@ -210,7 +210,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def shows(
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
-        """Disclose codes to outsiders; several coordinates per subspace reveal rows."""
+        """Return the disclosures: codes and, with several coordinates, rows' geometry."""
         disclosures = disclosures_to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
         if params.n_coordinates > 1:
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY)

@@ -49,7 +49,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[ProductQuantisation],
 ) -> Objectives | None:
-    """Return the inertia of k-means on the features."""
+    """Compare the session's inertia on the features with that of pooled k-means."""
     del trace
     Z = maths.scale_rows(params, X)
     return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters)

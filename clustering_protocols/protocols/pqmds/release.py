@@ -3,7 +3,7 @@
 Two tables that have the same ids and differ in the row of one person give uploads that
 cannot be told apart beyond the budget. Every code of a person spends a share of the
 budget. The shares of all coordinates, subspaces and parties add up, because these codes
-are about the same people; codes of different people do not add up.
+are about the same people. The shares of different people do not add up.
 
 A person's row may only change the codes of that person. A codebook, mean, standard
 deviation or range that was computed from the rows would change everybody's codes. So

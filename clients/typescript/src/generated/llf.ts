@@ -486,7 +486,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the masked sums of one party.\n\nround, attempt: they determine the masks, and parties that did not take part need\n    them later.\nstart: always empty.\nmoved: how far the centroids moved before, to two digits; only from the leader.\nstop: whether ``moved`` was within the tolerance; set only by the leader.",
+        "Contribution to an update: the masked sums of one party.\n\nround, attempt: determine the masks; parties that did not take part need both\n    numbers later, to read the total.\nstart: always empty.\nmoved: how far the centroids moved in the previous update, to two digits; only from\n    the leader.\nstop: whether ``moved`` was within the tolerance; set only by the leader.",
       title: "Sums",
       type: "object",
       properties: {
@@ -577,7 +577,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: masked cluster sizes, and masked sums for the final figures.",
+        "Contribution: masked cluster sizes, and masked sums for the quality figures.",
       title: "GatheredSizes",
       type: "object",
       properties: {
@@ -606,7 +606,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: send the digest of the result and, as leader, what the terms publish of it.",
+        "Task: send the result's digest and, if you are the leader, what the terms publish.",
       title: "ReportDigest",
       type: "object",
       properties: {
@@ -672,7 +672,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: the same three fields for the second total.",
+        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: like closed_in, closed_by and closing, but for\n    the total of `gather`.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -733,7 +733,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: the same three fields for the second total.",
+        "The totals of `labelled`, and the total of the round that `gather` requests.\n\ngathered_in, gathered_by, gathered: like closed_in, closed_by and closing, but for\n    the total of `gather`.",
       title: "FinalTotals",
       type: "object",
       properties: {},
@@ -788,7 +788,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: compute the distances of the first rows, in secret order, to group means.",
+        "Task: compute distances to group means from the first rows in the secret order.",
       title: "MeasureGroups",
       type: "object",
       properties: {},
