@@ -263,42 +263,23 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Refuse layouts that are split both ways, and parameters unfit for the split."""
         from clustering_protocols.shared_stages import starts
 
+        if layout.n_row_groups > 1 and layout.n_column_groups > 1:
+            raise InvalidParameters(
+                "llf takes split rows or split columns; for both at once there is 'dc'."
+            )
         alignment.check_rows_are_shared(params, layout)
+        _check_parties(params, layout)
+        if params.start == "random_party" and not _splits_rows(layout):
+            raise InvalidParameters("init 'random_party' is for split rows.")
+        if params.start == "random_rows" and _splits_rows(layout):
+            raise InvalidParameters(
+                "init 'random_rows' is for split columns: with split rows, rows would "
+                "leave their party."
+            )
         starts.check_initial_centroids(params)
-        n_slots, least, quorum = len(layout.slots), params.least_parties, params.quorum
-        rows_split, races = _splits_rows(layout), params.n_init > 1
-        refusals = {
-            "llf takes split rows or split columns; for both at once there is 'dc'.": (
-                layout.n_row_groups > 1 and not rows_split
-            ),
-            f"A masked sum needs {least} parties, the layout has {n_slots}: invite "
-            "more, or allow_two_parties.": n_slots < least,
-            f"quorum must lie between {least} and {n_slots} parties.": (
-                quorum is not None and not least <= quorum <= n_slots
-            ),
-            "With split columns every party is needed in every round: leave quorum and "
-            "participation at their defaults.": (
-                not rows_split and params.may_be_left_out
-            ),
-            "init 'random_party' is for split rows.": (
-                params.start == "random_party" and not rows_split
-            ),
-            "init 'random_rows' is for split columns: with split rows, rows would "
-            "leave their party.": params.start == "random_rows" and rows_split,
-            "n_init is for split rows: over split columns init 'careful' is the best of "
-            "ten starts. Leave n_init at 1.": races and not rows_split,
-            "n_init is for starts that are drawn: leave it at 1.": (
-                races and params.start == "given"
-            ),
-            "Starts race on all rows of all parties: with n_init leave quorum and "
-            "participation at their defaults.": races and params.may_be_left_out,
-            "memberships need algorithm 'fuzzy_cmeans'.": (
-                params.output == "memberships" and not params.fuzzy
-            ),
-        }
-        for reason, applies in refusals.items():
-            if applies:
-                raise InvalidParameters(reason)
+        _check_racing_starts(params, layout)
+        if params.output == "memberships" and not params.fuzzy:
+            raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
     def may_label_new_rows(self, params: LosslessFederated) -> bool:
         """Return True, because parties can assign new rows to the nearest centroids."""
@@ -595,6 +576,41 @@ def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
         results_to="all",
         each_run=True,
     )
+
+
+def _check_parties(params: LosslessFederated, layout: Layout) -> None:
+    n_slots, least, quorum = len(layout.slots), params.least_parties, params.quorum
+    if n_slots < least:
+        raise InvalidParameters(
+            f"A masked sum needs {least} parties, the layout has {n_slots}: invite "
+            "more, or allow_two_parties."
+        )
+    if quorum is not None and not least <= quorum <= n_slots:
+        raise InvalidParameters(
+            f"quorum must lie between {least} and {n_slots} parties."
+        )
+    if params.may_be_left_out and not _splits_rows(layout):
+        raise InvalidParameters(
+            "With split columns every party is needed in every round: leave quorum and "
+            "participation at their defaults."
+        )
+
+
+def _check_racing_starts(params: LosslessFederated, layout: Layout) -> None:
+    if params.n_init == 1:
+        return
+    if not _splits_rows(layout):
+        raise InvalidParameters(
+            "n_init is for split rows: over split columns init 'careful' is the best of "
+            "ten starts. Leave n_init at 1."
+        )
+    if params.start == "given":
+        raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
+    if params.may_be_left_out:
+        raise InvalidParameters(
+            "Starts race on all rows of all parties: with n_init leave quorum and "
+            "participation at their defaults."
+        )
 
 
 PROTOCOL = LosslessFederatedProtocol()
