@@ -14,21 +14,19 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.common import limits
+from clustering_protocols.common.limits import fits_in_one_array
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import RowBlocks
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
+from . import oversampling
 from .lloyd import ScaledRows, lloyd
 
 MOST_TRIALS: Final = 32
 """The default number of candidate rows per centre in k-means++ is never larger."""
 RACE_ROWS: Final = 1 << 15
-"""Size of the sample on which all starts run first; only the best continues on all rows.
-
-Of so many rows that they do not fit into one array, starts are drawn from this sample.
-"""
+"""Size of the sample on which all starts run first; only the best continues on all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,6 +54,7 @@ def draw_starts(
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
+    engine: Engine = ONE_THREAD,
     *,
     trials: int | None = None,
 ) -> IntArray:
@@ -64,34 +63,26 @@ def draw_starts(
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
     2007. For each centre, k-means++ draws some rows in a pass over all rows and keeps
     the one that leaves the smallest sum of squared distances. If the rows do not fit
-    into one array, only ``RACE_ROWS`` evenly spaced rows are read.
+    into one array, k-means‖ (:mod:`.oversampling`) makes fewer passes.
 
     trials: the number of rows drawn for each centre; by default the number of clusters,
         but at most 32. scikit-learn draws only 2 + ln k rows, and so needs more starts
         if k is large.
     """
+    blocks = row_blocks.as_row_blocks(X)
+    n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
+    if not fits_in_one_array(*blocks.shape):
+        rows = ScaledRows.scale(blocks, engine, n_clusters)
+        return oversampling.draw_starts(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # parties never need it
 
-    blocks = row_blocks.as_row_blocks(X)
-    n, width = blocks.shape
-    numbers = np.arange(n)
-    if limits.fits_in_one_array(n, width):
-        X = blocks.load()
-    else:
-        n_sampled = min(RACE_ROWS, limits.MANY_NUMBERS // width)
-        numbers = _space_evenly(n, max(n_sampled, n_clusters))
-        X = blocks.take(numbers)
-    n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
+    X = blocks.load()
     seeds = rng.integers(2**31, size=n_init)
     draws = [
         kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)
         for seed in seeds
     ]
-    return np.array([numbers[drawn] for _, drawn in draws], dtype=np.int64)
-
-
-def _space_evenly(n: int, n_sampled: int) -> IntArray:
-    return np.linspace(0, n - 1, min(n_sampled, n)).astype(np.int64)
+    return np.array([numbers for _, numbers in draws], dtype=np.int64)
 
 
 def kmeans(
@@ -140,7 +131,7 @@ def kmeans(
 def _choose_start_on_sample(
     rows: ScaledRows, centroids: list[FloatArray], max_iter: int
 ) -> FloatArray:
-    numbers = _space_evenly(rows.n_rows, RACE_ROWS)
+    numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
     sample = ScaledRows.scale(
         row_blocks.as_row_blocks(rows.source.take(numbers)), ONE_THREAD, 1
     )

@@ -121,7 +121,7 @@ def cluster_rows(
         Z = ArrayRows(spectral_embedding(V, params.n_clusters, rng))
     if starts is None:
         rng = generators("starts")
-        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
+        starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     clustering = kmeans(Z, starts, params.max_iter, engine)
     if representatives is None:
         return clustering, Z

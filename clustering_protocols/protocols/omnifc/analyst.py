@@ -366,7 +366,7 @@ def clusters_of_rows(
         seed = int(generators("factor").integers(2**31))
         X = nmf(X, params.k, params.max_iter, seed)
     if starts is None:
-        starts = draw_starts(X, params.k, params.n_init, generators("starts"))
+        starts = draw_starts(X, params.k, params.n_init, generators("starts"), engine)
     if params.algorithm == "fuzzy_cmeans":
         fuzzy = fuzzy_cmeans(X, starts, params.exponent, params.max_iter)
         return ClusterLabels(

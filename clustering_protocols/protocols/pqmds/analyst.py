@@ -52,7 +52,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
 
 def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Run:
     rng, engine = session.generator("pqmds", "starts"), session.engine
-    starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
+    starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     clustering = kmeans(Z, starts, params.max_iter, engine)
     labels, centroids = clustering.labels, clustering.centroids
     sizes = np.bincount(labels, minlength=len(centroids))

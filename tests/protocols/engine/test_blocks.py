@@ -201,7 +201,7 @@ class Elsewhere:
 
 def found_in(rows: FloatArray | RowBlocks, engine: Any, k: int = 4) -> list[bytes]:
     """Return starts, labels, centroids and inertia, as bytes."""
-    starts = draw_starts(rows, k, 2, np.random.default_rng(5))
+    starts = draw_starts(rows, k, 2, np.random.default_rng(5), engine)
     found = kmeans(rows, starts, 50, engine)
     inertia = np.float64(found.inertia)
     return [each.tobytes() for each in (starts, found.labels, found.centroids, inertia)]

@@ -17,7 +17,6 @@ from clustering_protocols.algorithms.kmeans import (
     nearest_centroids,
 )
 from clustering_protocols.algorithms.row_kernels import squared_distances
-from clustering_protocols.common import limits
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.numerics.row_blocks import ArrayRows
@@ -214,38 +213,6 @@ def test_starts_race_on_some_of_many_rows(
     again = kmeans(ArrayRows(X), starts, 300, LocalEngine(2))
     assert np.array_equal(again.labels, raced.labels)
     assert again.centroids.tobytes() == raced.centroids.tobytes()
-
-
-@pytest.fixture
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MANY_ROWS", 100)
-    monkeypatch.setattr(of_kmeans, "RACE_ROWS", 500)
-
-
-@pytest.mark.usefixtures("few_are_many")
-def test_starts_of_many_rows_are_as_good_as_those_of_all(
-    monkeypatch: pytest.MonkeyPatch, in_small_blocks: Any
-) -> None:
-    def mean_inertia(starts: Any) -> float:
-        return float(np.mean([kmeans(BLOBS, each[None], 1).inertia for each in starts]))
-
-    sampled = draw_starts(BLOBS, 9, 20, rng())
-    assert all(len(np.unique(rows)) == 9 for rows in sampled)
-    in_small_blocks(7, BLOBS.shape[1])
-    assert np.array_equal(draw_starts(ArrayRows(BLOBS), 9, 20, rng()), sampled)
-    monkeypatch.setattr(limits, "MANY_ROWS", len(BLOBS))
-    whole = draw_starts(BLOBS, 9, 20, rng())
-    assert not np.array_equal(whole, sampled)
-    assert mean_inertia(sampled) <= 1.05 * mean_inertia(whole)
-    monkeypatch.setattr(limits, "MANY_NUMBERS", BLOBS.size - 1)  # wide rows
-    assert np.array_equal(draw_starts(BLOBS, 9, 20, rng()), sampled)
-
-
-@pytest.mark.usefixtures("few_are_many")
-@pytest.mark.parametrize("n_different", [1, 3, 11])
-def test_fewer_different_rows_than_clusters_are_no_trouble(n_different: int) -> None:
-    few = BLOBS[np.arange(2000) % n_different]
-    assert kmeans(few, draw_starts(few, 12, 2, rng()), 300).inertia < 1e-20
 
 
 @pytest.mark.parametrize("seed", range(5))
