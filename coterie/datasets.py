@@ -1,11 +1,11 @@
 """Split a table among parties to try out methods.
 
-from coterie import FederatedKMeans, datasets
-from sklearn.datasets import load_wine
+    from coterie import FederatedKMeans, datasets
+    from sklearn.datasets import load_wine
 
-X, y = load_wine(return_X_y=True)
-dealt = datasets.deal(X, (5, 1), classes=y, concentration=0.5)
-model = FederatedKMeans(3, layout=dealt.layout).fit(dealt.tables)
+    X, y = load_wine(return_X_y=True)
+    dealt = datasets.deal(X, (5, 1), classes=y, concentration=0.5)
+    model = FederatedKMeans(3, layout=dealt.layout).fit(dealt.tables)
 """
 
 from __future__ import annotations
