@@ -48,15 +48,15 @@ def closes_at_once(patch: Patch) -> Lies:
     """After the first update, as if the centroids rested."""
     lies: Lies = []
 
-    honest = rows_analyst._ask_update
+    honest = rows_analyst._enter_phase
 
-    def close(session: Any, now: llf.UpdateState, number: int) -> Ask:
-        if number == 1:
-            return honest(session, now, number)
-        lies.append(number)
-        return rows_analyst._enter_phase(session, now, "close")
+    def close(session: Any, now: llf.UpdateState, phase: str) -> Ask:
+        if phase != "update" or now.number == 1:
+            return honest(session, now, phase)
+        lies.append(now.number)
+        return honest(session, now.replace(number=now.number - 1), "close")
 
-    patch.setattr(rows_analyst, "_ask_update", close)
+    patch.setattr(rows_analyst, "_enter_phase", close)
     return lies
 
 
@@ -223,8 +223,7 @@ def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
         }
     )
     if state.number > session.params.max_iter:
-        figures = columns_analyst._build_figures(following)
-        return columns_analyst._build_finish(session, following, figures)
+        return columns_analyst._build_finish(session, following)
     return columns_analyst._ask_for_distances(session, following)
 
 

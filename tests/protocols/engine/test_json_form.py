@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidArray, Malfo
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, json_form
 from clustering_protocols.terms.terms import Layout
-from party_sdk.analyst_client.requests import content_digest
+from clustering_protocols.wire.http_headers import digest_field
 
 pytestmark = pytest.mark.every_python
 
@@ -90,7 +90,7 @@ def put_json(session: ByHand, slot: str, content: bytes, **changes: str) -> Any:
     text = json.dumps(json_form.of_bytes(content)).encode()
     headers = {
         "Content-Type": "application/json",
-        "Content-Digest": content_digest(text),
+        "Content-Digest": digest_field(sha256(text).hexdigest()),
         **changes,
     }
     place = session.place(content)
@@ -129,7 +129,10 @@ def test_a_receipt_names_the_digest_of_the_binary_form(session: ByHand) -> None:
 def test_json_that_is_not_what_was_announced_is_refused(session: ByHand) -> None:
     content, before = session.reply(A), session.api.stored()
     wrong = put_json(
-        session, A, content, **{"Content-Digest": content_digest(b"other")}
+        session,
+        A,
+        content,
+        **{"Content-Digest": digest_field(sha256(b"other").hexdigest())},
     )
     assert wrong.json()["type"] == Problem.DIGEST_MISMATCH.urn
     broken = put_json(session, A, content, **{"Content-Digest": "sha-256=?"})
