@@ -33,7 +33,8 @@ class Ask:
 
     tasks: one task for each slot that takes part, all of the same kind.
     state: the state that the analyst role receives in its next step; empty by default.
-    dims: the required sizes in a slot's contribution, by slot and symbol of its arrays.
+    dims: mapping of slot to the sizes that the arrays in its contribution must have, by
+        the symbol of each dimension.
     quorum: how many contributions suffice after the deadline; None requires all.
     progress: JSON values that report the progress of a protocol of many rounds. If
         empty, the previous report stays.
@@ -49,7 +50,7 @@ class Ask:
 
     @classmethod
     def to_everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
-        """Return a round with one task for all slots; ``more``: other attributes."""
+        """Return a round in which all slots get this task; ``more``: further fields."""
         return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
 
@@ -87,10 +88,11 @@ class Run:
 class Finish:
     """A move that ends the stage.
 
-    runs: for a stage with results, its single run if the stage belongs to one run,
-        otherwise all runs of the session.
-    n_rows: the new number of rows of each slot, if this stage selected some rows; its
-        parties remember a :class:`~.published.Selection`.
+    runs: the results; empty for a stage without results. A stage that belongs to one
+        run returns this run, and any other stage returns all runs of the session.
+    n_rows: the number of rows of each slot that this stage has selected; empty if it
+        selects none. Every party of such a stage remembers a
+        :class:`~.published.Selection`.
     """
 
     runs: Sequence[Run] = ()
@@ -98,7 +100,7 @@ class Finish:
 
     @classmethod
     def with_results(cls, results: Mapping[str, Record], **more: Any) -> Self:
-        """Return the end of a stage with one run; ``more``: its further attributes."""
+        """Return the end of a stage with one run; ``more``: fields of the run."""
         return cls(runs=(Run(results=results, **more),))
 
 
@@ -127,10 +129,11 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         """Return the next move after a round, whose contributions are in slot order.
 
         Raises :class:`~clustering_protocols.common.errors.CoterieError` if the session
-            cannot continue; its problem becomes the reason of the session's end.
+            cannot continue. The session then ends, and states the error's problem as
+            the reason.
         """
 
 
 def narrow_all(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return contributions as records of one kind; raise Malformed for any other."""
+    """Return the contributions; raise Malformed if one is of another kind."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}

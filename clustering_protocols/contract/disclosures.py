@@ -25,8 +25,9 @@ class Kind(StrEnum):
     geometry: rows up to a rotation, a reflection and a shift.
     means: numbers in the units of the variables: means, standard deviations,
         covariances, principal axes, regression coefficients, parameters of components.
-    values: single variables of rows, exactly, up to sign and shift, or up to a cell.
-        Rows up to a motion also reveal fields whose values come in coarse steps.
+    values: single variables of rows, exactly, up to sign and shift, or up to a cell. A
+        protocol that discloses rows up to a motion also declares this kind, because
+        such rows reveal any field whose values are multiples of a coarse step.
     sums: exact linear sums over chosen rows, with the number of rows.
     places: the positions of a party's own rows in a space that several parties share.
     labels: the cluster of each row.
@@ -46,7 +47,7 @@ class Reader(StrEnum):
     """The reader of a disclosure.
 
     outside: the analyst and the coordinator, taken together.
-    group: the parties that hold the same variables, which the disclosure concerns.
+    group: the parties that hold the variables to which the disclosure refers.
     all: every party, including those that do not hold the variables.
     """
 
@@ -97,7 +98,7 @@ def disclosures_to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
 def disclosures_of_release(
     release: Release | None, layout: Layout
 ) -> frozenset[Disclosure]:
-    """Return the disclosures of a release; empty if no column group pools its sums."""
+    """Return what a release discloses; empty if no column group can pool its sums."""
     if release is None or not any(map(layout.can_pool, range(layout.n_column_groups))):
         return frozenset()
     disclosures = disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
@@ -113,7 +114,7 @@ def disclosures_of_release(
 def disclosures_of_preparation(
     plans: Sequence[ColumnPlan], layout: Layout
 ) -> frozenset[Disclosure]:
-    """Return what pooled fill values and covariate effects disclose to parties."""
+    """Return what parties learn from pooled filling values and covariate effects."""
     pooled = any(
         (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)
@@ -124,7 +125,7 @@ def disclosures_of_preparation(
 
 
 def check_disclosures(disclosures: Collection[Disclosure]) -> None:
-    """Raise :class:`InvalidParameters`, with a remedy, if two kinds clash."""
+    """Raise :class:`InvalidParameters` if a reader gets kinds it may not combine."""
     for _, kinds in find_clashes(disclosures):
         raise InvalidParameters(_REFUSALS[kinds])
 
@@ -144,13 +145,13 @@ def kinds_read_by(disclosures: Iterable[Disclosure], reader: Reader) -> frozense
 
 
 def discloses_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
-    """Return whether a reader gets others' rows, exactly or up to a motion."""
+    """Return whether one of these readers gets rows, exactly or up to a motion."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
     return any(d.reader in readers and d.kind in rows for d in disclosures)
 
 
 def analyst_exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
-    """Return what the analyst alone, and with a party, can infer besides the result."""
+    """Return what the analyst can infer by itself, and what together with a party."""
     if discloses_rows(disclosures, Reader.OUTSIDE):
         return Exposure.GEOMETRY, Exposure.ROWS
     if discloses_rows(disclosures, Reader.GROUP, Reader.ALL):

@@ -28,7 +28,7 @@ USUAL: Final = "The method"
 
 
 def required_choices(params: type[BaseModel]) -> dict[str, Any]:
-    """Return the text on costs of each parameter that has to be chosen, by name."""
+    """Return the parameters that have to be chosen, each with a text on its costs."""
     fields = params.model_fields.items()
     extras = {name: field.json_schema_extra for name, field in fields}
     return {

@@ -82,7 +82,7 @@ class PartyContext(Generic[P_co]):
     """The position of a party in a session, and its sources of randomness.
 
     choices: settings that this party makes alone, for example a limit above which it
-        refuses; no other role sees them.
+        refuses to answer. No other role sees these settings.
     announced_rounds: the number of rounds of this stage by kind of task, including
         those in which this party was not asked.
     transcripts: the transcripts of the most recent rounds, by round and attempt.
@@ -139,11 +139,11 @@ class PartyContext(Generic[P_co]):
     def pairwise_streams(
         self, members: Sequence[str], *labels: bytes | str | int
     ) -> Iterator[tuple[int, KeyedStream]]:
-        """Yield, for each other member, a sign and a stream that only the two can draw.
+        """Yield a sign and a stream for each other member.
 
-        Both members derive the stream from their keys and the transcript. The sign is 1
-        for members after this party and -1 for those before it, so that the streams
-        cancel in a sum over all members.
+        Only this party and the other member can derive the stream, from their keys and
+        the transcript. The sign is 1 for members after this party and -1 for those
+        before it, so that the streams cancel in a sum over all members.
 
         members: the slots in their order, including this party.
         """
@@ -194,8 +194,10 @@ class Reply:
     awaits: the slots whose envelopes have to come with the next task. If the analyst
         withholds one of them, the party does not answer.
     notes: JSON values that are shown to the operator before the contribution is sent.
-    asks: why the operator has to agree to the contribution, and by which choice.
-    doubts: the same for rows that look wrong. A simulation stops only for doubts.
+    asks: a question to the operator, who has to agree before the contribution is sent.
+        It names the choice by which the operator agrees; empty if there is no question.
+    doubts: the same for a question about rows that look wrong. A simulation stops if
+        there is such a doubt, and ignores ``asks``.
     """
 
     contribution: Record
@@ -264,14 +266,15 @@ class Outcome:
     memberships: float64 (n_rows, n_clusters).
     item_memberships: float64 (n_clusters, n_columns); the degree to which each column
         belongs to each cluster.
-    predict: a function that places new rows at home, if protocol and terms allow it.
+    predict: a function with which the party assigns new rows to the clusters by itself;
+        None if protocol or terms do not allow it.
     figures: the figures of all runs, if the protocol computes them.
     chosen: the number of the run to which this outcome belongs.
     profiles: released cluster profiles: first the exact ones over the party's own
         fields, then the rounded ones for everybody.
     n_took_part: how many of the party's rows took part, if some were selected.
-    order: int64 (n_clusters,); how the engine renumbers the clusters. Cluster
-        ``order[i]`` of this outcome becomes cluster i.
+    order: int64 (n_clusters,); the order in which the engine renumbers the clusters:
+        cluster ``order[i]`` of this outcome becomes cluster i.
     report: JSON values to show to the operator.
     """
 
@@ -295,8 +298,8 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     """A party's side of a stage: a function of context, task and data.
 
     The class is generic in the protocol's parameters, the tasks (a union if there are
-    several), the contents of envelopes, and the result. The engine refuses kinds that
-    the stage does not declare.
+    several), the contents of envelopes, and the result. The engine refuses records of
+    kinds that the stage does not declare.
     """
 
     @abstractmethod
@@ -312,14 +315,15 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         return ()
 
     def review(self, context: PartyContext[P], data: DataSource) -> str:
-        """Return a doubt about own rows, or "", after envelopes of this stage arrived.
+        """Return a doubt about the party's own rows; empty if there is none.
 
-        The doubt is part of the party's next answer, whichever stage that belongs to.
+        The engine calls this after envelopes of this stage have arrived, and adds the
+        doubt to the party's next answer, even if that answer belongs to a later stage.
         """
         return ""
 
     def early_outcome(self, context: PartyContext[P]) -> Outcome | None:
-        """Return the outcome if it can be computed before any result, or None."""
+        """Return the outcome if it can be computed without a result, or None."""
         return None
 
     def conclude(

@@ -43,15 +43,16 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    least, most: how many of these tasks a party gets in a session. It refuses any
-        further ones, and refuses tasks of later exchanges before it has answered
-        enough.
+    least, most: the smallest and the largest number of these tasks that a party answers
+        in a session. The party refuses any task beyond the largest number. Before it
+        has answered the smallest number, it refuses the tasks of later exchanges.
     audience: the group within which all members receive the same task; a party refuses
         a task that differs.
-    own: fields in which the tasks of one group may differ nevertheless.
+    own: the names of the task's fields that may differ between members of the group.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    shows: whether outsiders may read the session's disclosures after the answer.
+    shows: whether others may read what the session discloses about rows once the party
+        has answered this task.
     slots: returns the slots that get the task under the terms; None stands for all.
     """
 
@@ -85,12 +86,12 @@ Check = Callable[[SessionContext[Any], Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Relay(AnalystRole[Params, Record]):
-    """An analyst role that sends one task after another, all without fields.
+    """An analyst role that sends a fixed sequence of tasks, none of which has fields.
 
     exchanges: the exchanges of the stage, each of which takes one round, and has an
         answer of its own kind.
-    check: called with the session and the answers of a round; raises if these do not
-        fit together.
+    check: called with the session and the answers of a round; raises an error if the
+        answers contradict each other.
     """
 
     exchanges: Sequence[Exchange]
@@ -153,7 +154,7 @@ class Stage:
         envelopes: tuple[type[Record], ...] = (),
         check: Check | None = None,
     ) -> Stage:
-        """Return a stage whose analyst is a :class:`Relay`, without results."""
+        """Return a stage without results, whose analyst is a :class:`Relay`."""
         return cls(
             name=name,
             analyst=lambda: Relay(exchanges, check),
@@ -185,8 +186,8 @@ class Example(Generic[P]):
 
     X: float64 (n, m); with a dictionary, X holds its fields, and NaN is a missing
         value.
-    missing: the share of a row group's rows that each of its parties lacks; these rows
-        are drawn for each party.
+    missing: the share of a row group's rows that each of its parties lacks. The missing
+        rows are drawn at random for each party.
     sections: further sections of the request, by name.
     """
 
@@ -211,7 +212,7 @@ class Trace(Generic[P_co]):
 
 
 class PooledReference(Protocol[P]):
-    """Examples of a protocol, and its method on pooled rows; a module can be one."""
+    """The examples of a protocol and its method on pooled rows; often a module."""
 
     def examples(self) -> Sequence[Example[P]]:
         """Return small examples that together cover all choices of the parameters."""
@@ -223,7 +224,8 @@ class PooledReference(Protocol[P]):
 
         X: float64 (n, m); all rows in the order in which they were sent, columns by
             column group.
-        trace: the trace of a simulated session, for the same initial centres.
+        trace: the trace of a simulated session, from which the method takes the initial
+            centres of that session.
         """
 
 
@@ -238,9 +240,10 @@ class MinimisingReference(PooledReference[P], Protocol[P]):
         clustered: tuple[IntArray, FloatArray | None],
         trace: Trace[P],
     ) -> Objectives | None:
-        """Return the objective of the clustering for a session and for pooled runs.
+        """Return the objective's values for a session and for pooled runs.
 
-        It is None if these parameters minimise nothing, or need no initial centres.
+        The result is None if the method minimises no objective with these parameters,
+        or needs no initial centres.
 
         X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
@@ -255,11 +258,14 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: what each reader learns, in one sentence.
     risks: the closed list of risks, by code without the protocol's name.
     choices: settings that each party makes alone, with a sentence about each.
-    limits: choices that only decide whether an answer may be sent, not its content.
+    limits: the names of choices that decide only whether an answer may be sent, and do
+        not change its content.
     methods: recommended methods; empty if the protocol is never recommended.
     apart: advice on what to do if clusters coincide.
-    rows_limit_updates: whether few rows allow fewer updates than ``max_iter``.
-    in_simulations: defaults of simulations, which need no costly protection.
+    rows_limit_updates: whether a session over few rows may be limited to fewer updates
+        than ``max_iter``.
+    in_simulations: parameters whose default in a simulation differs from that in a
+        session, because a simulation does not need a costly protection.
     paper: the citation of the method; empty if there is no paper.
     for_tests: whether the protocol exists only for tests; commands and the desk hide
         it.
@@ -297,10 +303,10 @@ class ClusteringProtocol(ABC, Generic[P]):
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
-        """Raise :class:`ProtocolFailed` if the numbers of rows and features do not fit.
+        """Raise :class:`ProtocolFailed` for unsupported numbers of rows or features.
 
         The engine calls it before the first round, and again whenever the set of
-        participating rows has changed. The message contains numbers that would fit.
+        participating rows has changed. The message contains numbers that are supported.
         """
 
     def quorum(self, params: P, layout: Layout) -> int:
@@ -317,7 +323,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return USUAL_FIGURES
 
     def numbers_clusters(self, params: P) -> bool:
-        """Return whether the terms number the clusters; otherwise the engine does."""
+        """Return whether the terms number the clusters, instead of the engine."""
         return False
 
     def sizing(self) -> Sizes[P]:

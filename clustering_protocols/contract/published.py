@@ -6,9 +6,9 @@ and at the end it restores the party's own row order in the outcome.
 
 Clusters are numbered by published size. Centroids that are published, or that all
 parties read, break ties, so that a reader of the sizes alone learns nothing from the
-order of equal ones. Without common centroids (split columns, masked spaces), clusters
-of equal size keep the random order of the session: breaking ties by rows would reveal
-which party's row is in which cluster.
+order of clusters of equal size. Without common centroids (split columns, masked
+spaces), clusters of equal size keep the random order of the session: breaking ties by
+rows would reveal which party's row is in which cluster.
 """
 
 from __future__ import annotations
@@ -104,9 +104,10 @@ class Assignment(Record):
 
 
 class PrivacySpending(Record):
-    """A record in memory of the privacy budget that a person has spent in this session.
+    """A record in memory of the privacy budget that this session has spent per person.
 
-    epsilon, delta: (ε, δ), over all parties; epsilon is None without noise.
+    epsilon, delta: (ε, δ) of all releases of all parties; epsilon is None if no noise
+        was added.
     """
 
     kind = "spent"
@@ -129,7 +130,8 @@ def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntAr
     Clusters of equal size are ordered by their centroids, feature by feature. Without
     centroids they keep their order.
 
-    sizes: int64 (k,); only as published, so that the order reveals no other sizes.
+    sizes: int64 (k,); the sizes as they are published, because an order by exact sizes
+        would reveal more than the published ones.
     centroids: float64 (k, m) or (0, m); as published.
     """
     numbers, keys = np.arange(len(sizes)), [-sizes]

@@ -1,4 +1,4 @@
-"""The sums that contained each of a party's rows, and the rows that can be derived.
+"""A history of the sums over a party's rows, and a bound on the rows they reveal.
 
 Parties answer with sums over clusters of rows. A reader who has all sums of a party and
 knows the clusters can solve them exactly for a row if the row has leverage 1 in the
@@ -8,7 +8,8 @@ chosen. This bound does not cover background knowledge, nor small sums of intege
 
 Rows with the same clusters in all sums form one class. Only a row that is alone in its
 class can have leverage 1, and there are at most as many such rows as independent sums.
-Both numbers are upper bounds; a matrix decomposition is needed only if both exceed the
+The number of these rows and that of the sums are both upper bounds on the number of
+rows that can be derived; a matrix decomposition is needed only if both exceed the
 limit.
 
 A separate bound covers the totals of many rounds. A party that knows how each total is
@@ -45,7 +46,7 @@ ClassArray = NDArray[np.int32]
 
 
 class DegreeSums(Record):
-    """A record in memory of what sums of degrees disclose, which have no history.
+    """A record in memory of how much a party's sums of degrees of membership disclose.
 
     equations: the number of equations per unknown value in the other parties' rows.
     """
@@ -59,8 +60,9 @@ class RowHistory(Record):
     """A record in memory of the clusters of a party's own rows in all answered sums.
 
     n_sums: an upper bound on the number of independent sums.
-    all_rows: whether the sum over all rows is one of the sums, or follows from some.
-    whole: whether ``labels`` holds all partitions.
+    all_rows: whether the sum over all rows is one of the sums, or follows from them.
+    whole: whether ``of_row`` and ``labels`` cover all answered sums. They are dropped
+        when they become too large.
     of_row: int32 (n,); the class of each row.
     labels: int32 (t, classes); the cluster of each class in each partition, or -1.
     """
@@ -128,8 +130,8 @@ class RowHistory(Record):
     def count_derivable_rows(self, enough: int = 0) -> int:
         """Return how many rows can be derived from the sums.
 
-        The number is an upper bound if it is at most ``enough``, or if there is no
-        history.
+        The number is only an upper bound if it is at most ``enough``, or if the history
+        was dropped because it was too large.
         """
         if not self.whole:
             return self.n_sums
@@ -176,8 +178,9 @@ class _Span:
     ) -> IntArray | None:
         """Return the class of this span that contains each of the new classes (d,).
 
-        Returns None if the new classes do not refine those of this span. The parts of
-            one class must be adjacent, as in :meth:`RowHistory.after_partition`.
+        Returns None if a new class contains rows of several classes of this span. The
+            parts of one class must be adjacent, as in
+            :meth:`RowHistory.after_partition`.
         """
         before = labels[: len(self.labels)]
         begins = (before[:, 1:] != before[:, :-1]).any(axis=0)
@@ -255,7 +258,7 @@ def _distinct_memberships(labels: NDArray[np.int32]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundBound:
-    """The number of equations that a party reads, and of unknowns in them.
+    """The number of equations that a party can read, and of the unknowns in them.
 
     per_round: the number of equations of one round, over all runs.
     further: the number of rounds with equations in addition to the updates.
@@ -279,7 +282,7 @@ class RoundBound:
     def explain_excess(
         self, rounds: int, reads: str, takes: str, single: RoundBound
     ) -> str:
-        """Return a sentence with a remedy if there are too many updates, or "".
+        """Return a sentence with a remedy if there are too many updates; else empty.
 
         reads: the beginning of the sentence, which says what a party reads.
         takes: the remedy, with the number that :meth:`required_unknowns` returns.

@@ -33,12 +33,12 @@ class Params(BaseModel):
 
     @property
     def selects_rows(self) -> bool:
-        """Return whether rows are selected, so that a row group's tables may differ."""
+        """Return whether a row group's tables may differ, because rows are selected."""
         return False
 
     @property
     def describes(self) -> bool:
-        """Return whether the session only describes rows, by sums over all of them."""
+        """Return whether the session only describes all rows, without clusters."""
         return False
 
     @property
@@ -71,7 +71,7 @@ class Params(BaseModel):
         return name
 
     def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
-        """Raise :class:`InvalidParameters` unless prepared columns are supported.
+        """Raise :class:`InvalidParameters` if these prepared columns are not supported.
 
         A protocol that supports them divides each column by :meth:`ColumnPlan.units`.
         """
@@ -81,7 +81,7 @@ class Params(BaseModel):
         )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Raise :class:`InvalidParameters` if a dictionary lacks what is needed.
+        """Raise :class:`InvalidParameters` if a dictionary lacks necessary entries.
 
         dictionary: the schema of each column group.
         """
@@ -94,7 +94,7 @@ class Params(BaseModel):
         return self
 
     def check_retired_values(self) -> None:
-        """Raise for values that only simulations and sessions opened earlier may have.
+        """Raise for values that only simulations and older sessions may have.
 
         Raises InvalidParameters, whose message names an alternative.
         """
@@ -121,8 +121,9 @@ P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
 class SessionContext(Generic[P_co]):
     """The context that both roles receive after all parties have joined.
 
-    agreement, agreement_digest, terms, params: what all parties agreed to. In a stage
-        that belongs to one of several runs, the parameters are those of that run.
+    agreement, agreement_digest, terms, params: the agreement of all parties, its
+        digest, the terms in it, and the parameters in the terms. In a stage that
+        belongs to one of several runs, the parameters are those of that run.
     runs: the parameters of each run, which differ only in ``n_clusters``.
     selected: the number of participating rows of each slot that selected rows.
     engine: the engine that runs kernels over blocks of rows on this role's machine.
@@ -189,7 +190,7 @@ class SessionContext(Generic[P_co]):
         return ranges or Ranges.unbounded(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
-        """Return the factor (m,) that multiplies each column of a slot when scaled."""
+        """Return the weight (m,) by which scaling multiplies each column of a slot."""
         plan = self.terms.plan(slot)
         return np.ones(n_columns) if plan is None else plan.weights
 

@@ -54,16 +54,17 @@ class Sizes(Generic[P]):
         return 0
 
     def memory_bytes(self, params: P, extent: Extent) -> int:
-        """Return the bytes of arrays in the step that takes the analyst most memory."""
+        """Return the largest size in bytes of the analyst's arrays in any step."""
         return 0
 
     def updates_that_fit(
         self, params: Sequence[P], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates a party with ``n_rows`` rows is certain to answer.
+        """Return how many updates a party with ``n_rows`` rows will answer for certain.
 
-        Whatever the clusters are, its audit of sums permits this number with the
-        default ``sums_limit``. Returns None if the party does not audit its sums.
+        With the default ``sums_limit``, the party's audit of its sums permits this
+        number whatever the clusters are. Returns None if the party does not audit its
+        sums.
 
         params: the parameters of each run.
         """
