@@ -268,7 +268,7 @@ def _close_session(ongoing: OngoingSession) -> Closed:
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
     """Raise unless the bytes answer a task; see :func:`check_answer`.
 
-    Raises SignatureRefused if a signature covers another transcript than the task's.
+    Raises SignatureRefused if a signature does not cover the transcript of the task.
     """
     session, stages = load_session(agreement)
     question, answer = packets.parse(task), packets.parse(contribution)

@@ -1,7 +1,7 @@
 """Renumbering of clusters by size, with one permutation at the end of a session.
 
 If the analyst labels rows, it renumbers the results and the summary. If parties label
-them, each party renumbers its outcome by the published sizes, and the analyst renumbers
+rows, each party renumbers its outcome by the published sizes, and the analyst renumbers
 the summary.
 """
 
@@ -53,9 +53,10 @@ def renumber_run(session: SessionContext, run: Run) -> Run:
 
 
 def round_sizes(summary: Record | None) -> list[int]:
-    """Return a summary's cluster sizes, rounded to fives; 1 to 7 rows become five.
+    """Return the cluster sizes in a summary, rounded to multiples of five.
 
-    Before a run is chosen, the coordinator can read nothing else of its summary.
+    A size of 1 to 7 is rounded to five. Before a run is chosen, the coordinator can
+    read only these sizes of its summary.
     """
     sizes = None if summary is None else _published_sizes(summary)
     if sizes is None:

@@ -39,7 +39,7 @@ class EnvelopeFacts:
 class SentPart:
     """One kind of record in a contribution, with its meaning and its readers.
 
-    receiver: the analyst, or the slots that can open it.
+    receiver: the analyst, or the slots that can open the envelopes with this record.
     """
 
     kind: str
@@ -83,8 +83,9 @@ class Inspection:
         """Return a description of a contribution's bytes.
 
         notes: the protocol's own notes for the operator.
-        asks: the question to which the operator has to agree before the bytes are sent.
-        records: the kinds of record that it may contain, which define their meanings.
+        asks: the question to the operator, who has to agree before the bytes are sent.
+        records: the kinds of record that the contribution may contain; each kind
+            defines the meaning that is shown.
         """
         packet = packets.parse(contribution)
         record = packet.header.record
@@ -127,13 +128,13 @@ class Inspection:
 
     @property
     def reach(self) -> Reach:
-        """Return the widest reach of any part."""
+        """Return the reach of the part that most readers can read."""
         reaches = {part.reach for part in self.parts}
         return next((reach for reach in REACHES if reach in reaches), "agreement")
 
     @property
     def sentence(self) -> str:
-        """Return sentences that explain the meaning of the parts."""
+        """Return one text with the meaning of each part."""
         return " ".join(dict.fromkeys(part.meaning for part in self.parts))
 
 
@@ -184,7 +185,7 @@ class RehearsedRound(BaseModel):
 
 
 class Rehearsal(BaseModel):
-    """The result of a rehearsal, in which a party plays a whole session on its own.
+    """The result of a rehearsal, in which a party plays a whole session by itself.
 
     n_rows: the number of participating rows in this party's table.
     seconds: the computing time of this party on this machine.

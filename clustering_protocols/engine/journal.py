@@ -39,7 +39,7 @@ class Journal(Record):
     members: the members that the last attempt's task names, if any.
     stopped: why this party no longer answers; empty if it has not stopped.
     left: whether the party stopped because its operator left the session.
-    stop_reason: the code of this reason, which is all that others can read of it.
+    stop_reason: the code of the reason in ``stopped``. Others can read only this code.
     line: the number of the last known line of the transcript.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
@@ -93,7 +93,9 @@ class Journal(Record):
         return bytes(self.transcripts[-1]).hex()
 
     def append_entries(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
-        """Return the journal with further entries, each with the transcript up to it.
+        """Return the journal extended by entries of the transcript.
+
+        entries: each entry, with the transcript (hex) up to it.
 
         Raises TaskRefused if the numbers of rounds or attempts do not increase by one.
         """
@@ -139,7 +141,7 @@ class Journal(Record):
         return self.model_copy(update=changes)
 
     def stop_by_error(self, error: CoterieError) -> Journal:
-        """Return the journal after an error stopped the party; keep an earlier stop."""
+        """Return the journal as stopped by an error, unless it has stopped before."""
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 
     def resume(self) -> Journal:

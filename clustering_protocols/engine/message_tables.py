@@ -1,8 +1,9 @@
 """A description of a protocol's messages as data, for clients in other languages.
 
-It is derived from the declarations that both sides use for their checks: kinds,
-versions, fields, dtypes, shapes and bounds, and the order of rounds. A protocol's
-stages depend on its parameters and layout; its examples together cover all of them.
+The description is derived from the declarations that both sides use for their checks:
+kinds, versions, fields, dtypes, shapes and bounds, and the order of rounds. A
+protocol's stages depend on its parameters and layout; its examples together cover all
+stages.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ receiver's last answer.
 
 The record travels as one array of opaque bytes, the *content*. Fields in which the
 tasks of one group differ, the *own fields*, are in a second array. Digests cover the
-content's bytes as they were received; these are never serialised again.
+content's bytes as they were received; the content is never serialised again for a
+digest.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """An envelope's receiver (later its sender), its kind, and the round of sealing."""
+    """The label of an envelope: a slot, a kind, and the round in which it was sealed.
+
+    peer: the receiver in a contribution, and the sender in a task.
+    """
 
     peer: str
     kind: str
@@ -159,7 +163,7 @@ def digest_content(
 
 
 def map_distinct(function: Callable[[T], R], items: Mapping[str, T]) -> dict[str, R]:
-    """Return the results of a function, called once for all keys that share an object."""
+    """Apply a function to each value, calling it once for each distinct object."""
     distinct = {id(item): item for item in items.values()}
     results = {key: function(item) for key, item in distinct.items()}
     return {name: results[id(item)] for name, item in items.items()}
@@ -287,7 +291,7 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
 
 
 def encode_packet(packet: Packet) -> bytes:
-    """Return the bytes of a packet, for which its record is serialised again."""
+    """Return the bytes of a packet; this serialises its record again."""
     record, own = packet.header.record, packet.own
     parts: dict[str, NDArray[Any] | JoinedBytes] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)

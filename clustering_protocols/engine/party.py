@@ -85,8 +85,8 @@ class ExpectedSenders(Record):
 class TaskOutcome(NamedTuple):
     """The new journal and memory after a task, the bytes to send, and notes.
 
-    asks: the question to which the operator has to agree before the bytes are sent.
-    doubts: why the party's own rows look wrong.
+    asks: the question to the operator, who has to agree before the bytes are sent.
+    doubts: a question to the operator about rows of the party that look wrong.
     records: the kinds of record in the contribution.
     """
 
@@ -133,11 +133,11 @@ class PartyEngine:
         """Answer a task.
 
         The caller must write journal, memory and contribution to disk before it sends
-        the first byte. For a new attempt of the same round, it passes the journal from
-        after the round and the memory from before it.
+        the first byte. For a new attempt of the same round, the caller passes the
+        journal as it is after the round, and the memory as it was before the round.
 
-        acknowledged: whether the analyst has acknowledged the last answer. If so, it
-            cannot report this party as absent.
+        acknowledged: whether the analyst has acknowledged the last answer. If so, the
+            analyst cannot report this party as absent from that round.
 
         Raises TaskRefused if the task may not follow the last answers, or differs from
             the transcript.
@@ -180,7 +180,7 @@ class PartyEngine:
         )
 
     def has_shown_rows(self, task: Packet) -> bool:
-        """Return whether outsiders may have read rows once this task is answered."""
+        """Return whether others may have read rows once this task is answered."""
         _, stages = load_session(self.agreement)
         last = (task.address.stage, task.header.record.get("kind"))
         for stage in stages:
@@ -312,7 +312,7 @@ class PartyEngine:
     def _open_envelopes(
         self, stages: Sequence[Stage], memory: Memory, packet: Packet, journal: Journal
     ) -> Memory:
-        """Open the envelopes of a task, and remember the records that they lead to."""
+        """Open a task's envelopes, and remember the records that the roles return."""
         expected = memory.get(ExpectedSenders)
         senders = {envelope.label.peer for envelope in packet.envelopes}
         for slot in () if expected is None else expected.slots:
@@ -445,7 +445,11 @@ def open_envelope(
 def check_envelopes_fresh(
     journal: Journal, packet: Packet, round_: int, envelopes: Sequence[Envelope]
 ) -> None:
-    """Raise :class:`EnvelopeRefused` for old envelopes, or those of a void attempt."""
+    """Raise :class:`EnvelopeRefused` if envelopes are out of date.
+
+    They are out of date if they were sealed before the party's last answer, or in a
+    void attempt.
+    """
     current = packet.address.round
     answered = max((r for r in journal.recent if r < current), default=0)
     attempts = (a for r, a in journal.transcript_by_attempt if r == round_)

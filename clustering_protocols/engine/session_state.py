@@ -38,10 +38,12 @@ class AnalystState(Record):
     n_rows: the number of participating rows, for slots with a selection of rows.
     reached: the number of the last transcript line that each slot has answered.
     stage_state: uint8; the state of the stage's role.
-    history: uint8; the lines of the transcript that a slot may not have received.
+    history: uint8; the lines of the transcript that some slot may not have received
+        yet.
     held: uint8; the results, until all parties have signed.
-    mail: uint8; envelopes for slots without a task.
-    signatures: uint8 (s, 64); those of the opening, until every slot has received them.
+    mail: uint8; envelopes for slots that have no task in the open round.
+    signatures: uint8 (s, 64); the signatures of the opening, until every slot has
+        received them.
     """
 
     kind = "analyst-state"
@@ -64,11 +66,11 @@ class AnalystState(Record):
 class PendingResults:
     """The results of each run or, once a run is chosen, of that run only.
 
-    Results have an entry per row. To save memory, their bytes are only joined in the
-    encoded state.
+    Results have an entry for each row and may be large. To save memory, the pieces of
+    an encoded result are joined only when the state is encoded.
 
-    runs: JSON values; for each run the names of its records by slot, its figures and
-        sizes, and whether it is chosen.
+    runs: JSON values for each run: the name of each slot's record, the quality figures,
+        the cluster sizes, and whether the run is chosen.
     records: mapping of name to an encoded record.
     """
 
@@ -139,7 +141,7 @@ class PendingResults:
 
     @property
     def conclusion(self) -> Conclusion:
-        """Return the figures and sizes of all runs, and the number of the chosen."""
+        """Return the figures and sizes of all runs, and the chosen run's number."""
         figures = [figures.values for figures in self.figures]
         sizes = [run.get("sizes", []) for run in self.runs]
         several = len(figures) > 1
@@ -193,7 +195,7 @@ def _encode_mail(mail: Mail) -> ByteArray:
 class OngoingSession:
     """A session between two rounds, in memory; fields as in :class:`AnalystState`.
 
-    lines: the last lines of the transcript, which some slot may not have received.
+    lines: the last lines of the transcript, which some slot may not have received yet.
     mail: envelopes to deliver with the next task of their receivers.
     """
 
@@ -294,7 +296,7 @@ class OngoingSession:
         return replace(self, mail=[*self.mail, *mail])
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
-        """Return the lines that a slot has not answered, and always the last one."""
+        """Return the lines since a slot's last answer, and always the last line."""
         last = transcript.line_number(self.lines[-1])
         return transcript.lines_after(self.lines, min(self.reached[slot], last - 1))
 

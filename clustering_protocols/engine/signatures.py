@@ -66,7 +66,7 @@ class Sign(Record):
 
 
 class Conclude(Record):
-    """A task to sign, given the figures of all runs; the party also remembers it.
+    """A task to sign, with the figures of all runs; the party remembers the task.
 
     figures: the figures of each run, in order; empty if the protocol computes none.
     chosen: the number of the run to which the results belong, from 0.
@@ -136,7 +136,7 @@ def build_opening() -> Stage:
 
 
 def names_chosen_run(closing: Stage) -> bool:
-    """Return whether the closing's task, and hence the transcript, states the runs."""
+    """Return whether the task of the closing states the chosen run and all figures."""
     return closing.exchanges[0].task is Conclude
 
 
@@ -174,7 +174,7 @@ def check_signatures(
     signatures: ByteArray,
     minimum: int,
 ) -> None:
-    """Raise :class:`ProtocolFailed` for too few signatures, or an invalid one.
+    """Raise :class:`ProtocolFailed` if signatures are too few, or one is invalid.
 
     stage: :data:`OPENING` or :data:`CLOSING`.
     transcript: the transcript (hex) that the parties must have signed.
@@ -274,7 +274,7 @@ def check_chosen_run(
 ) -> None:
     """Raise :class:`ProtocolFailed` if a run was chosen against the terms' rule.
 
-    The reported figures must also agree with those that this party computed.
+    It is also raised if a figure in the task differs from one that this party computed.
     """
     session = context.session
     if figures and len(figures) != len(session.runs):

@@ -27,8 +27,9 @@ _MOST_CACHED: Final = 256  # about the number of concurrent sessions of an analy
 def load_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return the context and the stages of a session, given the agreement's bytes.
 
-    The stages are the opening, the protocol's own with preparation, profiles, and the
-    closing.
+    The stages begin with the opening and end with the closing. Between them are the
+    stages of the protocol, including those that prepare columns, and then the stage
+    that computes profiles.
     """
     session = session_terms.build_session_context(agreement)
     own = repeat_per_run(session, _own_stages(session.terms, session.params))
@@ -93,8 +94,8 @@ def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 def add_preparation_stages(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     """Add the stages that fill gaps and remove site effects, if the terms require it.
 
-    They come after the secrets and the alignment of rows, because only participating
-    rows are pooled. Gaps are filled before site effects are removed.
+    The added stages come after the secrets and the alignment of rows, because only
+    participating rows are pooled. Gaps are filled before site effects are removed.
     """
     fills = any(plan.fills for plan in terms.plans)
     harmonises = any(plan.harmonised.any() for plan in terms.plans)
@@ -119,7 +120,7 @@ def add_preparation_stages(terms: Terms, stages: Sequence[Stage]) -> Sequence[St
 
 
 def repeat_per_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return the stages, of which those that belong to a run are repeated for each."""
+    """Return the stages, repeating for every run each stage that belongs to one run."""
     if len(session.runs) == 1:
         return stages
     shared = [stage for stage in stages if not stage.each_run]
@@ -141,7 +142,7 @@ def session_quorum(session: SessionContext) -> int:
 
 
 def check_roster(session: SessionContext) -> None:
-    """Raise :class:`ProtocolFailed` if the numbers of columns or rows do not fit."""
+    """Raise :class:`ProtocolFailed` if numbers of columns or rows are not allowed."""
     for slot in session.slots:
         schema = session.terms.dictionary_of(slot)
         if schema is None:

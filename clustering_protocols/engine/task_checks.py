@@ -37,7 +37,8 @@ class Admission:
         """Return the journal extended by the transcript lines of a packet.
 
         Raises TaskRefused if the lines do not continue the journal's, or if they
-            exclude this party from an attempt of a round for which it has a receipt.
+            exclude this party from an attempt of a round whose answer the analyst has
+            acknowledged.
         """
         agreement = self.context.session.agreement_digest
         entries = transcript.follow_lines(
@@ -57,8 +58,8 @@ class Admission:
     def admit_task(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         """Return the journal after a task; raise :class:`TaskRefused` if not permitted.
 
-        The task belongs to the last line of the chain, which follows all answered
-        rounds.
+        The task must belong to the last line of the transcript, whose round must come
+        after all answered rounds or repeat the last one.
 
         journal: the journal that :meth:`follow_transcript` returned for the packet.
         """

@@ -5,7 +5,7 @@ that are left out, and a digest of each group's task. Each line contains the dig
 the line before it. The digest of the last line therefore represents all lines; it is
 called the *transcript*. Masks, tags, envelopes and private draws are bound to it. If a
 party receives a different task from the others, its transcript differs from then on,
-and its messages no longer fit theirs.
+and the others can no longer use its messages.
 
 With its next task, a party receives the lines since its last answer, which it checks
 before it reads anything else.
@@ -114,7 +114,7 @@ def line_number(line: str) -> int:
 def follow_lines(
     lines: Sequence[str], agreement: str, number: int, digest: str
 ) -> list[tuple[Entry, str]]:
-    """Return the entries that follow a known line, each with its transcript.
+    """Return the entries that follow a known line, each with the transcript up to it.
 
     lines: consecutive lines, the first of which may already be known.
     agreement: the agreement's digest, which the first line must contain.
