@@ -77,7 +77,7 @@ def compare_fuzzy_cmeans(Z: FloatArray, U: FloatArray, fuzziness: float) -> Obje
 
 
 def compare_kmedoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
-    """Compare labels with pooled k-medoids, or return None if rows exceed 5,000."""
+    """Compare labels with pooled k-medoids; return None for more than 5,000 rows."""
     if len(Z) > _MOST_ROWS:
         return None
     starts = draw_medoids(

@@ -37,7 +37,7 @@ def figures_of_clustering(
 ) -> Figures:
     """Compute the quality figures of a clustering of rows X (n, F).
 
-    They are computed from X even if an embedding of X was clustered.
+    The figures are computed from X even if an embedding of X was clustered.
     """
     return compute_figures(
         row_blocks.as_row_blocks(X),

@@ -23,7 +23,7 @@ Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by predic
 strength", 2005): the rows are split into two halves, both are clustered, and the rows
 of one half are also labelled by the nearest centroids of the other. For each cluster of
 a half, the share of its pairs of rows that stay together under the other half's labels
-is computed. Their minimum is averaged over splits and both directions.
+is computed. The minimum of these shares is averaged over splits and both directions.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def gap_statistics(
 def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
     """Return whether several runs suggest a single cluster, or None if gaps are missing.
 
-    They do if gap(1) ≥ gap(k) - s_k for every other k and no run is stable: a stable
-    clustering is evidence of clusters, whatever the gaps are.
+    A single cluster is suggested if gap(1) ≥ gap(k) - s_k for every other k and no run
+    is stable. A stable clustering is evidence of clusters, whatever the gaps are.
     """
     several = [run for run in runs if run.gap is not None and run.n_clusters > 1]
     if not several or (gap_of_one := several[0].gap_of_one) is None:
@@ -181,8 +181,8 @@ def _least_inertias(
 def _fit_box(X: FloatArray) -> Callable[[np.random.Generator], FloatArray]:
     """Return a function that draws uniform rows from the smallest box around X.
 
-    The sides of the box are parallel to the principal axes of X. The rows are centred,
-    and as many as those of X.
+    The sides of the box are parallel to the principal axes of X. The function returns
+    as many rows as X has, around the mean 0.
     """
     centred = X - X.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
@@ -276,7 +276,9 @@ def fast_adjusted_rand(first: IntArray, second: IntArray, n_clusters: int) -> fl
 
 
 def smallest_share(own: IntArray, predicted: IntArray) -> float:
-    """Return the smallest share of a cluster's pairs that are also predicted together.
+    """Return the smallest share, over all clusters, of pairs that are confirmed.
+
+    A pair of rows of a cluster is confirmed if ``predicted`` gives both the same label.
 
     Clusters of a single row have no pairs and are ignored.
 

@@ -70,9 +70,9 @@ def calinski_harabasz(
 ) -> float | None:
     """Return the Calinski-Harabasz index of a clustering.
 
-    The index is [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ q_c / (n - k')].
-    The result is None if clusters cannot be compared, and if every row lies on the mean
-    of its cluster, because the ratio is then infinite.
+    The index is [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ q_c / (n - k')]. The result is None
+    if clusters cannot be compared. It is also None if every row lies on the mean of its
+    cluster, because the ratio is then infinite.
 
     n_clusters: k', the number of clusters that have rows.
     between: Σ n_c ‖m_c - m‖².

@@ -5,9 +5,9 @@ it.
 
 The noise consists of integers, because the gaps between floating-point numbers reveal
 the number to which noise was added (I. Mironov, "On significance of the least
-significant bits for differential privacy", CCS 2012). It comes from a keyed stream,
-because a repeated draw must give the same noise: two different draws for the same
-numbers would be two releases.
+significant bits for differential privacy", CCS 2012). The noise comes from a keyed
+stream, because a repeated draw must give the same noise: two different draws for the
+same numbers would be two releases.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Binding(RoundRef):
 
 
 def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> bytes:
-    """Seal content to a peer, and sign it; this adds 112 bytes.
+    """Seal content to a peer, and sign it. The envelope is 112 bytes longer.
 
     Raises :class:`KeyNotAuthentic` if the peer's key is a point of low order, which no
     honest party generates.

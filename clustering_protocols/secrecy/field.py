@@ -113,7 +113,7 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
 
 
 def draw(stream: KeyedStream, size: int) -> WordArray:
-    """Draw ``size`` uniform residues: the low 61 bits of each word, unless they are p."""
+    """Draw ``size`` uniform residues, skipping words whose low 61 bits equal p."""
     residues = stream.words(size)
     residues &= _P
     while (rejected := np.flatnonzero(residues == _P)).size:

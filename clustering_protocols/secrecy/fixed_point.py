@@ -69,7 +69,7 @@ class FixedPoint:
         return self.encode_units(np.rint(x * self.unit))
 
     def encode_units(self, units: FloatArray) -> WordArray:
-        """Return the ring elements of numbers that are already integers, in units.
+        """Return the ring elements of integers that count multiples of 1 / ``unit``.
 
         Raises GuardRefused if a number exceeds the bound of the sum. The message does
         not contain the number, which is private.
@@ -83,7 +83,7 @@ class FixedPoint:
         return units.astype(np.int64).view(np.uint64)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether all sums are within bounds; random words almost never are."""
+        """Return whether sums are within bounds, which is unlikely for random words."""
         largest = self.bound * self.unit + _ROUNDINGS
         return bool((np.abs(words.view(np.int64).astype(np.float64)) <= largest).all())
 

@@ -1,10 +1,10 @@
 """A party's keys for one session, and how other parties know that they are authentic.
 
 An X25519 and an Ed25519 key pair are derived from the party's entropy. The public keys
-pass through the analyst, who could exchange them. So each party's institution signs
-them, together with the sizes of its data (:mod:`.identities`), and the party
-authenticates them by an HMAC under the *session secret*, which the invitations contain
-and the analyst never sees.
+pass through the analyst, who could exchange them. So each party's institution signs the
+public keys, together with the sizes of its data (:mod:`.identities`), and the party
+authenticates the keys by an HMAC under the *session secret*, which the invitations
+contain and the analyst never sees.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def check_mark(session_secret: bytes, slot: str, line: bytes, received: str) -> 
 def safety_number(agreement: bytes) -> str:
     """Return 60 digits (12 groups of five, 199 bits) computed from an agreement.
 
-    The members compare them by telephone. Equal digits mean equal terms, names,
-    identities, session keys and sizes. Each program computes them from an agreement
-    that it has checked, and never takes them from the analyst.
+    The members compare these digits by telephone. Equal digits mean equal terms, names,
+    identities, session keys and sizes. Each program computes the digits from an
+    agreement that it has checked, and never accepts digits from the analyst.
     """
     digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()
     groups = [int.from_bytes(digest[5 * i : 5 * i + 5], "big") for i in range(12)]

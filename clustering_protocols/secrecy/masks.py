@@ -1,9 +1,9 @@
 """Masks that hide each party's numbers and cancel in the sum over all parties.
 
-The two members of every pair draw the same stream. The earlier slot adds it, and the later
-one subtracts it, modulo 2^64 (pairwise masks after Bonawitz et al., "Practical secure
-aggregation for privacy-preserving machine learning", 2017, without its key exchange and
-dropout rounds).
+The two members of every pair draw the same stream. The earlier slot adds this stream to
+its numbers, and the later slot subtracts it, modulo 2^64 (pairwise masks after Bonawitz
+et al., "Practical secure aggregation for privacy-preserving machine learning", 2017,
+without its key exchange and dropout rounds).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
 
 
 def add_tagged_shares(parts: Iterable[WordArray]) -> WordArray:
-    """Return the sum of shares: ring elements modulo 2^64, and the last one modulo p."""
+    """Return the sum of shares modulo 2^64; the tags at the end are added modulo p."""
     shares = list(parts)
     total = add_all(shares)
     total[-1] = sum(int(share[-1]) for share in shares) % P

@@ -104,7 +104,8 @@ def hash_values(
 ) -> Iterator[bytes]:
     """Yield the hash of each value of a joint mask, and a random hash for None.
 
-    purpose: what the values are; equal values have different hashes for each purpose.
+    purpose: a text that says what the values are. A value has a different hash for each
+        purpose.
     filler: the stream from which random hashes are drawn.
     """
     prefix = sha512(length_prefixed("coterie/joint-mask/1", purpose))

@@ -4,8 +4,8 @@ A member's tag is t = Σ_j ρ_j x_j mod p, p = 2^61 - 1, over its signed ring el
 where ρ follows from a secret of the group. This is a universal hash that is used once
 (Wegman & Carter, "New hash functions and their use in authentication and set equality",
 1981). Tags add up as the elements do, so the tag of a total is the sum of the tags. If
-somebody changes the total without knowing ρ, this remains undetected with a probability
-of (1 + m/1024) / p for m elements.
+somebody changes the total without knowing ρ, the change remains undetected with a
+probability of (1 + m/1024) / p for m elements.
 
 Ring elements are residues modulo 2^64, but tags are residues modulo p, so a tag proves
 a total only if the total is also within its range. Two different totals within ±2^59
