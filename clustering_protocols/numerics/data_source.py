@@ -205,7 +205,7 @@ def sparse_matrix(source: DataSource) -> csr_array:
 
 
 def check_unique_ids(ids: Sequence[str] | None) -> None:
-    """Raise :class:`InvalidData`, which names the first such rows, for equal ids."""
+    """Raise :class:`InvalidData`, which names the first two rows with equal ids."""
     first_rows: dict[str, int] = {}
     for row, name in enumerate(ids or ()):
         first = first_rows.setdefault(name, row)

@@ -31,8 +31,8 @@ class Figures(Record):
         the distances to the means of the row's own and of the nearest other cluster (E.
         R. Hruschka, L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for
         clustering gene-expression data", 2004).
-    silhouette: the same with mean distances to the rows of the clusters (P. J.
-        Rousseeuw, 1987).
+    silhouette: the same mean, where a and b are mean distances to the rows of these
+        clusters (P. J. Rousseeuw, 1987).
     calinski_harabasz: T. Caliński and J. Harabasz, 1974.
     davies_bouldin: D. L. Davies and D. W. Bouldin, 1979.
     partition_coefficient: the mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
@@ -45,8 +45,8 @@ class Figures(Record):
     gap, gap_error: the gap statistic and the standard error of its reference;
         gap_of_one is the gap of a single cluster (R. Tibshirani, G. Walther, T. Hastie,
         2001). Only for sessions with several runs.
-    stability: the mean adjusted Rand index of clusterings of halves. Only for several
-        runs.
+    stability: the mean adjusted Rand index of clusterings of random halves of the rows.
+        Only for several runs.
     prediction_strength: the smallest share, over the clusters of half the rows, of
         pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only
         for several runs.

@@ -34,7 +34,8 @@ class Outcome(Value):
         shares of levels do.
     statistic: F of the analysis of variance, or Pearson's chi-squared without
         continuity correction. It is None, as is ``p``, if there is nothing to compare.
-    degrees: degrees of freedom of the statistic: two for F, one for chi-squared.
+    degrees: degrees of freedom of the statistic: two numbers for F, one number for
+        chi-squared.
     p: the probability of a statistic at least as large if the clusters do not differ.
     n_small: the number of cells of the table with an expected count below five.
     """

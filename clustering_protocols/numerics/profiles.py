@@ -42,12 +42,12 @@ class FieldProfile(Value):
     n_rows: the number of rows that have a value; None if too few have one.
     mean, spread: the mean and standard deviation (divisor n) of the values. Yes and no
         count as 1 and 0, dates as days since 1970-01-01. Empty for a categorical field.
-    quartiles: all three quartiles, on the profile's grid; None beyond it. Empty for a
-        categorical field.
+    quartiles: the three quartiles of each line. A quartile beyond the grid of the
+        profile's histogram is None. Empty for a categorical field.
     levels: the labels of the levels; the last level may combine rare ones.
     shares: the share of each level among the rows that have a value.
-    difference: the standard deviation of the lines' means, divided by that within
-        lines, at least 0. Fields are ordered by it.
+    difference: the standard deviation of the lines' means, divided by the standard
+        deviation within lines. A profile orders its fields by this number.
     """
 
     name: str
@@ -108,12 +108,12 @@ class Profile(Value):
     """A description of the clusters by the fields of one column group.
 
     own: whether the rows are those of one party, and not of all that hold these fields.
-    clusters: the labels that have a line of their own, ascending.
+    clusters: the labels of the clusters that have a line of their own, ascending.
     others: the labels of small clusters, which share the last line.
     n_rows: the number of rows of each line.
     rounded: whether values were rounded for outsiders.
-    fields: the profiles of the fields; those that differ most between clusters come
-        first.
+    fields: the profiles of the fields; the fields that differ most between clusters
+        come first.
     survival: times to events; omitted from the JSON if empty.
     is_description: whether nothing was clustered; omitted from the JSON if false.
     """

@@ -47,7 +47,7 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def part(self, rows: slice) -> RowBlocks:
-        """Return consecutive rows, which share memory with these."""
+        """Return some consecutive rows without copying them."""
 
     @abstractmethod
     def take(self, numbers: IntArray) -> FloatArray:
@@ -94,7 +94,7 @@ class ArrayRows(RowBlocks):
         return len(self.arrays[0]), sum(array.shape[1] for array in self.arrays)
 
     def part(self, rows: slice | IntArray) -> ArrayRows:
-        """Return some of the rows; those of a slice share memory with these."""
+        """Return some of the rows; a slice of rows is not copied."""
         return ArrayRows(*(array[rows] for array in self.arrays))
 
     def take(self, numbers: IntArray) -> FloatArray:

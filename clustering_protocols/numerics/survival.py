@@ -5,9 +5,10 @@ end of its bin. Bins of events and bins of censorings are merged until each hold
 no rows or enough rows of its line, so that neither a bin nor the difference between two
 bins reveals a few people.
 
-Restricted means and the log-rank test follow from all bins: merged bins move events to
-later times, by more in smaller lines. They take hazards from life tables, in which a row
-that was last observed within a bin is at risk for half of it.
+Restricted means and the log-rank test are computed from the bins before they are
+merged, because merging moves events to later times, and moves them further in lines
+with fewer rows. Both take hazards from life tables, in which a row that was last
+observed within a bin is at risk for half of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MEAN_STEPS: Final = 100
 
 
 class BinnedRows(Value):
-    """Numbers of rows, counted by the bin of their time.
+    """The number of rows whose time falls into each bin.
 
     ends: the ends of the bins, ascending, in the unit of time; the last is the end of
         the range.
@@ -52,7 +53,7 @@ class BinnedRows(Value):
 
 
 class SurvivalLine(Value):
-    """The rows of one line with an event, and those last observed without it.
+    """The rows of one line, counted by time: those with the event, and the censored.
 
     mean, deviation: the restricted mean survival up to the end of the range, and its
         standard error; None if there are too few events to show.
@@ -65,7 +66,7 @@ class SurvivalLine(Value):
 
     @property
     def shows_events(self) -> bool:
-        """Return whether any events are counted; too few to release count as none."""
+        """Return whether events are counted; too few to be released are not counted."""
         return any(self.events.n_rows)
 
     def count_at_risk(self, times: FloatArray) -> FloatArray:
@@ -96,7 +97,7 @@ class Survival(Value):
 
     @property
     def p(self) -> float | None:
-        """Return the probability of such a statistic if all lines have the same hazard."""
+        """Return the p-value of the statistic, if all lines have the same hazard."""
         from scipy.special import chdtrc  # few profiles have survival
 
         if self.statistic is None or not self.degrees:
@@ -164,8 +165,9 @@ def build_survival_line(
     counts: int64 (2, BINS).
     end: the end of the range.
     rounded: whether running totals are rounded to multiples of ``smallest``, so that
-        the tables of two sessions never differ by fewer rows; the mean is rounded to at
-        most a hundredth of the range, and its standard error to two digits.
+        the tables of two sessions never differ by fewer rows. If so, the mean is also
+        rounded to a multiple of at most a hundredth of the range, and its standard
+        error to two digits.
     """
     if counts.sum() < smallest:
         return None
@@ -178,11 +180,11 @@ def build_survival_line(
     mean, deviation = restricted_mean(counts, end)
     if rounded:
         step = round_down(end / _MEAN_STEPS)
-        mean, deviation = round(mean / step) * step, two_digits(deviation)
+        mean, deviation = round(mean / step) * step, round_to_two_digits(deviation)
     return merged.model_copy(update={"mean": mean, "deviation": deviation})
 
 
-def two_digits(value: float) -> float:
+def round_to_two_digits(value: float) -> float:
     """Return a value rounded to two significant digits."""
     return float(f"{value:.1e}")
 
@@ -195,7 +197,10 @@ def _coarsen(
     rounded: bool,
     shows_few: bool = False,
 ) -> BinnedRows:
-    """Merge bins. ``shows_few``: whether to count rows that are too few in all bins."""
+    """Merge bins until each has no rows or at least ``smallest`` rows.
+
+    shows_few: whether rows are counted if all bins together have too few.
+    """
     ends: list[int] = []
     totals: list[int] = []
     pending = 0
@@ -242,9 +247,10 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
 
 
 def _at_risk(counts: IntArray) -> FloatArray:
-    """Return the rows at risk (..., BINS), of which the censored count half in their bin.
+    """Return the number of rows at risk in each bin (..., BINS).
 
-    In the last bin they count whole: most of them are observed until its end.
+    A row that is censored in a bin counts as half a row in that bin. In the last bin,
+    it counts as a whole row, because most of these rows are observed until the end.
 
     counts: int64 (..., 2, BINS).
     """
@@ -278,10 +284,10 @@ def restricted_mean(counts: IntArray, end: float) -> tuple[float, float]:
 
 
 def log_rank(counts: IntArray) -> tuple[float | None, int]:
-    """Return the statistic that tests whether lines have the same hazard, and its degrees.
+    """Return the log-rank statistic of the lines, and its degrees of freedom.
 
     χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel
-    1966; Peto and Peto 1972). It is None if there is nothing to compare.
+    1966; Peto and Peto 1972). The statistic is None if there is nothing to compare.
 
     counts: int64 (lines, 2, BINS).
     """

@@ -74,7 +74,7 @@ class ComparedColumns:
 
     @property
     def most_readable_field(self) -> tuple[str, float]:
-        """Return the field that correlates best with a principal axis, and its |r|."""
+        """Return the field that correlates best with an axis, and the correlation."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
         varies = spread > _ROUNDING * spread.max(initial=0.0)
@@ -92,7 +92,8 @@ def check_dominance(
 ) -> DominanceQuestion:
     """Return notes and, if a field dominates the distances, a question to the operator.
 
-    scaled: called twice; returns an iterable of batches (n, m) of scaled rows.
+    scaled: a function that returns an iterable of batches (n, m) of scaled rows; it is
+        called twice.
     """
     compared = build_compared_columns(context, columns, scaled)
     notes: dict[str, Any] = {}

@@ -2,8 +2,8 @@
 
 The parties of a column group add up counts, sums and histograms of their values as
 checked blind sums. No party sees another's numbers, and the analyst cannot read any. If
-there are only two parties, each can subtract its own numbers from the total, which has a
-risk code. A party that is alone in its column group computes the values by itself.
+there are only two parties, each can subtract its own numbers from the total; the terms
+list this risk. A party that is alone in its column group computes the values by itself.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -59,7 +59,7 @@ class Fillings(Record):
     """Memory: the value that fills the gaps of each field, in the plan's order.
 
     n_values: the number of values that the parties counted in the sums.
-    n_own: the number of this party's values, whether or not it counted them.
+    n_own: the number of this party's own values, even if it left them out of the sums.
     """
 
     kind = "fillings"
@@ -83,7 +83,8 @@ class FilledGaps(NamedTuple):
 def find_filled_gaps(context: PartyContext) -> FilledGaps | None:
     """Return the filled gaps of each numeric column.
 
-    None if no gaps are filled, or if site effects are removed from the filled values.
+    The result is None if no gaps are filled, or if site effects are removed from the
+    filled values.
     """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
@@ -280,7 +281,7 @@ class PooledFilling(ABC):
         return int(first.sum())
 
     def fits_first(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether this total is possible for members with n_rows rows in all."""
+        """Return whether ``first`` is possible for members with n_rows rows in all."""
         return _are_counts(first, n_rows)
 
     @abstractmethod
@@ -293,7 +294,11 @@ class PooledFilling(ABC):
 
 
 class _Mean(PooledFilling):
-    """The mean. Sum 1: count, and the power of two that bounds all values; sum 2: sum."""
+    """The mean of the values.
+
+    The first sum holds the number of values and the powers of two that bound the values
+    of each party. The second sum is the sum of the values.
+    """
 
     n_words = (1 + _POWERS.n_words, 1)
 
@@ -345,7 +350,7 @@ class _Median(PooledFilling):
     n_words = (BINS, 2 * BINS)
 
     def _locate_in_parts(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the position of each value in units of a bin, and the bin it is in."""
+        """Return the position of each value, in widths of a bin, and its bin."""
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
         return position, _bin_positions(position)
 
@@ -362,7 +367,7 @@ class _Median(PooledFilling):
             np.add(counts, np.bincount(fine, minlength=BINS), out=counts)
 
     def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
-        """Return the bin of each of the two middle values, and its rank in this bin."""
+        """Return the bin of each middle value, and the value's rank in this bin."""
         count, below = self.count(first), np.concatenate([[0], np.cumsum(first)])
         ranks = []
         for rank in ((count - 1) // 2, count // 2):
@@ -395,7 +400,7 @@ def _bin_positions(position: FloatArray) -> IntArray:
 
 
 class _MostFrequent(PooledFilling):
-    """The most frequent level; if several are equally frequent, the first in ranking."""
+    """The most frequent level; of equally frequent levels, the first in the ranking."""
 
     @property
     def n_words(self) -> tuple[int, int]:
@@ -425,5 +430,5 @@ _POOLINGS: Final[Mapping[str, Callable[[Fill], PooledFilling]]] = {
 
 
 def pooling_of(fill: Fill) -> PooledFilling:
-    """Return the computation for a fill: a mean, a median or the most frequent level."""
+    """Return the object that computes a mean, a median or the most frequent level."""
     return _POOLINGS[fill.how](fill)

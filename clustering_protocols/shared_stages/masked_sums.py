@@ -3,11 +3,11 @@
 Each party adds to its ring elements one random stream per other member; the streams
 cancel in the sum over all members. In a *blind* sum the leader also adds a stream that
 only the group knows, so that the analyst cannot read the total either. The analyst
-hands the total back, and the members subtract the stream.
+hands the total back to the members, who subtract this stream from it.
 
 Each stream is used only once, for one array, one attempt and one list of members. If a
-party's transcript differs from that of the others, its streams differ too, and the
-total is noise.
+party's transcript differs from that of the others, its streams do not cancel those of
+the others, and the total is noise.
 
 If the members are to use a total, the sum is *checked*: after its elements, each share
 has a tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), which is

@@ -75,7 +75,7 @@ def shares_rows(terms: Terms, slot: str) -> bool:
 
 
 def shared_row_groups(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the row groups of two or more parties, which hold the same rows."""
+    """Return the row groups that consist of two or more parties."""
     return [group for group in layout.row_groups if len(group) > 1]
 
 

@@ -88,8 +88,8 @@ def build_scaler(
 ) -> Scaler:
     """Return the scaler of a column group.
 
-    moments: needed for scaling 'standard'. The analyst has none: with None, only the
-        bounds and steps of the scaler are valid.
+    moments: the pooled moments, which scaling 'standard' needs. The analyst has no
+        moments and passes None; then only the bounds and steps of the scaler are valid.
     """
     params = session.params
     group = session.layout.column_group(column)
@@ -130,9 +130,10 @@ def build_scaler(
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     """Raise if rows are outside the dictionary's ranges, before anything of them is sent.
 
-    Also refuse ranges so wide that sums or distances would be rounded to nearly nothing.
-    Prepared fields are not checked here: this was done when they were read, and the
-    values that fill their gaps may exceed a range by a rounding error.
+    Ranges are also refused if they are so wide that sums or distances would be rounded
+    to nearly nothing. Prepared fields are not checked here: they were checked when they
+    were read, and the values that fill their gaps may exceed a range by a rounding
+    error.
     """
     if context.session.terms.plan(context.slot.name) is not None:
         return

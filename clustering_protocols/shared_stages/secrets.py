@@ -1,7 +1,8 @@
 """Stage: establish secrets that all parties, row groups or column groups share.
 
-The leader of each group draws 32 bytes and seals them in envelopes to the other members.
-The secrets are independent: a member of one group learns nothing about others.
+The leader of each group draws 32 bytes and seals them in envelopes to the other
+members. The secrets are independent: a member of one group learns nothing about the
+secrets of other groups.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -134,7 +135,7 @@ def group_mac(context: PartyContext, scope: Scope, purpose: str, content: bytes)
 
 @dataclass(frozen=True)
 class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
-    """Draws the secrets of the groups that it leads, and stores those of its leaders."""
+    """Draws secrets for the groups that it leads, and stores the secrets of others."""
 
     scopes: tuple[Scope, ...]
 

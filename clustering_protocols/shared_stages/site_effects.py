@@ -5,9 +5,9 @@ row j at site i as
 
     y = α_g + z_j·β_g + γ_ig + δ_ig ε
 
-and estimates α, β and the residual variance σ² over all rows. It shrinks γ and δ of
-each site towards their common distribution over the columns. With s = (y - α - z·β)/σ,
-the adjusted value is (s - γ*) σ/δ* + α + z·β; effects of the covariates z are
+and estimates α, β and the residual variance σ² over all rows. ComBat then shrinks γ and
+δ of each site towards their common distribution over the columns. With s = (y - α -
+z·β)/σ, the adjusted value is (s - γ*) σ/δ* + α + z·β; effects of the covariates z are
 preserved. See Johnson, Li and Rabinovic, "Adjusting batch effects in microarray
 expression data using empirical Bayes methods", Biostatistics 8, 2007. The iteration
 stops as in neuroCombat 0.2.12.

@@ -1,7 +1,7 @@
 """Programs of sums, in which a column group computes one checked blind sum after another.
 
-A program is a generator that reads like the algorithm it implements. It yields a
-:class:`Sum` and receives the decoded total over all members::
+A program is a generator that reads like the algorithm it implements. The generator
+yields a :class:`Sum` and receives the decoded total over all members::
 
     def mean_of_rows(context: PartyContext, data: DataSource) -> Sums[Findings]:
         n, width = n_rows(context), context.session.member(context.slot.name).n_columns
@@ -19,7 +19,8 @@ A program is a generator that reads like the algorithm it implements. It yields 
     )
 
 ``PROGRAM.build_stage()`` returns the stage; it needs the secrets of column groups. Each
-total comes with the next task. A final task, with an empty share, brings the last one:
+total comes with the next task. A final task, which is answered with an empty share,
+brings the last total:
 
 | round | task → contribution |
 |---|---|
@@ -112,8 +113,8 @@ class SumTotals(Record):
 
     number, transcript: the number of the latest sum, and its transcript (hex).
     totals, sizes: the concatenated totals of the earlier sums, and the size of each.
-    own: the party's elements of the latest sum, if they are already its total or are to
-        be compared with it; otherwise empty.
+    own: the party's own elements of the latest sum, if these elements are already the
+        total or will be compared with the total; otherwise empty.
     """
 
     kind = "sum-totals"
@@ -170,7 +171,7 @@ Sums = Generator[Sum[Any], Any, R]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of a program that is a stage: records, and ``doubts`` as in Reply."""
+    """The result of a program that is a stage: its records, and any doubts."""
 
     remember: Sequence[Record]
     doubts: str = ""
@@ -200,7 +201,8 @@ class SumProgram(Generic[R]):
     sizes: returns the number of ring elements that a slot sends for each sum.
     groups: returns the column groups that take part.
     hiding: returns the object that masks shares and verifies totals.
-    alone_below: members of smaller groups send nothing, and use their own elements alone.
+    alone_below: the smallest group that computes sums. In a smaller group, each member
+        sends nothing and uses its own elements as the total.
     """
 
     name: str
@@ -237,7 +239,7 @@ class SumProgram(Generic[R]):
         return [slot for group in self.groups(session) for slot in group]
 
     def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
-        """Return the size of a share, with its tag; 0 if the slot sends nothing."""
+        """Return the number of elements and tag in a share; 0 if nothing is sent."""
         if number > self.n_sums or self.is_alone(session, slot):
             return 0
         return 1 + self.sizes(session, slot)[number - 1]
@@ -410,7 +412,7 @@ def add_shares(
 def tell_totals(
     totals: Mapping[Group, WordArray], build_task: Callable[[WordArray], Record]
 ) -> dict[str, Record]:
-    """Return the task of each slot, which all members of a group share."""
+    """Return a task for each slot, built from the total of its group."""
     tasks: dict[str, Record] = {}
     for group, total in totals.items():
         tasks |= dict.fromkeys(group, build_task(total))
@@ -430,6 +432,6 @@ def n_group_rows(context: PartyContext[Any]) -> int:
 def build_exchange(
     n_sums: int, slots: Callable[[SessionContext], Collection[str]] | None = None
 ) -> Exchange:
-    """Return the exchange of a stage with this number of sums; ``slots`` as there."""
+    """Return the exchange of a stage that computes this number of sums."""
     n_tasks = n_sums + 1
     return Exchange(AddUp, Share, n_tasks, n_tasks, audience="column", slots=slots)

@@ -57,8 +57,8 @@ from clustering_protocols.shared_stages.starts.messages import (
     StartCentroids,
 )
 from clustering_protocols.shared_stages.starts.roles import (
+    ask_about_given_start,
     compute_start_alone,
-    question_for,
 )
 from clustering_protocols.shared_stages.sums import (
     Findings,
@@ -187,7 +187,7 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
     own = weights / split_sums(view.encoding.unit, len(weights))[1]
     V, asks = state.centroids, ""
     if not state.asked:
-        asks = question_for(
+        asks = ask_about_given_start(
             view.context, lambda: rows_round.nearest_centroids(view, data, V)
         )
     state = state.model_copy(update={"asked": task.number, "own": own})

@@ -47,8 +47,8 @@ from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.starts.roles import (
+    ask_about_given_start,
     compute_start_alone,
-    question_for,
 )
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
@@ -261,7 +261,7 @@ class MixtureParty(PartyRole[Mixture, _Task, Record, messages.Agreed]):
             check_ranges(context, data)
             components = view.initial_components()
             place = _DensestComponent(view.shape, components, view.scale)
-            asks = question_for(context, lambda: place(data).labels)
+            asks = ask_about_given_start(context, lambda: place(data).labels)
         elif before.closing:
             raise ProtocolFailed("The analyst asks for an update after the last.")
         else:

@@ -187,7 +187,8 @@ def check_leader_digests(
 ) -> None:
     """Raise ProtocolFailed if a leader's digests differ from this party's.
 
-    In that case the analyst has seen the difference and continued all the same.
+    The analyst compares the same digests, so if they differ, it has continued in spite
+    of the difference.
 
     contents: mapping of sender to the digests in its envelope.
     """
@@ -364,7 +365,7 @@ def check_overlap(
 def _overlap_question(
     session: SessionContext, n_rows: Mapping[str, int], minimum_share: float
 ) -> str:
-    """Return a question about row groups with few common rows; empty without any."""
+    """Return a question about row groups with few common rows, or an empty string."""
     sentences = [
         f"{', '.join(group[:-1])} and {group[-1]} have "
         f"{_overlap_text(session, group, n_rows[group[0]])} in common; "

@@ -46,7 +46,7 @@ _MENDS: Final[Sequence[tuple[Step, ...]]] = (
 
 
 class PatternFit(NamedTuple):
-    """The number of ids that fit a pattern, and the number that would after ``steps``."""
+    """The number of ids that fit a pattern, and the number that fit after ``steps``."""
 
     n_ids: int
     n_fitting: int
@@ -97,8 +97,9 @@ def fit_patterns(
 def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
     """Return the most frequent pattern in each id column; empty if there are no ids.
 
-    If at least ten ids have the pattern and 90 % of them the same letter at a position,
-    that letter becomes literal. Digits never do.
+    If at least ten ids have the pattern, and 90 % of these ids have the same letter at
+    a position, the pattern contains that letter instead of a placeholder. A digit is
+    always replaced by a placeholder.
     """
     rows = [split_id(name) for name in ids]
     if not rows:

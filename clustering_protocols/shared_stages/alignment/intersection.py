@@ -1,15 +1,16 @@
 """Stage: find rows with common ids by private set intersection within each row group.
 
-The leader of a row group holds a key. The members send it their blinded ids, and it
-evaluates them under this key (:mod:`clustering_protocols.secrecy.ristretto`); both ways
-through envelopes that the analyst cannot open. Then every party sends the analyst
+The leader of a row group holds a key. The members send the leader their blinded ids,
+and the leader evaluates these ids under its key
+(:mod:`clustering_protocols.secrecy.ristretto`). Blinded ids and evaluations travel in
+envelopes that the analyst cannot open. Then every party sends the analyst
 tokens: hashes of each id together with its evaluation. Equal ids have equal tokens, and
 without the key nobody can tell which id a token belongs to. The analyst reports which
 tokens are common. Common rows are sorted by their tokens, and a keyed digest of their
 ids proves that the whole row group has selected the same rows.
 
-A leader evaluates only once, and for each member at most as many ids as the roster says
-that it has rows. In a row group of one slot, all rows take part.
+A leader evaluates ids only once, and for each member at most as many ids as this member
+has rows in the roster. In a row group of one slot, all rows take part.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -110,7 +111,7 @@ class Blind(Record):
 
 
 class IdCount(Record):
-    """Contribution: the number of a party's ids and, from leaders only, their tokens."""
+    """Contribution: the number of a party's ids; from leaders, also the ids' tokens."""
 
     kind = "counted"
     reach = "agreement"
@@ -146,7 +147,7 @@ class Evaluate(Record):
 
 
 class EvaluatedTokens(Record):
-    """Contribution, and memory of the leader: it has evaluated ids, and must not again."""
+    """Contribution and memory of the leader: confirms that it has evaluated the ids."""
 
     kind = "evaluated"
 
@@ -332,7 +333,7 @@ class SortedTokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Evaluates the ids of others if it leads a row group, else has its own evaluated."""
+    """Evaluates the ids of others, as leader; otherwise has its own ids evaluated."""
 
     alignment: Alignment
 
@@ -407,7 +408,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     # The leader
 
     def _evaluate_blinded_ids(self, context: PartyContext) -> Reply:
-        """Evaluate the members' ids; a second time would exceed their quotas."""
+        """Evaluate the members' ids once; a second time would exceed their quotas."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
@@ -470,7 +471,7 @@ def _evaluation_key(context: PartyContext) -> RistrettoKey:
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
-    """Return a note for the operator: how many ids of each party can be compared."""
+    """Return a note for the operator on how many ids of each party can be compared."""
     quotas = (f"{s} {context.session.member(s).n_rows}" for s in own_row_group(context))
     return {"ids compared in your row group, at most": ", ".join(quotas)}
 
@@ -481,7 +482,7 @@ def _binding(context: PartyContext) -> bytes:
 
 
 def binding(session: str, agreement: str, row: int) -> bytes:
-    """Return bytes by which evaluations and tokens depend on agreement and row group."""
+    """Return the bytes that bind evaluations to an agreement and a row group."""
     return length_prefixed("coterie/intersection/1", session, agreement, row)
 
 

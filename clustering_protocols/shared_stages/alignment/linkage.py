@@ -214,7 +214,7 @@ class PassKeys(Record):
 
 
 class KeysPassed(Record):
-    """Contribution: confirms that the list was passed on, or had gone round."""
+    """Contribution: confirms that the party passed the list on, if that was needed."""
 
     kind = "keys-passed"
 
@@ -259,7 +259,7 @@ class SelectLinked(Record):
 
 
 class LinkageState(Record):
-    """The analyst's state: the open task, and how often lists have been passed on."""
+    """The analyst's state: the open task, and the number of passes of lists so far."""
 
     kind = "linking"
 
@@ -387,7 +387,9 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_envelopes_after_selection(context, envelopes)
             return []
-        content = leader_content(_in_ring(context, -1), envelopes, "Masked match keys")
+        content = leader_content(
+            _neighbour_in_ring(context, -1), envelopes, "Masked match keys"
+        )
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
@@ -395,7 +397,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         ring = own_row_group(context)
         if content.n_masks != expected or content.n_masks >= len(ring):
             raise EnvelopeRefused("Masked match keys came out of turn.")
-        origin = _in_ring(context, -content.n_masks)
+        origin = _neighbour_in_ring(context, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
         content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
@@ -420,8 +422,10 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         )
         return Reply(
             contribution=KeysMasked(),
-            envelopes=[PeerMessage(peer=_in_ring(context, 1), content=content)],
-            awaits=[_in_ring(context, -1)],
+            envelopes=[
+                PeerMessage(peer=_neighbour_in_ring(context, 1), content=content)
+            ],
+            awaits=[_neighbour_in_ring(context, -1)],
             remember=[ListOrder(order=order)],
             notes={"values of match keys compared, at most": quotas},
         )
@@ -436,8 +440,10 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
-            envelopes=[PeerMessage(peer=_in_ring(context, 1), content=content)],
-            awaits=[_in_ring(context, -1)],
+            envelopes=[
+                PeerMessage(peer=_neighbour_in_ring(context, 1), content=content)
+            ],
+            awaits=[_neighbour_in_ring(context, -1)],
             remember=[_drop_points(incoming)],
         )
 
@@ -465,7 +471,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         return _joint_mask(context).multiply(flat).reshape(points.shape)
 
 
-def _in_ring(context: PartyContext, steps: int) -> str:
+def _neighbour_in_ring(context: PartyContext, steps: int) -> str:
     """Return the slot that is ``steps`` places after this party in its ring."""
     return neighbour(own_row_group(context), context.slot.name, steps)
 
@@ -480,12 +486,12 @@ def _binding(context: PartyContext, purpose: str) -> bytes:
 
 
 def binding(session: str, agreement: str, row: int, purpose: str) -> bytes:
-    """Return bytes by which values depend on agreement, row group and purpose."""
+    """Return the bytes that bind values to an agreement, a row group and a purpose."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
 def _drop_points(masked: MaskedKeys) -> MaskedKeys:
-    """Return the record without its points, which every later round would write again."""
+    """Return the record without its points, to save memory in later rounds."""
     return MaskedKeys(points=masked.points[:, :0], n_masks=masked.n_masks)
 
 

@@ -10,8 +10,8 @@ come from ``jellyfish``, Cologne phonetics from ``cologne_phonetics``, and
 transliteration to Latin letters from ``anyascii``.
 
 A row has no value of a key if one of its cells is empty or denotes a missing value, or
-if the steps leave nothing of it. A value that several rows of a party share identifies
-none of them, and is not compared.
+if nothing remains of a cell after the steps. A value that several rows of a party share
+identifies none of them, and is not compared.
 """
 
 from __future__ import annotations

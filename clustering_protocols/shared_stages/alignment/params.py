@@ -210,7 +210,7 @@ class AlignedParams(Params):
         return self.alignment.match_columns
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
-        """Return a row's id as parties compare it: normalised only for shared rows."""
+        """Return a row's id, normalised if the row is shared with other parties."""
         return (
             identifiers.normalise_id(name, self.alignment.normalisation)
             if shared

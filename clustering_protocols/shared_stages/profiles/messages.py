@@ -24,7 +24,8 @@ _PROFILES: Final = TypeAdapter(tuple[Profile, ...])
 class TakeLabels(Record):
     """Task: compute the labels of the chosen run from the result, and store them.
 
-    figures, chosen: as in the task of the protocol's last round.
+    figures, chosen: the figures of each run, and the number of the chosen run, as in
+        the task of the session's last round.
     result: the slot's result, encoded.
     """
 
@@ -36,7 +37,7 @@ class TakeLabels(Record):
 
 
 class LabelsTaken(Record):
-    """Contribution: the number of clusters, as far as this party can tell."""
+    """Contribution: the number of clusters that this party can see in its outcome."""
 
     kind = "labels-taken"
     reach = "agreement"

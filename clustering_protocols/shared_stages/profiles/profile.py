@@ -21,18 +21,18 @@ from clustering_protocols.numerics.survival import (
     Survival,
     build_survival_line,
     log_rank,
-    two_digits,
+    round_to_two_digits,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
+    between_and_within_variances,
     find_smallest,
     grid_quantile,
     level_labels,
     own_share,
-    variances_of,
 )
 from clustering_protocols.terms.schema import Field, Schema
 
@@ -99,10 +99,11 @@ class _FieldProfiles:
     def _line_quartiles(
         self, line: int, column: int, mean: float
     ) -> tuple[float, float, float] | None:
-        """Return the quartiles of a line, if their error is small beside their distance.
+        """Return the quartiles of a line, or None if their error could be too large.
 
-        Each is at most half a part off, so an eighth of the interquartile range, or more
-        where values lie more densely than the grid's parts: then there are none.
+        A quartile is in error by at most half the width of a part of the grid. If the
+        interquartile range is less than four parts, this error is more than an eighth
+        of it, and no quartiles are returned unless every value has its own part.
         """
         totals, grid = self.totals, self.totals.grid
         if totals.histograms is None:
@@ -191,7 +192,7 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
         compared = [i for i, line in enumerate(lines) if line and line.shows_events]
         statistic, degrees = log_rank(counts[compared])
         if rounded and statistic is not None:
-            statistic = two_digits(statistic)
+            statistic = round_to_two_digits(statistic)
         yield Survival(
             **_describe_field(field),
             event=field.event,
@@ -236,10 +237,9 @@ def _merge_rare_levels(
 
     In each line, the levels with fewer than ``smallest`` rows, including empty ones,
     are merged with the next rarest levels until they have ``smallest`` rows together. A
-    line that then has fewer than two levels is not shown: one yes among many noes could
-    identify a person.
-    A level that is rare in one of the shown lines is merged in all of them, because
-    shares of different groups cannot be compared.
+    line that then has fewer than two levels is not shown, because one "yes" among many
+    "no" could identify a person. A level that is rare in one of the shown lines is
+    merged in all of them, because shares of different groups cannot be compared.
 
     Returns the counts, int64 (l, levels), the names of the levels, and which lines are
     shown, bool (l,).
@@ -268,7 +268,7 @@ def _separation(counts: IntArray, means: FloatArray, variances: FloatArray) -> f
     counts: int64 (l,); the number of values in each line.
     means, variances: float64 (l,) or (l, levels).
     """
-    between, within = variances_of(counts, means, variances)
+    between, within = between_and_within_variances(counts, means, variances)
     if between <= (_EQUAL_MEANS * np.abs(means).max(initial=0.0)) ** 2:
         return 0.0
     if within <= 0:

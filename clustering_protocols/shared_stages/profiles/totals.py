@@ -12,7 +12,8 @@ A *line* of a profile is a cluster, or several small clusters that are merged.
 | 6 | histograms on the grid | |
 
 Every sum has room for as many lines as there are clusters, so that its size reveals
-nothing. A line with too few values of a numeric field is left out of its sums 3 to 6.
+nothing. A line with too few values of a numeric field is left out of sums 3 to 6 of
+this field.
 
 Histograms count values by the parts of each line's grid. A value *cut to the grid* is the
 middle of its part; where every whole number has its own part, it is the number itself.
@@ -163,21 +164,23 @@ class Grid:
         return bool(self.width[line, field] == float(self.whole[field]))
 
 
-def step_of(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+def choose_rounding_step(
+    counts: IntArray, means: FloatArray, variances: FloatArray
+) -> float:
     """Return the step to which means and spreads of a numeric field are rounded.
 
     It is the largest 1, 2 or 5 times a power of ten that is at most a twentieth of the
     field's spread, or of its absolute value if it is constant.
     """
-    between, within = variances_of(counts, means, variances)
+    between, within = between_and_within_variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
     return round_down((spread or 1.0) / SHARES)  # the same at all members
 
 
-def variances_of(
+def between_and_within_variances(
     counts: IntArray, means: FloatArray, variances: FloatArray
 ) -> tuple[float, float]:
-    """Return the variance between lines, and the mean variance within them."""
+    """Return a field's variance between lines, and its mean variance within lines."""
     if not counts.sum():
         return 0.0, 0.0
     weights = counts / counts.sum()
@@ -274,7 +277,7 @@ def sum_size(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
 
 
 def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
-    """Return whether histograms, which yield the quartiles, would not become too large."""
+    """Return whether the histograms are small enough to be added up."""
     return n_clusters * len(fields.numeric) * SIZE <= _MOST_PARTS
 
 
@@ -385,9 +388,10 @@ class ProfileTotals:
     def grid(self) -> Grid:
         """Return the grid of the histograms of the numeric fields.
 
-        It reaches four standard deviations to each side of a line's mean, within the
-        dictionary's bounds. If nothing is clustered, it covers the dictionary's ranges,
-        and so does not depend on any rows; a field without a range has no grid.
+        The grid reaches four standard deviations to each side of a line's mean, within
+        the dictionary's bounds. If nothing is clustered, the grid covers the
+        dictionary's ranges, and so does not depend on any rows; a field without a range
+        has no grid.
         """
         low, high = self.fields.bounds
         if self.describes:
@@ -405,12 +409,13 @@ class ProfileTotals:
     def steps(self) -> FloatArray:
         """Return the steps (m,) to which means and standard deviations are rounded.
 
-        Grids have them too, so that quartiles disclose no finer digits of means.
+        The ends of grids are computed from means and standard deviations that are
+        rounded to the same steps, so that quartiles disclose no finer digits of means.
         """
         shown = self.has_enough_values
         return np.array(
             [
-                step_of(
+                choose_rounding_step(
                     self.counts[shown[:, i], i],
                     self.means[shown[:, i], i],
                     np.square(self.spreads[shown[:, i], i]),
@@ -493,7 +498,7 @@ def own_share(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntA
 def _iter_line_values(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray, MaskArray]]:
-    """Yield the line (n,) of rows, their numeric values (n, m), and which of them count."""
+    """Yield the lines (n,) of rows, their values (n, m), and which values count."""
     for line, rows in _iter_line_rows(totals, data, labels):
         values = rows[:, totals.fields.numeric]
         counts = totals.has_enough_values[line] & ~np.isnan(values)
@@ -503,7 +508,7 @@ def _iter_line_values(
 def _iter_line_rows(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield batches of the rows that belong to a line, each after their line numbers."""
+    """Yield batches of rows that belong to a line, each with the lines of its rows."""
     line_of, begin = np.append(totals.lines.line_by_cluster(totals.n_clusters), -1), 0
     for rows in data.batches():
         line = line_of[labels[begin : begin + len(rows)]]
@@ -531,7 +536,7 @@ def _count_values_and_powers(
 
 
 def _sum_values(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    """Add values in whole units: float sums would err by more than ``varies`` allows."""
+    """Add values in whole units, because sums of floats would be too inexact."""
     total = np.zeros((totals.n_clusters, len(totals.fields.numeric)), dtype=np.int64)
     for line, values, _ in _iter_line_values(totals, data, labels):
         check_bound(values, totals.value_bound)
@@ -608,6 +613,6 @@ def _update_largest(largest: FloatArray, magnitudes: FloatArray) -> None:
 
 
 def _count_powers(largest: FloatArray, totals: ProfileTotals) -> IntArray:
-    """Count a one, for each numeric field, at the power of two that bounds its values."""
+    """Return a one at the power of two that bounds the values of each numeric field."""
     schema = totals.fields.schema
     return POWERS.count(largest, [schema.names[i] for i in totals.fields.numeric])

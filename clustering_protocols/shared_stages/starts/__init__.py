@@ -53,7 +53,7 @@ def check_initial_centroids(params: Any) -> None:
 
 
 def check_given_start_has_one_run(runs: Sequence[Any]) -> None:
-    """Raise InvalidParameters if several numbers of clusters share initial centroids."""
+    """Raise InvalidParameters if initial centroids are given for several runs."""
     if len(runs) > 1 and runs[-1].initial_centroids is not None:
         raise InvalidParameters(
             "initial_centroids fix the number of clusters: to try several n_clusters, "
@@ -62,7 +62,7 @@ def check_given_start_has_one_run(runs: Sequence[Any]) -> None:
 
 
 def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
-    """Return a note if parties have few rows of each cluster; otherwise empty."""
+    """Return a note if parties have few rows of each cluster on average, or else ""."""
     mean = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
     if params.start != "careful" or not 0 < mean < LEAST_OWN_ROWS:
         return ""

@@ -62,8 +62,8 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> Candidates:
     Centroids are rounded like published ones, so that a comparison of two sessions over
     nearly the same rows reveals little about a single row.
 
-    The result always has ``DESCRIBED`` · k centroids. If there are fewer clusters, the
-    remaining centroids and sizes are 0.
+    The result always has ``DESCRIBED`` · k centroids. If k-means finds fewer clusters,
+    the remaining centroids and sizes are 0.
 
     X: float64 (n, m), scaled rows; if there are fewer than five, all sizes are 0.
     """
@@ -119,9 +119,9 @@ def draw_seed_rows(
 def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     """Assign rows to centroids V (k, m) so that each cluster has at least five rows.
 
-    A cluster with fewer takes rows from clusters that can spare them, beginning with
-    the rows whose squared distance increases least. Then means and labels are
-    recomputed. X must have n ≥ 5k rows. Returns labels, int64 (n,).
+    A cluster with fewer rows takes rows from clusters that can spare them, beginning
+    with the rows whose squared distance from their centroid increases least. Then means
+    and labels are recomputed. X must have n ≥ 5k rows. Returns labels, int64 (n,).
     """
     labels = np.empty(0, dtype=np.int64)
     for _ in range(_MAX_FILL_ROUNDS):
@@ -154,7 +154,8 @@ def _move_rows_to_small_clusters(D: FloatArray, labels: IntArray) -> IntArray:
 def round_mean(members: FloatArray) -> FloatArray:
     """Return the mean (m,) of rows (n, m), rounded to max(1/20, 5/n) deviations or more.
 
-    The rounding steps are round numbers, as others would reveal n and the deviations.
+    Each step is a round number, because any other step would reveal n and the
+    deviations.
     """
     step = rounding_steps(np.array([len(members)]), members.std(axis=0))[0]
     mean = members.mean(axis=0)
@@ -162,7 +163,7 @@ def round_mean(members: FloatArray) -> FloatArray:
     return np.where(step > 0, grid, mean)
 
 
-def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
+def draw_random_centroids(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
     """Return k centroids (k, m): means of a random row and its four nearest neighbours."""
     means, size = np.empty((k, X.shape[1])), min(N_NEIGHBOURS, len(X))
     for c, row in enumerate(stream.permutation(len(X))[:k]):

@@ -50,13 +50,13 @@ class Settle(Record):
 
 
 class StartSettled(Record):
-    """Contribution: confirms the task; the leader has then sent the start."""
+    """Contribution: confirms the task and, from the leader, that the start was sent."""
 
     kind = "settled"
 
 
 class KeepStart(Record):
-    """Task: store the start, which parties need even if they skip the first update."""
+    """Task: store the start, which a party needs even if it skips the first update."""
 
     kind = "confirm"
 

@@ -58,10 +58,15 @@ def compute_start_alone(
     )  # ranges may be much wider than the data
 
 
-def question_for(context: PartyContext[Any], label: Callable[[], IntArray]) -> str:
-    """Return the question to the operator before the first sums of a given start, or "".
+def ask_about_given_start(
+    context: PartyContext[Any], label: Callable[[], IntArray]
+) -> str:
+    """Return a question to the operator if a given centroid has few rows near it.
 
-    label: returns the cluster (n,) of each own row by the start.
+    The result is empty if the start is not given, or if the operator has agreed.
+
+    label: a function that returns, for each of the party's rows, the cluster (n,) to
+        which the given centroids assign it.
     """
     if context.session.params.start != "given" or context.choices.get(GIVEN_START):
         return ""
@@ -146,7 +151,9 @@ def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
         clusters.check_enough_rows(data, params.n_clusters)
         rows = _sample_rows(context, data)
         streams = _streams_per_lane(context, "start")
-        lanes = [clusters.random_means(rows, params.n_clusters, s) for s in streams]
+        lanes = [
+            clusters.draw_random_centroids(rows, params.n_clusters, s) for s in streams
+        ]
     if params.n_init > 1:
         return messages.LaneStarts(centroids=np.array(lanes))
     return messages.StartCentroids(centroids=lanes[0])

@@ -1,8 +1,10 @@
 """Choice of the stages that pool means and deviations, or ranges, of a column group.
 
 Column groups of three or more parties pool means and deviations by blind masked sums.
-Groups of two send them to the leader in envelopes. So do all groups for ranges, which
-cannot be added up. Both have risk codes. A party that is alone in its group sends nothing.
+In groups of two, the other party sends its means and deviations to the leader in an
+envelope. Ranges cannot be added up, so the parties of groups of any size send their
+ranges to the leader. The terms list these two cases as risks. A party that is alone in
+its group sends nothing.
 """
 
 from __future__ import annotations

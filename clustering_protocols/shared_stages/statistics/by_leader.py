@@ -1,10 +1,11 @@
 """Stage: pool moments or ranges of a column group's features through its leader.
 
-Anchors and shared scaling need the mean and deviation, or the range, of each feature over
-all rows of a column group. If the terms declare no ranges, each party seals its moments or
-ranges to the group's leader, which pools them and seals the result to the members. The
-analyst sees nothing. The leader sees what each member sends, which has a risk code. So
-groups of three or more parties pool moments by :mod:`.moments`, which hides them.
+Anchors and shared scaling need the mean and deviation, or the range, of each feature
+over all rows of a column group. If the terms declare no ranges, each party seals its
+moments or ranges to the group's leader, which pools them and seals the result to the
+members. The analyst sees nothing. The leader sees what each member sends, and the terms
+list this as a risk. Therefore, groups of three or more parties pool moments by
+:mod:`.moments` instead, which hides the moments of each party.
 
 | round | task → contribution | envelopes |
 |---|---|---|

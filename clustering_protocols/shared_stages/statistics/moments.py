@@ -18,8 +18,8 @@ deviation 1, sums of squared values would not keep any digit of the deviation.
 If a party receives another total than the others, its transcript differs as well: its
 next masks do not cancel, and it signs a different transcript at the end.
 
-All sums are sums of integers, each rounded once per row. So they do not depend on how
-rows are split among parties and batches.
+All sums are sums of integers, and each value of a row is rounded once. So the sums do
+not depend on how rows are split among parties and batches.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
 
 def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
-    """Count a one, for each feature, at the power of two that bounds all |x - mean|."""
+    """Return a one for each feature, at the power of two that bounds |x - mean|."""
     largest = np.zeros(len(data.columns))
     for batch in data.batches():
         np.maximum(largest, np.abs(batch - mean).max(axis=0), out=largest)

@@ -45,7 +45,7 @@ class PowerCounts:
     def count(
         self, largest: FloatArray, names: Sequence[str], limit: int | None = None
     ) -> IntArray:
-        """Count a one for each column, at the power of two that bounds its values.
+        """Return a one for each column, at the power of two that bounds its values.
 
         largest: float64 (m,); the largest absolute value of each column.
         names: the names of the columns (m,), for the error message.
@@ -64,7 +64,7 @@ class PowerCounts:
         return words.ravel()
 
     def fits(self, words: IntArray | WordArray, n_members: int) -> bool:
-        """Return whether each of n_members can have counted one power per column."""
+        """Return whether n_members can have counted one power each for every column."""
         words = words.view(np.int64)
         counts = self._counts(words)
         beyond = counts[:, self.highest - LOWEST_POWER + 1 :]
@@ -94,7 +94,7 @@ def powers_of_two(powers: IntArray) -> FloatArray:
 def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
     """Raise ProtocolFailed if a pooled bound is below the values of this party.
 
-    The bound of an honest total includes them.
+    If the total is honest, the bound covers the values of every party.
     """
     if (np.abs(values) > bound).any():
         raise ProtocolFailed("The pooled bound is below values of this party.")
@@ -118,9 +118,10 @@ def varies(
     mean: FloatArray,
     unit: FloatArray,
 ) -> NDArray[np.bool_]:
-    """Return which sums of squared deviations are larger than rounding of the mean allows.
+    """Return which sums of squared deviations are too large to be rounding errors.
 
-    A mean is exact to a unit or to its last digits. A smaller deviation counts as zero.
+    A mean is exact up to 1 / ``unit`` or up to its last digits, whichever is larger.
+    Sums that correspond to a smaller deviation than this count as zero.
     """
     step = np.maximum(1.0 / unit, _LAST_DIGITS * np.abs(mean))
     return squares > counts * np.square(step)

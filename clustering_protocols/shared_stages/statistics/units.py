@@ -9,10 +9,14 @@ A column is suspect if its values are far from those of the others, and if a cha
 unit explains the difference in one of these ways:
 
 - the means differ by ten times the smaller and five times the larger deviation;
-- mean and deviation differ from those of the others by nearly the same factor;
-- a known conversion brings both close to those of the others: within 10 % if the column's
-  name does not suggest the quantity, because most ratios are close to some factor;
-- the deviation is thirty times that of the others, whose mean is one deviation from 0.
+- the means differ by at least five times the smaller deviation, and mean and deviation
+  differ from those of the others by nearly the same factor;
+- a known conversion brings mean and deviation close to those of the others: within 10 %
+  if the column's name does not suggest the quantity, because most ratios are close to
+  some factor;
+- the deviation is at least thirty times that of the others, the means differ by at
+  least twenty deviations of the others, and the mean of the others is at least one of
+  their deviations from 0.
 
 Filled gaps are removed first. If there are two units, the pooled mean lies between the
 parties' values, and a few gaps filled with it would widen both distributions until they
@@ -62,9 +66,12 @@ _EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
 class _Limits(NamedTuple):
     """Limits on the difference between a party's moments and those of the others.
 
-    distance: smallest distance of the means, in deviations, before conversion.
-    mean, deviation, ratio: largest values after conversion: distance of the means, and
-        logarithms of the ratios of deviations and of means.
+    distance: the smallest distance of the means before a conversion, in units of the
+        smaller deviation.
+    mean: the largest distance of the means after a conversion, in deviations of the
+        others.
+    deviation: the largest logarithm of the ratio of deviations after a conversion.
+    ratio: the largest logarithm of the ratio of means after a conversion.
     """
 
     distance: float
@@ -120,7 +127,7 @@ class Distribution(NamedTuple):
         return Distribution(mean, np.sqrt(np.where(varies, squares, 0.0) / n))
 
 
-def foreign_rows(own: Moments, pooled: Moments) -> Distribution:
+def foreign_distribution(own: Moments, pooled: Moments) -> Distribution:
     """Return the distribution of all rows except those of this party.
 
     If this party's values are so large that rounding hides the deviation of the others,
@@ -177,7 +184,10 @@ def ask_about_units(
         return ""
     terms, slot = context.session.terms, context.slot.name
     columns = measured_columns(names, terms.plan(slot), terms.dictionary_of(slot))
-    own_rows, other_rows = Distribution.from_moments(own), foreign_rows(own, pooled)
+    own_rows, other_rows = (
+        Distribution.from_moments(own),
+        foreign_distribution(own, pooled),
+    )
     if gaps := find_filled_gaps(context):
         n_other = pooled.n_rows - own.n_rows
         own_rows = own_rows.without_fills(own.n_rows, gaps.n_own, gaps.fills)
@@ -322,7 +332,7 @@ def _conversion_misfit(
     foreign: _Column,
     limits: _Limits,
 ) -> float:
-    """Return how far converted moments are from the others'; at most 1 is acceptable."""
+    """Return how far converted moments are from ``foreign``; at most 1 is accepted."""
     if column.is_logarithm:
         if conversion.offset:
             return np.inf

@@ -18,7 +18,7 @@ from clustering_protocols.shared_stages.statistics.units import (
     Distribution,
     Measurement,
     build_unit_question,
-    foreign_rows,
+    foreign_distribution,
     measured_columns,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation
@@ -88,7 +88,7 @@ def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> st
     pooled = merge_moments([here, *map(moments, others)])
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
     own = Distribution.from_moments(here)
-    return build_unit_question(columns, own, foreign_rows(here, pooled))
+    return build_unit_question(columns, own, foreign_distribution(here, pooled))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
@@ -98,7 +98,7 @@ def test_the_others_are_the_pooled_rows_less_the_own(
     tables = [rng.normal(5, 2, (n, 3)) * [1, scale, 0] for n in (40, 70, 90)]
     own, *rest = map(moments, tables)
     found, exact = (
-        foreign_rows(own, merge_moments([own, *rest])),
+        foreign_distribution(own, merge_moments([own, *rest])),
         np.concatenate(tables[1:]),
     )
     np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-9)
@@ -185,7 +185,7 @@ def test_a_lognormal_column_in_another_unit_is_still_found(
 def test_nobody_else_is_no_other() -> None:
     own = moments(MMOL[0])
     with pytest.raises(ValueError, match="no other rows"):
-        foreign_rows(own, merge_moments([own]))
+        foreign_distribution(own, merge_moments([own]))
 
 
 PERCENT = [(each + 23.5) / 10.929 for each in MMOL]

@@ -22,8 +22,8 @@ from clustering_protocols.shared_stages.profiles.totals import (
     Grid,
     ProfileFields,
     ProfileTotals,
+    choose_rounding_step,
     own_share,
-    step_of,
 )
 from clustering_protocols.shared_stages.statistics.powers import LOWEST_POWER
 from clustering_protocols.terms.schema import Constraints, Field, Schema
@@ -233,7 +233,10 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
 @pytest.mark.parametrize("size", [0.2, 2.0, 20.0, 2000.0])
 def test_members_whose_last_digits_differ_round_alike(size: float) -> None:
     near = (np.nextafter(size, 0.0), size, np.nextafter(size, 1e9))
-    steps = [step_of(np.array([9]), np.array([each]), np.zeros(1)) for each in near]
+    steps = [
+        choose_rounding_step(np.array([9]), np.array([each]), np.zeros(1))
+        for each in near
+    ]
     assert steps == [size / SHARES] * 3
 
 
