@@ -25,8 +25,9 @@ class SessionEvaluation:
 
     labels, pooled: int64 (n,); in the order of the pooled matrix, -1 for rows that did
         not take part.
-    fidelity: the adjusted Rand index between the two. If X lacks values for empty cells
-        of the layout, it is NaN, and all elements of ``pooled`` are -1.
+    fidelity: the adjusted Rand index between ``labels`` and ``pooled``. If X lacks
+        values for empty cells of the layout, it is NaN, and all elements of ``pooled``
+        are -1.
     """
 
     labels: IntArray = field(repr=False)
@@ -80,10 +81,10 @@ def compare_with_pooled(
 def compare_objectives(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> Objectives | None:
-    """Return the objectives of a session and of ten starts of the pooled method.
+    """Return the objectives of a session and of the pooled method with ten starts.
 
-    None if the method does not minimise an objective, or if the pooled table has empty
-    cells.
+    The result is None if the method does not minimise an objective, or if the pooled
+    table has empty cells.
     """
     if not can_be_pooled(X, parts):
         return None

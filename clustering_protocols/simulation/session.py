@@ -261,7 +261,7 @@ class Session:
 
     @property
     def conclusion(self) -> engine.Conclusion:
-        """Return the figures of the runs; raise RuntimeError before the last round."""
+        """Return the figures of all runs; raise RuntimeError before the last round."""
         if self.last is None or self.last.conclusion is None:
             raise RuntimeError("The last round was not opened yet.")
         return self.last.conclusion
@@ -358,7 +358,7 @@ class Session:
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
     def play_until(self, kind: type[Record], number: int | None = None) -> None:
-        """Play rounds until a task of this kind is open, with this number unless None."""
+        """Play rounds until a task of this kind (and this number, if given) is open."""
         while True:
             task = packets.parse(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}
@@ -509,7 +509,8 @@ def run(
 ) -> SimulationResult:
     """Run a session to its end; the parameters are those of :class:`Session`.
 
-    If the coordinator should choose among several runs, the deadline passes instead.
+    If the terms let the coordinator choose among several runs, the simulation continues
+    as if the deadline for this choice had passed.
 
     Raises CoterieError if a session over HTTP would end with this error.
     """
