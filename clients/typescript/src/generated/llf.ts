@@ -377,7 +377,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution: confirms the task; the leader has then sent the start.",
+        "Contribution: confirms the task and, from the leader, that the start was sent.",
       title: "StartSettled",
       type: "object",
       properties: {},
@@ -393,7 +393,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: store the start, which parties need even if they skip the first update.",
+        "Task: store the start, which a party needs even if it skips the first update.",
       title: "KeepStart",
       type: "object",
       properties: {},

@@ -279,7 +279,7 @@ export interface Figures {
 export const FIGURES = {
   additionalProperties: false,
   description:
-    'Quality figures of one clustering; a figure is None if undefined or unknown.\n\nn_clusters: the number of non-empty clusters.\ninertia: the sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: the mean over rows of (b - a) / max(a, b), where a and b are\n    the distances to the means of the row\'s own and of the nearest other cluster (E.\n    R. Hruschka, L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for\n    clustering gene-expression data", 2004).\nsilhouette: the same with mean distances to the rows of the clusters (P. J.\n    Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: the mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: the value that the algorithm itself optimises, if it is not the inertia.\naic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978),\n    and Biernacki, Celeux and Govaert (2000).\nentropy: the entropy of the memberships of a mixture, divided by its maximum n log\n    k; 0 if every row belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference;\n    gap_of_one is the gap of a single cluster (R. Tibshirani, G. Walther, T. Hastie,\n    2001). Only for sessions with several runs.\nstability: the mean adjusted Rand index of clusterings of halves. Only for several\n    runs.\nprediction_strength: the smallest share, over the clusters of half the rows, of\n    pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only\n    for several runs.\nn_iter: the number of updates.\nconverged: whether the algorithm stopped before its iteration limit.',
+    'Quality figures of one clustering; a figure is None if undefined or unknown.\n\nn_clusters: the number of non-empty clusters.\ninertia: the sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: the mean over rows of (b - a) / max(a, b), where a and b are\n    the distances to the means of the row\'s own and of the nearest other cluster (E.\n    R. Hruschka, L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for\n    clustering gene-expression data", 2004).\nsilhouette: the same mean, where a and b are mean distances to the rows of these\n    clusters (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: the mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: the value that the algorithm itself optimises, if it is not the inertia.\naic, bic, icl: information criteria of mixtures by Akaike (1974), Schwarz (1978),\n    and Biernacki, Celeux and Govaert (2000).\nentropy: the entropy of the memberships of a mixture, divided by its maximum n log\n    k; 0 if every row belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference;\n    gap_of_one is the gap of a single cluster (R. Tibshirani, G. Walther, T. Hastie,\n    2001). Only for sessions with several runs.\nstability: the mean adjusted Rand index of clusterings of random halves of the rows.\n    Only for several runs.\nprediction_strength: the smallest share, over the clusters of half the rows, of\n    pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only\n    for several runs.\nn_iter: the number of updates.\nconverged: whether the algorithm stopped before its iteration limit.',
   properties: {
     n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
     inertia: {
@@ -513,7 +513,7 @@ export const PROFILES_TAKE_LABELS_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task: compute the labels of the chosen run from the result, and store them.\n\nfigures, chosen: as in the task of the protocol's last round.\nresult: the slot's result, encoded.",
+      "Task: compute the labels of the chosen run from the result, and store them.\n\nfigures, chosen: the figures of each run, and the number of the chosen run, as in\n    the task of the session's last round.\nresult: the slot's result, encoded.",
     title: "TakeLabels",
     type: "object",
     properties: {
@@ -532,7 +532,8 @@ export const PROFILES_LABELS_TAKEN_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution: the number of clusters, as far as this party can tell.",
+    description:
+      "Contribution: the number of clusters that this party can see in its outcome.",
     title: "LabelsTaken",
     type: "object",
     properties: {
@@ -660,7 +661,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "A task to sign, given the figures of all runs; the party also remembers it.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
+      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
     title: "Conclude",
     type: "object",
     properties: {
@@ -949,7 +950,7 @@ export const INTERSECTION_COUNTED_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: the number of a party's ids and, from leaders only, their tokens.",
+      "Contribution: the number of a party's ids; from leaders, also the ids' tokens.",
     title: "IdCount",
     type: "object",
     properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
@@ -982,7 +983,7 @@ export const INTERSECTION_EVALUATED_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, and memory of the leader: it has evaluated ids, and must not again.",
+      "Contribution and memory of the leader: confirms that it has evaluated the ids.",
     title: "EvaluatedTokens",
     type: "object",
     properties: {},
@@ -1181,7 +1182,7 @@ export const LINKAGE_KEYS_PASSED_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: confirms that the list was passed on, or had gone round.",
+      "Contribution: confirms that the party passed the list on, if that was needed.",
     title: "KeysPassed",
     type: "object",
     properties: {},
