@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection or engine given, or on the settings' database."""
+"""Runs the migrations on the given connection or engine, or on the settings' database."""
 
 from alembic import context
 from sqlalchemy import Connection, Engine
@@ -9,7 +9,7 @@ from analyst_service.settings import Settings
 
 
 def run(connection: Connection) -> None:
-    """Migrate in the connection's transaction; SQLite alters tables by copying them."""
+    """Migrate in the connection's transaction; on SQLite, alter tables by copying them."""
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,

@@ -1,6 +1,6 @@
 """The tables of 0.3.0, the first release whose schema later releases upgrade.
 
-Its number follows those of the schemas before it, none of which is read any more.
+Earlier revisions belong to releases before 0.3.0, which can no longer be upgraded.
 
 Revision: 0020
 Follows: nothing
@@ -42,7 +42,7 @@ def session_key() -> sa.Column:
 
 
 def attempt_key() -> list[sa.Column]:
-    """Return the columns of what a slot gets or sends in an attempt of a round."""
+    """Return the key and digest columns that tasks and contributions have in common."""
     return [
         session_key(),
         sa.Column("round", sa.Integer, primary_key=True),

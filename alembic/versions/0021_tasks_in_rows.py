@@ -1,4 +1,4 @@
-"""Short tasks are stored in their rows; tasks of rounds that are already open stay blobs.
+"""Short tasks are stored in table rows instead of blobs, except tasks of open rounds.
 
 Revision: 0021
 Follows: 0020
