@@ -42,7 +42,8 @@ def add_line(
 ) -> None:
     """Append a line to a session's audit, and lock the session's row.
 
-    **fields: slot, round, attempt, digest, reason and so on; None means omitted.
+    **fields: further fields of the line, such as slot, round and digest; a field that
+        is None is omitted.
     """
     add_lines(db, event, at, [(session_id, fields)])
 

@@ -46,7 +46,7 @@ _NOT_EMPTY = (
 
 
 class BackupFailed(Exception):
-    """Raised if a backup cannot be made or restored; the message quotes no row."""
+    """Raised if a backup cannot be made or restored; the message contains no row."""
 
 
 class BackupOrigin(BaseModel):
@@ -150,7 +150,7 @@ def restore_backup(
 
 
 def _tables_without_rows(connection: sa.Connection) -> sa.MetaData:
-    """Return the analyst's tables; refuse any row, and any table of another program."""
+    """Return the analyst's tables; raise if a table has rows or is another program's."""
     tables = sa.MetaData()
     tables.reflect(connection)
     own = {name for name in tables.tables if name != "alembic_version"}
@@ -206,7 +206,10 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
 def _restore_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Restore blobs, key and mark; raise BackupFailed if the analyst has other ones."""
+    """Restore the blobs, the key and the store's mark.
+
+    Raises BackupFailed if the key or the mark differs from one that already exists.
+    """
     store, path = settings.blob_location.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:

@@ -1,8 +1,8 @@
 """A store of blobs: files that are named by the SHA-256 digest of their content.
 
 A blob is written to ``tmp``, synced, and moved to its final name by one rename; then
-its folder is synced. A new folder is synced into the root before its first use. So a
-crash leaves either a whole blob or a stray file in ``tmp``, which the sweep removes
+its folder is synced. A new folder is synced into the root before its first use. A crash
+thus leaves either a whole blob or a stray file in ``tmp``, which the sweep removes
 later.
 """
 
@@ -63,7 +63,7 @@ class FileBlobStore:
         return self.create_draft().store_pieces([content])
 
     def map(self, digest: str) -> Buffer:
-        """Return a blob without copying it; raise :class:`KeyError` if there is none."""
+        """Map a blob into memory; raise :class:`KeyError` if there is no such blob."""
         try:
             return map_file(self.path(digest))
         except FileNotFoundError:
@@ -74,9 +74,10 @@ class FileBlobStore:
     ) -> Buffer:
         """Return a range of a blob.
 
-        An object store fetches only this range if ``check``, its SHA-256, is given, and
-        otherwise the whole blob. Both are verified. Raises KeyError if there is no such
-        blob, and Unavailable if it is shorter than ``begin + size``.
+        If ``check``, the SHA-256 of the range, is given, an object store fetches only
+        the range, and otherwise the whole blob. The fetched bytes are verified by their
+        SHA-256. Raises KeyError if there is no such blob, and Unavailable if it is
+        shorter than ``begin + size``.
         """
         del check  # a local blob was verified when it was stored
         with suppress(OSError):  # the folder is read-only, or there is no such blob
@@ -104,10 +105,10 @@ class FileBlobStore:
         return self.path(digest)
 
     def prepare_path(self, digest: str) -> Path:
-        """Return the path for a new blob, after creating and syncing its folder.
+        """Return the path for a new blob, after creating its folder durably.
 
-        An existing folder is synced too, because its creator may not have synced it
-        yet.
+        The root is synced even if the folder exists, because the process that created
+        the folder may not have synced the root yet.
         """
         path = self.path(digest)
         folder = path.parent
@@ -141,7 +142,11 @@ class FileBlobStore:
                 yield path.name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, which a crash left behind; a cache also drops unused blobs."""
+        """Remove drafts last written before a POSIX timestamp, which a crash left behind.
+
+        The cache of an object store also removes blobs whose digests are not in
+        ``live``.
+        """
         del live  # used by the subclass for object stores
         for stray in self._tmp.iterdir():
             if _was_modified_before(stray, before):

@@ -76,7 +76,7 @@ _QUERY_SECONDS = 5.0  # a waiting request also polls, in case a notification is 
 def fetch_open_tasks(
     service: Service, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return the open task of each request, and audit those sent for the first time."""
+    """Return the open task of each request; audit tasks when they are first sent."""
     tasks = service.database.query(find_open_tasks, requests)
     fresh = {
         task for task in tasks if isinstance(task, OpenTask) and task.sent_at is None
@@ -317,8 +317,8 @@ def finish_and_check_body(
 ) -> None:
     """Write the last bytes of a body and check all of it, before anything is stored.
 
-    This is a single function because starting a thread for each step would take longer
-    than the step itself.
+    One function does all steps, because starting a thread for each step would take
+    longer than the step itself.
 
     draft: the file with the preceding bytes; None for a short body.
     requirements: the agreement and the task to check against; None for a repeated

@@ -49,8 +49,8 @@ class SlotAttempt(NamedTuple):
 class OpenTask(NamedTuple):
     """The task of one slot in the open attempt of its session.
 
-    content: the bytes of the task; None if it is stored as a blob, or if the slot is
-        not one of the callers'.
+    content: the bytes of the task; None if the task is stored as a blob, or if it is
+        not for one of the callers for whom the tasks were loaded.
     """
 
     place: SlotAttempt
@@ -66,7 +66,7 @@ TaskRequest = tuple[Caller, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upload:
-    """An upload in progress. Its slot comes from the credential, not from the path.
+    """An upload in progress. The slot comes from the credential, not from the path.
 
     session: the name by which the parties know the session.
     digest, size: the announced SHA-256 (hex) and number of bytes.
@@ -245,7 +245,7 @@ def store_uploads(
 ) -> tuple[list[Stored | Exception], bool]:
     """Check and store the uploads; return the row of each, or why it is refused.
 
-    The second value is whether at least one session has now received all its answers.
+    The second returned value says whether any session has now received all its answers.
     """
     callers = [upload.caller for upload in uploads]
     valid, now = find_valid_ids(db, callers), db.now()

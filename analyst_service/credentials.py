@@ -113,7 +113,7 @@ def hash_secret(secret: str) -> str:
 def authenticate(
     db: Transaction, headers: Sequence[str | None]
 ) -> list[Caller | CoterieError]:
-    """Return the caller that each Authorization header identifies, or its refusal."""
+    """Return the caller that each Authorization header identifies, or an exception."""
     now = db.now()
     parts = [(header or "").partition(" ") for header in headers]
     digests = [
@@ -237,7 +237,7 @@ def list_keys(
 
 
 def revoke_credential(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
-    """Revoke a key or token, even an expired one, whose notices then end.
+    """Revoke a key or token, expired or not, and end the notices to its addresses.
 
     Raises NotFound if there is nothing to revoke.
 
@@ -265,8 +265,8 @@ def create_party_token(
 ) -> str:
     """Create a token for the party in a slot, and return its secret.
 
-    Earlier tokens of the slot remain valid for up to an hour. If a join request was
-    sent twice, the party may receive only one of the two responses.
+    Earlier tokens of the slot remain valid for up to an hour, because a party that sent
+    its join request twice may have received only one of the two responses.
 
     seconds: how long the new token is valid.
     """

@@ -108,9 +108,9 @@ def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Begin a transaction that may alter tables, and commit it at the end.
 
     SQLite alters a table by copying and dropping it, so foreign keys are only checked
-    before the commit. The pragma has no effect in a transaction, so the driver's
-    connection executes it. Raises BrokenForeignKeys if a foreign key then refers to no
-    row.
+    before the commit. The pragma that turns the other checks off has no effect in a
+    transaction, so the driver's connection executes it first. Raises BrokenForeignKeys
+    if a foreign key refers to no row before the commit.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
@@ -215,8 +215,9 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """Begin a transaction that is committed unless an exception is raised in it.
 
-        On SQLite it takes the write lock at once, because of two transactions that read
-        first and write later, one would fail.
+        On SQLite the transaction takes the write lock when it begins. If two
+        transactions took the lock only after they had read rows, one of them would
+        fail.
         """
         writing = Transaction(self._writing, self.clock, autoflush=True)
         with self._write_lock, writing as db, db.begin():
@@ -253,7 +254,7 @@ class Database:
         return server_time.astimezone(UTC)
 
     def truncate_write_ahead_log(self) -> None:
-        """Empty SQLite's write-ahead log of deleted rows, unless a reader is using it."""
+        """Erase deleted rows from SQLite's write-ahead log, unless a reader is using it."""
         if self.engine.dialect.name != "sqlite":
             return
         with self._write_lock, closing(self.engine.raw_connection()) as connection:
@@ -304,9 +305,9 @@ def lock_digests(db: Transaction, digests: Iterable[str]) -> None:
     """Lock the digests of blobs until the transaction ends.
 
     Blobs are content-addressed, so an upload may contain the very bytes that a sweep is
-    about to remove. Both lock the digest first, the upload before it commits a row with
-    the digest, so that each sees the other's changes. SQLite needs no lock, because it
-    runs only one write transaction at a time.
+    about to remove. Uploads and sweeps lock the digest first, an upload before it
+    commits a row with the digest, so that each sees the other's changes. SQLite needs
+    no lock, because it runs only one write transaction at a time.
     """
     if db.connection().dialect.name != "postgresql":
         return

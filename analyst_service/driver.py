@@ -1,8 +1,8 @@
 """The driver: a thread that runs the steps of sessions in worker processes.
 
-Its state is entirely in the database. There may be several drivers, in one process or
-in many; a lease decides which of them runs a step. If a driver is killed, its leases
-expire and another driver repeats the steps, with the same outcome.
+The driver's state is entirely in the database. There may be several drivers, in one
+process or in many; a lease decides which of them runs a step. If a driver is killed,
+its leases expire and another driver repeats the steps, with the same outcome.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def check_installation(database: Database, key: str, store: FileBlobStore) -> No
     _require_match(row, key, store)
 
 
-def has_started(database: Database) -> bool:
+def records_installation(database: Database) -> bool:
     """Return whether a database records a key and a store of arrays."""
     with database.read() as transaction:
         return transaction.get(Installation, _ROW_ID) is not None
@@ -72,7 +72,7 @@ def adopt_key(database: Database, key: str) -> None:
 
 
 def adopt_store(database: Database, key: str, store: FileBlobStore) -> None:
-    """Make this the database's store, by a new mark that no other store has.
+    """Record this store as the database's, and give it a new mark that no other store has.
 
     Raises StoreMismatch if this store lacks arrays that sessions refer to.
     """

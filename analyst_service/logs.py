@@ -135,7 +135,7 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """Whoever performed an act: the id of a principal or a constant below, and a label."""
+    """The performer of an act: a principal's id, or a constant below, and a label."""
 
     id: str
     label: str = ""

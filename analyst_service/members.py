@@ -166,8 +166,9 @@ def join_session(
     """Join a party to the slot of its code; return the session and the party's token.
 
     Other people may know the code and the roster, so the party proves with a signature
-    that it holds the private key. It may join again with the same keys and a new proof,
-    which gives it another token: the response to its first request may have been lost.
+    that it holds the private key. The party may join again with the same keys and a new
+    proof, which gives it another token: the response to its first request may have been
+    lost.
 
     max_bytes: the size of the largest message that this service accepts, which the
         party's labels must not exceed.
@@ -191,7 +192,7 @@ def join_session(
 def decline_invitation(
     db: Transaction, code: str, state: SlotState, reason: str
 ) -> None:
-    """Record why the party invited by a code does not join. It may still join later.
+    """Record why the party invited by a code does not join. The party may join later.
 
     Only the first refusal is audited, because the holder of a code may send any number
     of them.
@@ -208,8 +209,8 @@ def decline_invitation(
 def _mark_slot(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
     """Set the state of a slot and record it in the audit log.
 
-    Reasons for declining stay out of the audit log: they are free text, and it outlives
-        the session.
+    Reasons for declining are not recorded there: they are free text, and the audit log
+    outlives the session.
     """
     member.state, member.reason = state.value, None
     audit.add_line(
@@ -246,7 +247,11 @@ def _check_sizes(
     joining: wire.Member,
     max_bytes: int,
 ) -> None:
-    """Raise if the terms, this service or a joined party rule out the party's sizes."""
+    """Raise if the numbers of rows and columns of a joining party are not acceptable.
+
+    Both numbers must satisfy the terms and the limits of this service, and must match
+    the numbers of the parties that have joined the same row group or column group.
+    """
     if joining.n_rows < terms.guards.minimum_rows:
         raise GuardRefused(
             f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."

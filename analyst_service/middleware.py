@@ -46,8 +46,8 @@ class RequestPool:
 
     max_total: the maximum number of requests of all senders together.
     max_per_sender: the maximum number of requests of one sender.
-    max_waiting: the maximum number of waiting long polls of one sender. They are not
-        included in the other two counts.
+    max_waiting: the maximum number of waiting long polls of one sender. Waiting
+        requests are not included in the other two counts.
     """
 
     max_total: int
@@ -139,7 +139,7 @@ _UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
 
 
 class RequestLimits:
-    """Middleware that refuses requests beyond this process's limits, and queues none.
+    """Middleware that refuses requests beyond this process's limits, and never queues them.
 
     Bodies that are too large or too slow are refused. Uploads have a limit of their
     own, and requests without a credential have lower limits. The path decides which

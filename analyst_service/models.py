@@ -108,8 +108,8 @@ class Credential(Base):
 class Session(Base):
     """A session: its terms, which never change, and its state.
 
-    Its owner and its parties use its name, and administrators use its id. The two are
-    the same unless a session of another owner already had that id.
+    The owner and the parties of a session use its name, and administrators use its id.
+    The two are the same unless a session of another owner already had that id.
     """
 
     __tablename__ = "sessions"

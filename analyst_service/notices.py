@@ -76,8 +76,8 @@ class Notification(NamedTuple):
 def compose_mail(notification: Notification, sender: str, at: datetime) -> EmailMessage:
     """Return the mail for a notice, dated ``at``.
 
-    It contains neither the session's title nor the names of other parties. Its headers
-    contain only session names and addresses that were validated.
+    The mail contains neither the session's title nor the names of other parties. The
+    headers contain only session names and addresses that were validated.
     """
     notice, receiver, session, _ = notification
     mail = EmailMessage(policy=SMTP)
@@ -248,7 +248,7 @@ def remove_receiver(
 
 
 def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Receiver]:
-    """Return all receivers that the caller ever added to a session, oldest first."""
+    """Return all receivers ever added for the caller's slot, or by coordinators."""
     query = sa.select(Receiver).where(
         Receiver.session_id == session.id,
         Receiver.slot.is_(None)
@@ -261,7 +261,7 @@ def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Rec
 def _admit_address(
     db: Transaction, caller: Caller, session: Session, address: str
 ) -> None:
-    """Remove an earlier entry for the address; raise if the caller has too many others."""
+    """Remove an earlier entry for the address; raise if the caller has added too many."""
     receivers = _receivers_of(db, caller, session)
     for receiver in receivers:
         if receiver.address == address:
@@ -315,7 +315,7 @@ def _count_rows(
 
 
 def has_due_notice(db: Transaction) -> bool:
-    """Return whether a notice is due that no sender is serving; takes no lock."""
+    """Return whether a notice is due whose receiver no sender is serving; takes no lock."""
     query = sa.select(Notice.id).where(_is_free_to_lease(db.now())).limit(1)
     return db.scalar(query) is not None
 
@@ -324,9 +324,9 @@ def lease_next_notice(db: Transaction) -> Notification | None:
     """Lease the next notice that is due and return it, or None if no notice is due.
 
     Notices with the fewest attempts come first, so that a failing receiver does not
-    delay the others; of notices due at the same time, 'added' sorts first. Outdated
-    notices found on the way are deleted. A notice is skipped while another sender is
-    serving its receiver.
+    delay the others; of notices with equal attempts and due times, the event 'added'
+    comes first. Outdated notices found on the way are deleted. A notice is skipped
+    while another sender is serving its receiver.
     """
     now = db.now()
     is_free = _is_free_to_lease(now)

@@ -1,8 +1,9 @@
 """Blobs in an object store, with a local folder as a cache in front of it.
 
 The object store only has to write objects completely or not at all, and to read, list
-and delete them. Each object is verified against its digest when it arrives here. The
-database arbitrates between writers. A blob is written before any row refers to it.
+and delete them. Each object is verified against its digest when this process has
+fetched it. The database arbitrates between writers. A blob is written before any row
+refers to it.
 """
 
 from __future__ import annotations

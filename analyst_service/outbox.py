@@ -2,8 +2,8 @@
 
 Therefore no notice is lost, and none announces an event that was rolled back. Notices
 are sent later, by :mod:`analyst_service.notices`. A receiver that the session is
-waiting for has at most two pending notices. They are deleted when the session's state
-changes, so no mail is sent if the receiver's program answers in time.
+waiting for has at most two pending notices. Pending notices are deleted when the
+session's state changes, so no mail is sent if the receiver's program answers in time.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class RateLimiter:
 class LoggedCheck(Generic[_V]):
     """A check whose outcome is logged whenever it changes.
 
-    condition: the name, in the log, of the state that the check confirms: ``ready``.
+    condition: the state that the check confirms, as named in the log: ``ready``.
     check: raises an exception if something is wrong.
     """
 

@@ -153,9 +153,9 @@ _HEADERS: Final = {
 async def get_landing(request: Request) -> Response:
     """Return a page that explains the analyst to a person who opens its address.
 
-    That may be somebody who followed an invitation. An invitation looks like a link
-    with the code after the '#', which browsers do not send. The page contains no script
-    that could read the code, and it loads no other resources.
+    This person may have followed an invitation. An invitation looks like a link with
+    the code after the '#', which browsers do not send. The page contains no script that
+    could read the code, and it loads no other resources.
     """
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound("This address is not served.")
@@ -228,6 +228,6 @@ def get_readiness(service: ServiceDep) -> Health:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def get_metrics(service: ServiceDep) -> PlainTextResponse:
-    """Return the metrics in the text format of Prometheus. They do not identify anybody."""
+    """Return the metrics, which identify nobody, in the text format of Prometheus."""
     figures = service.figures.get(service.clock.now())
     return PlainTextResponse(figures, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -48,7 +48,7 @@ def find_live_digests(db: orm.Session) -> set[str]:
 
 
 def _select_live_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
-    """Return a query for the digests to which rows refer, or only for the given digest."""
+    """Return a query for all digests to which rows refer, or for ``digest`` if one does."""
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: (
             Contribution.content.is_(None),
@@ -83,7 +83,7 @@ def remove_blobs(service: Service, digests: Iterable[str]) -> None:
 
 
 def _purge_session(db: Transaction, session: Session) -> set[str]:
-    """Remove tasks, state and contributions; rows of contributions stay as receipts."""
+    """Remove tasks, state and contents of contributions, whose rows stay as receipts."""
     digests, now = _remove_payloads(db, session.id), db.now()
     _update_session(db, session.id, state_digest=None, purged_at=now)
     audit.add_line(db, session.id, "purged", now)
@@ -195,12 +195,14 @@ def _remove_after(
     keep: orm.InstrumentedAttribute[Any],
     setting: int | None,
 ) -> None:
-    """Remove data of the ended sessions, of each in a transaction of its own.
+    """Remove data of sessions that ended longer ago than the retention time.
+
+    Each session's data are removed in a transaction of their own.
 
     removed_at: the column with the time of the removal.
     keep: the column with the retention time (seconds) that the terms set, or None.
     setting: the retention time (seconds) in the settings; None means no limit. The
-        shorter of the two applies.
+        shorter of the times in the terms and in the settings applies.
     """
     remaining = sa.and_(Session.state.in_(OVER_STATES), removed_at.is_(None))
     now, due = service.clock.now(), list[str]()
@@ -238,7 +240,7 @@ def sweep_blobs(service: Service) -> None:
 
 
 def sweep(service: Service) -> None:
-    """Remove all data that is due, and store when each credential was last used."""
+    """Remove all data whose retention time is over; store the last uses of credentials."""
     service.is_ready()  # logs changes even without requests
     last_uses, service.last_uses = service.last_uses, {}
     if last_uses:  # a crash loses those of the last minute

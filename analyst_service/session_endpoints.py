@@ -394,7 +394,7 @@ def put_choice(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Select the run whose labels the parties get. A repeat changes nothing."""
+    """Select the clustering run whose labels the parties get. A repeat changes nothing."""
     n_clusters = body.read().n_clusters
     status = _apply_change(service, caller, session_id, sessions.choose_run, n_clusters)
     service.notifier.notify_driver()

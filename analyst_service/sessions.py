@@ -438,7 +438,7 @@ def extend_deadline(
 def choose_run(
     db: Transaction, caller: Caller, session_id: str, n_clusters: int
 ) -> Session:
-    """Select the run whose labels the parties get. A repeat changes nothing.
+    """Select the clustering run whose labels the parties get. A repeat changes nothing.
 
     Raises InvalidParameters if no run of the session has this number of clusters.
     Raises NotReady if the runs are not finished yet. Raises RoundClosed if another run

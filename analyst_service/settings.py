@@ -187,13 +187,13 @@ class Settings(BaseSettings):
         return _items(self.protocol_packages)
 
     @property
-    def named_hidden(self) -> tuple[str, ...]:
-        """Return the protocols of which no session may be opened here."""
+    def hidden_protocol_names(self) -> tuple[str, ...]:
+        """Return the names of the protocols of which no session may be opened here."""
         return _items(self.hidden_protocols)
 
     def offers_protocol(self, protocol: str) -> bool:
         """Return whether coordinators may open sessions of a protocol here."""
-        return protocol not in self.named_hidden
+        return protocol not in self.hidden_protocol_names
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -247,7 +247,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _check_host(cls, url: str) -> str:
-        """Refuse a password whose end would be taken, and logged, as the host's name."""
+        """Refuse a password with an @: its end would be taken, and logged, as the host."""
         from sqlalchemy import exc, make_url
 
         host = None

@@ -1,7 +1,7 @@
 """The steps of sessions: finding those that are due, leasing them, and storing results.
 
-A lease decides which of several drivers runs a step. It consists of a random token in
-the session's row and the time at which it expires. The driver renews the lease while
+A lease decides which of several drivers runs a step. A lease consists of a random token
+in the session's row and the time at which it expires. The driver renews the lease while
 the step runs; once it has expired, any driver may take the step under a new token. The
 token is a fence: results are stored by an UPDATE whose condition contains it, so a
 driver that was suspended until its lease had expired stores nothing.
@@ -177,9 +177,9 @@ STEP_ATTEMPTS: Final = 10
 def close_rounds(db: Transaction) -> None:
     """Close rounds that are complete, and expire sessions that are past their deadline.
 
-    A round is complete with all contributions, or with a quorum at the deadline. Locked
-    sessions are skipped, because drivers that wait for each other's rows could
-    deadlock.
+    A round is complete when all contributions have arrived, or, at the deadline, if a
+    quorum of them has arrived. Locked sessions are skipped, because drivers that wait
+    for each other's rows could deadlock.
     """
     now = db.now()
     rows = db.execute(_CLOSING, {"now": now}).all()
@@ -307,7 +307,7 @@ def store_result(
 ) -> bool:
     """Store the result of a step; return False if the lease was lost in the meantime.
 
-    Raises FileNotFoundError if a sweep has removed one of its blobs before a row
+    Raises FileNotFoundError if a sweep has removed a blob of the result before a row
     referred to it, so that the step has to run again.
     """
     digests = {digest for digest in result.payloads if isinstance(digest, str)}
@@ -412,7 +412,7 @@ def _fail_session(db: Transaction, lease: Lease, failed: Failed) -> bool:
 
 
 def _add_sizes(runs: Conclusion) -> list[dict[str, Any]]:
-    """Return the figures of each run, with the cluster sizes if these are released."""
+    """Return the quality figures of each run, with cluster sizes if these are released."""
     if not runs.sizes:
         return runs.figures
     pairs = zip(runs.figures, runs.sizes, strict=True)

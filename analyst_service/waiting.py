@@ -31,7 +31,8 @@ def try_each(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieErro
 class Batcher:
     """Runs a function in a thread, on batches of items that arrive while it is busy.
 
-    An item that arrives while it is idle is processed at once. Not thread-safe.
+    An item that arrives while no batch is running is processed at once. Not
+    thread-safe.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ class Waiter:
         self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a notification, unless one came since the last wait, or the timeout."""
+        """Wait for a notification or the timeout, unless a notification came already."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()

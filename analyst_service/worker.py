@@ -39,7 +39,7 @@ class Job:
     """The input of a step.
 
     state: the digest of the session's state; None for the first step.
-    tasks, contributions: by slot, short ones as bytes and long ones as digests.
+    tasks, contributions: by slot, the bytes of a short one or the digest of a long one.
     engine: the value of the setting ``engine``.
     chooses: whether the step follows the choice of a run, whose number is ``chosen``.
     packages: the distributions whose protocols are offered.
@@ -114,7 +114,7 @@ def run_step(job: Job) -> StepResult:
 
 @lru_cache(maxsize=1)
 def _open_store(place: BlobLocation) -> FileBlobStore:
-    """Open the store once: starting Dask removes its credentials from ``os.environ``."""
+    """Open the store once, as Dask's start removes its credentials from ``os.environ``."""
     return place.open()
 
 
@@ -124,7 +124,7 @@ def _writers() -> ThreadPoolExecutor:
 
 
 def _compute_move(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
-    """Compute the next move of the session; ``mapped`` holds the step's blobs by digest."""
+    """Compute the result of the step; ``mapped`` holds the step's blobs by digest."""
     if job.state is None:
         return engine.begin_session(job.agreement)
     if job.chooses:

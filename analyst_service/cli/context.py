@@ -59,7 +59,7 @@ def read_settings() -> Settings:
     for warning in _find_warnings():
         click.echo(f"Warning: {warning}", err=True)
     use_packages(lambda: settings.protocol_package_names)
-    for name in settings.named_hidden:
+    for name in settings.hidden_protocol_names:
         if find_module(name) is None:
             raise click.ClickException(
                 f"COTERIE_HIDDEN_PROTOCOLS names {name!r}, which is no protocol here."
@@ -149,7 +149,7 @@ def open_database_of_any_schema(settings: Settings) -> Iterator[Database]:
 
 
 def load_identity(settings: Settings) -> Institution:
-    """Load the analyst's key, or create it on first use; refuse a file without a key."""
+    """Load the analyst's key, or create it on first use; raise if its file has no key."""
     from analyst_service.identity import load_or_create_identity
     from clustering_protocols.common.errors import CoterieError
 
@@ -165,11 +165,11 @@ def load_identity(settings: Settings) -> Institution:
 def open_key_and_store(
     settings: Settings, database: Database
 ) -> tuple[Institution, FileBlobStore]:
-    """Load the analyst's key and open its blob store; refuse to replace a missing key."""
-    from analyst_service.installation import has_started
+    """Load the analyst's key and open its blob store; raise if the key's file was lost."""
+    from analyst_service.installation import records_installation
     from clustering_protocols.common.errors import Unavailable
 
-    if not settings.identity_path.exists() and has_started(database):
+    if not settings.identity_path.exists() and records_installation(database):
         raise click.ClickException(
             f"The analyst's key {settings.identity_path} is missing. Restore identity.json "
             "from a backup, or copy it from another analyst of this database. "

@@ -53,8 +53,9 @@ def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
 def show_identity() -> None:
     """Create the analyst's own key if there is none; print its public half.
 
-    It signs receipts and audits, and terms name it. All processes of one analyst share
-    the file that COTERIE_IDENTITY_FILE names. An existing key is not changed.
+    The analyst signs receipts and audits with this key, and terms name its public half.
+    All processes of one analyst share the file that COTERIE_IDENTITY_FILE names. An
+    existing key is not changed.
     """
     click.echo(load_identity(read_settings()).key)
 
@@ -153,7 +154,7 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> None:
-    """Give a key a new secret and print it once; the key keeps its sessions."""
+    """Give a key a new secret and print the secret once; its owner keeps all sessions."""
     from analyst_service import credentials
 
     seconds, overlap = days * 86_400, overlap_hours * 3600

@@ -178,9 +178,9 @@ def backup(folder: Path) -> None:
 def restore(folder: Path) -> None:
     """Restore a backup from FOLDER into an empty installation.
 
-    The database (COTERIE_DATABASE_URL) must be of the same kind without rows, and the data
-    folder (COTERIE_DATA_DIR) must be empty too. The schema is upgraded to this release.
-    Start the service afterwards: sessions continue.
+    The database (COTERIE_DATABASE_URL) must be of the same kind as that of the backup
+    and have no rows. The data folder (COTERIE_DATA_DIR) must be empty too. The schema
+    is upgraded to this release. Start the service afterwards: sessions continue.
     """
     from analyst_service.backups import restore_backup
     from analyst_service.logs import Act, log_act
@@ -196,7 +196,7 @@ def restore(folder: Path) -> None:
 
 @contextmanager
 def _explain_backup_errors(folder: Path, verb: str) -> Iterator[None]:
-    """Replace errors by messages such as "FOLDER cannot be written", which quote no row."""
+    """Replace errors by messages without data, such as "FOLDER cannot be written"."""
     from analyst_service.backups import BackupFailed
     from clustering_protocols.common.errors import StorageFull, Unavailable
 

@@ -58,7 +58,7 @@ class DrainingServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Start draining after the signal, and stop the server when the time is over."""
+        """Start draining after the signal; stop the server when the drain time is over."""
         if self._drain_until is not None:
             if not self._app.state.service.draining.is_set():
                 self._start_draining()
@@ -69,7 +69,7 @@ class DrainingServer(uvicorn.Server):
     def _start_draining(self) -> None:
         """Answer long polls, and close each connection after its next response.
 
-        Idle connections stay open until then: a request may already be on its way.
+        An idle connection stays open too, because a request may already be on its way.
         """
         self._app.state.service.start_draining()
         # Change both lists: uvicorn rebuilds the first from the second every second.
@@ -100,7 +100,7 @@ class WaitingConnections:
         self._n_waiting = 0
 
     def add(self, connection: TimedProtocol) -> None:
-        """Add a connection; if there are too many, abort the busiest client's oldest."""
+        """Add a connection; above the limit, abort the oldest one of the busiest client."""
         self._waiting[connection.client_address][connection] = None
         self._n_waiting += 1
         if self._n_waiting > self._limit:

@@ -75,7 +75,8 @@ _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 class Cluster:
     """A connection to a Dask scheduler.
 
-    own: a local cluster, which is closed together with the connection.
+    own: the local cluster that this process started, which is closed together with the
+        connection; None for an external scheduler.
     """
 
     def __init__(self, client: Client, own: LocalCluster | None = None) -> None:
@@ -215,7 +216,7 @@ def _connect_client(cluster: LocalCluster | str) -> Client:
 
 
 def _call_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
-    """Call a function in a thread; raise TimeoutError if it takes longer than this."""
+    """Call a function in a thread; raise TimeoutError if it takes more than ``seconds``."""
     result: concurrent.futures.Future[R] = concurrent.futures.Future()
 
     def call_function() -> None:
@@ -232,8 +233,9 @@ def _start_workers(place: BlobLocation) -> LocalCluster:
     """Start one worker per processor, reachable only from this machine.
 
     Workers use TLS with newly generated certificates, so that no other account of this
-    machine can run code on them. They inherit no secrets. They read rows from this
-    process's files, or from the cache of an object store, where the step has put them.
+    machine can run code on them. Workers inherit no secrets, and read rows from this
+    process's files, or from the cache of its object store, into which the step has
+    already fetched the rows.
     """
     secret_names = [name for name in os.environ if name.startswith(_SECRET_PREFIXES)]
     for name in secret_names:
@@ -281,8 +283,9 @@ class _KernelCost:
 class DaskEngine:
     """Runs kernels on the workers of a cluster, or in this process if that is as fast.
 
-    Rows are never sent, so blocks whose rows are not in a blob are processed here. So
-    are kernels that are not module-level functions or carry much data for little work.
+    Rows are never sent, so blocks whose rows are not in a blob are processed in this
+    process. Kernels that are not module-level functions, or that carry much data for
+    little work, run in this process too.
 
     connect: returns the cluster; called before the first task is sent.
     mapped: the blobs of the step.
@@ -319,7 +322,7 @@ class DaskEngine:
     def _run_first_blocks_locally(
         self, kernel: Callable[[B], R], remaining: Iterator[B], cost: _KernelCost
     ) -> Iterator[R]:
-        """Run blocks in this process until the kernel has proved to be worth sending."""
+        """Run blocks in this process until the kernel has taken enough CPU time to send."""
 
         def first_blocks() -> Iterator[B]:
             while cost.total < WORTH_SENDING:
@@ -367,7 +370,7 @@ class DaskEngine:
     def _is_too_large(
         self, kernel: Callable[[B], R], block: B, cost: _KernelCost
     ) -> bool:
-        """Return whether the data that would be sent is too large for the work."""
+        """Return whether a kernel or block has too much data to send for its CPU time."""
         worth = max(cost.per_block / TASK_SECONDS, 1.0)
         _, of_kernel = self._mapped.replace_arrays(kernel)
         _, of_block = self._mapped.replace_arrays(block)

@@ -118,7 +118,7 @@ class MappedBlobs:
         return self._checks[key]
 
     def replace_arrays(self, value: Any) -> tuple[Any, int]:
-        """Replace arrays in blobs by references, and add up the bytes of all others."""
+        """Replace arrays in blobs by references; also return the other arrays' bytes."""
         n_bytes = 0
 
         def replace_array(array: Any) -> Any:
@@ -140,7 +140,7 @@ def resolve_references(value: Any, blobs: FileBlobStore) -> Any:
 def _replace_instances(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     """Return the value with all instances of ``kind`` in it replaced.
 
-    This searches partial functions, tuples, lists, dictionaries and dataclasses,
+    The search covers partial functions, tuples, lists, dictionaries and dataclasses,
     because kernels and blocks consist of these. If nothing changes, the value itself is
     returned.
     """
