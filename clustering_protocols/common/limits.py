@@ -50,11 +50,11 @@ Their graph takes a few seconds; most of the time is spent comparing rows with g
 
 
 def count_graph_rows(n_rows: int) -> int:
-    """Return how many rows, or groups of rows, spectral clustering's graph has."""
+    """Return the number of rows, or of groups of rows, in spectral clustering's graph."""
     return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
 
 
-def build_sampling_note(n_rows: int) -> dict[str, str]:
+def build_grouping_note(n_rows: int) -> dict[str, str]:
     """Return the note for a report on rows that were clustered as small groups."""
     sentence = (
         f"The {n_rows:,} rows were clustered as {count_graph_rows(n_rows):,} small groups; all "

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.common.limits import build_sampling_note
+from clustering_protocols.common.limits import build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
 from clustering_protocols.numerics.data_source import (
     DataSource,
@@ -427,5 +427,5 @@ def _report(context: DcContext) -> dict[str, object]:
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):
-        report |= build_sampling_note(n_rows)
+        report |= build_grouping_note(n_rows)
     return report

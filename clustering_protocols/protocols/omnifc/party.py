@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.common.limits import MINIMUM_MEMBERS, build_sampling_note
+from clustering_protocols.common.limits import MINIMUM_MEMBERS, build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -197,7 +197,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         }
         n_rows = sum(context.session.row_counts)
         if context.session.params.samples_rows(n_rows):
-            report |= build_sampling_note(n_rows)
+            report |= build_grouping_note(n_rows)
         memberships = None
         if isinstance(result, messages.RowGroupMemberships):
             memberships = order.restore_own_order(result.memberships)

@@ -171,7 +171,7 @@ def test_spectral_of_many_rows_uses_representatives(
     assert found.fidelity == 1.0
     assert adjusted_rand(y, found.labels) == 1.0
     reports = [each.report for each in found.simulated.outcomes.values()]
-    said = general_limits.build_sampling_note(n)
+    said = general_limits.build_grouping_note(n)
     assert all((said.items() <= each.items()) == (n > 500) for each in reports)
     summary = messages.Summary.narrow(found.simulated.summary)
     assert summary.starts.max() >= 200  # numbers of rows, not of groups
