@@ -74,7 +74,7 @@ def find_field_warnings(
     rounded = [
         field.name
         for field in fields
-        if field.last_digit is not None and field.name not in curved
+        if field.value_step is not None and field.name not in curved
     ]
     with_few_values = [
         field.name for field in fields if field.is_category or field.type == "boolean"

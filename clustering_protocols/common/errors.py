@@ -1,8 +1,9 @@
 """The exceptions of Coterie: one class for each problem of the closed list.
 
-An invalid message from a peer raises a :class:`CoterieError`. It names the violated
-rule and is shown as a problem document or as a line for the operator. Incorrect calls
-by our own code raise :class:`ValueError` or :class:`TypeError`, which indicate a bug.
+An invalid message from a peer raises a :class:`CoterieError`. The error names the
+violated rule and is shown as a problem document or as a line for the operator.
+Incorrect calls by our own code raise :class:`ValueError` or :class:`TypeError`, which
+indicate a bug.
 
 The text of an error never contains values of a row, an id, a token or a secret.
 """

@@ -4,8 +4,8 @@ A declaration is part of the annotation of a message's field::
 
     projection: Annotated[FloatArray, Spec("n", "width")]
 
-It states a symbolic shape and a range; the type states the dtype. Sender and receiver
-check the same declaration, because both build the same message class.
+A declaration states a symbolic shape and a range; the type states the dtype. Sender and
+receiver check the same declaration, because both build the same message class.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Named arrays and a JSON header, to bytes and back.
+"""Conversion of named arrays and a JSON header to bytes and back.
 
-The bytes form a safetensors file: a length, a JSON header, and raw little-endian data. Its
-only metadata entry, ``coterie``, contains our own header as JSON text. Equal content gives
-equal bytes, because the JSON is canonical (RFC 8785) and arrays are sorted by item size,
-then by name.
+The bytes form a safetensors file: a length, a JSON header, and raw little-endian data.
+The only metadata entry, ``coterie``, contains our own header as JSON text. Equal
+content gives equal bytes, because the JSON is canonical (RFC 8785) and arrays are
+sorted by item size, then by name.
 
-We do not use the library's loaders, because they copy arrays, and because our reader must
-refuse everything that the format excludes: gaps, overlaps, duplicate keys, surplus bytes,
-a header over 64 KiB. It never copies an array; arrays are views of the buffer.
+We do not use the loaders of the safetensors library, because they copy arrays, and
+because our reader must refuse everything that the format excludes: gaps, overlaps,
+duplicate keys, surplus bytes, a header over 64 KiB. The reader never copies an array;
+arrays are views of the buffer.
 """
 
 from __future__ import annotations
@@ -268,7 +269,7 @@ def _decoder(max_names: int | None) -> json.JSONDecoder:
 
 
 def _depth(text: str) -> int:
-    """Return the nesting depth of a JSON text, or an upper bound if that suffices."""
+    """Return the nesting depth of a JSON text, or an upper bound within the limit."""
     brackets = text.count("[") + text.count("{")
     if brackets <= MAX_DEPTH:
         return brackets

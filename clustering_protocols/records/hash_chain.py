@@ -2,9 +2,9 @@
 
 The analyst keeps one chain per session (its audit), and a party a chain of what it has
 sent. Only the exact text of a line is hashed, and never a re-serialisation of it. A
-change, insertion, removal or exchange of lines breaks the chain. Removing the last
-lines does not; it is detected by comparison with a receipt, which identifies a line by
-number and SHA-256.
+change, insertion, removal or exchange of lines breaks the chain. The removal of the
+last lines does not break the chain; it is detected by comparison with a receipt, which
+identifies a line by number and SHA-256.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A record is a frozen pydantic model whose fields are JSON values and declared arrays.
 Tasks, contributions, contents of envelopes, results, the analyst's state between
 rounds, and the entries of a party's memory are records. Sender and receiver check a
-record in the same way when they build it. Its repr, which may appear in logs, shows no
-numbers.
+record in the same way when they build it. The repr of a record, which may appear in
+logs, shows no numbers.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ class Record(BaseModel):
     kind: the name on the wire, which is unique within a stage.
     version: raised whenever the meaning of a field changes; records with another
         version are refused.
-    reach: for records that a party sends: somebody can read them (``readable``), nobody
-        can read them alone (``hidden``), or they only serve to agree (``agreement``).
-    meaning: for records that a party sends: a sentence for the person who releases
-        them.
+    reach: who can read a record that a party sends. ``readable``: its receiver.
+        ``hidden``: nobody, unless it is combined with the records of other parties.
+        ``agreement``: the record only serves to agree, for example on keys.
+    meaning: a sentence about a record that a party sends, for the person who approves
+        it.
     """
 
     model_config = ConfigDict(
@@ -111,7 +112,7 @@ class Record(BaseModel):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the other fields as JSON values."""
+        """Return all fields that are not arrays, as JSON values."""
         return self.model_dump(mode="json", exclude=set(self._specs))
 
     @property
@@ -153,7 +154,7 @@ class Record(BaseModel):
     def encode(self, **replacements: codec.JoinedBytes) -> bytes:
         """Return the bytes of this record, with its version.
 
-        replacements: for uint8 arrays, by name, pieces of bytes that take their place.
+        replacements: bytes to write in place of the uint8 arrays of these names.
         """
         return codec.encode(self.header(), {**self.arrays, **replacements})
 
@@ -194,7 +195,7 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return a record as this class; raise :class:`Malformed` if it is not one."""
+        """Return the record if it is of this class; otherwise raise :class:`Malformed`."""
         if not isinstance(record, cls):
             raise Malformed(f"Expected {cls.kind!r}, received {record.kind!r}.")
         return record
@@ -211,7 +212,7 @@ class Record(BaseModel):
 
 
 def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieError:
-    """Return a CoterieError for the first finding, which does not contain the value."""
+    """Return an error that describes the first finding, without the invalid value."""
     finding = error.errors(include_input=False, include_url=False)[0]
     field = ".".join(str(part) for part in finding["loc"])
     about_array = finding["type"] == "invalid_array" or field in arrays

@@ -9,7 +9,7 @@ class RoundRef(BaseModel):
     """One attempt at one round of a session.
 
     round: counted from 1, through all stages of a session.
-    attempt: counted from 1; earlier attempts are void.
+    attempt: counted from 1; a new attempt voids the earlier ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -20,7 +20,7 @@ class RoundRef(BaseModel):
 
     @property
     def when(self) -> RoundRef:
-        """Return only the round, without the further fields of a longer address."""
+        """Return the stage, round and attempt, without the further fields of a subclass."""
         return RoundRef(stage=self.stage, round=self.round, attempt=self.attempt)
 
     def __str__(self) -> str:

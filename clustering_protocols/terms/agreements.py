@@ -85,7 +85,10 @@ class Seat:
 
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
-    """Parse an agreement and its terms; raise Malformed unless the roster fits both."""
+    """Parse an agreement and its terms.
+
+    Raises Malformed if the roster does not list each slot of the layout exactly once.
+    """
     agreement = parse_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:

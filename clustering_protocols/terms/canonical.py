@@ -34,7 +34,11 @@ def canonical_json(value: BaseModel) -> bytes:
 
 
 def _to_nfc(value: Any) -> Any:
-    """Normalise text before it is escaped, so that accents cannot join an escape."""
+    """Return a JSON value with all its text in NFC.
+
+    Text is normalised before it is escaped, as otherwise an accent after an escaped
+    character would be combined with the last letter of the escape sequence.
+    """
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
@@ -43,7 +47,7 @@ def _to_nfc(value: Any) -> Any:
 
 
 def parse_as(model: type[_V], text: bytes, noun: str) -> _V:
-    """Parse received bytes; raise Malformed, which mentions the noun, if invalid."""
+    """Parse received bytes as a model; raise Malformed if they are not ``noun``."""
     try:
         return model.model_validate_json(text)
     except ValidationError:

@@ -27,13 +27,14 @@ class Caption:
     label: the label in forms and on sheets.
     group: the group of fields in forms; None if no form shows the field.
     flag, help, metavar: texts of the command-line option; empty if there is none.
-    least, most: the limits of the option's number.
+    least, most: the smallest and the largest number that the option accepts.
     name: the field's name in forms; by default, the name of the option. For a section,
         the name of its sentence on sheets.
     hint, usual, choices: the hint, default and choices in forms. ``{week}`` stands for
-        the date in a week, and ``{}`` in a choice for the name of a figure.
+        the date one week from now, and ``{}`` in a choice for the name of a quality
+        figure.
     days: whether forms ask for days where the terms contain seconds.
-    lacking: the error if the field is empty while others of its section are not.
+    lacking: the error if the field is empty while other fields of its section are not.
     letter: the label in letters; by default, ``label``.
     """
 
@@ -222,7 +223,7 @@ MIN_CLUSTER_ROWS: Final = Caption(
 
 
 def find_captions(group: Group) -> list[Caption]:
-    """Return the captions of a group that have an option, in their defined order."""
+    """Return a group's captions with a command-line option, in the order of definition."""
     captions = (c for c in globals().values() if isinstance(c, Caption))
     return [c for c in captions if c.group == group and c.flag]
 
@@ -238,7 +239,7 @@ def captioned_fields(
 
 
 def captioned_texts(value: BaseModel) -> Iterator[tuple[Caption, str]]:
-    """Yield the caption and the text of each field with an option, even if empty."""
+    """Yield the caption and the text, which may be empty, of each field with an option."""
     for name, _, caption in captioned_fields(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

@@ -113,7 +113,7 @@ class Preparation(SparseModel):
         return {treatment.name: treatment for treatment in self.fields}
 
     def of(self, field: Field) -> Treatment:
-        """Return the treatment of a field, in which the default rule is filled in."""
+        """Return the treatment of a field, with the default rule for gaps filled in."""
         treatment = self._by_name.get(field.name) or Treatment(name=field.name)
         if treatment.missing is not None:
             return treatment
@@ -170,8 +170,8 @@ def build_imputation(
 ) -> Preparation:
     """Return a preparation that imputes the missing values of all clustered fields.
 
-    Numbers get the statistic, categories the most frequent level, and ordinals the
-    median if that is the statistic.
+    Missing numbers become the statistic. Missing levels become the most frequent level;
+    those of ordinals become the median if that is the statistic.
     """
     fields = []
     for field in schema.clustered_part.fields:
@@ -225,7 +225,7 @@ class Ranges(NamedTuple):
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
     def check(self, data: DataSource) -> None:
-        """Raise InvalidData, which names only columns, if a value is out of range."""
+        """Raise InvalidData if a value is out of range; the message names only columns."""
         outside = np.zeros(len(data.columns), dtype=bool)
         for batch in data.batches():
             outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
@@ -352,7 +352,7 @@ class ColumnPlan:
 
     @classmethod
     def of(cls, dictionary: Schema, preparation: Preparation) -> Self:
-        """Return the plan for a dictionary that may also have fields not to cluster."""
+        """Return the plan for a dictionary; not all of its fields have to be clustered."""
         described = [
             dictionary.field(name)
             for name in preparation.covariates
@@ -398,12 +398,12 @@ class ColumnPlan:
 
     @cached_property
     def unscaled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) are in common units, with weights, unscaled."""
+        """Return which columns (m,) are not scaled, as they are in common units already."""
         return np.array([ready for piece in self._pieces for ready in piece.unscaled])
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the column indices of each set of indicators; some sets have one."""
+        """Return the column indices of each set of indicators; a set may have one."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -415,7 +415,7 @@ class ColumnPlan:
 
     @cached_property
     def bounds(self) -> Ranges:
-        """Return the ranges of the columns; infinite for harmonised columns."""
+        """Return the ranges of the columns; infinite where site effects are removed."""
         is_unknown = self.harmonised[:, None]
         low, high = np.where(is_unknown, (-np.inf, np.inf), self._ranges).T
         return Ranges(low, high)
@@ -437,7 +437,7 @@ class ColumnPlan:
 
     @property
     def declared_schema(self) -> Schema:
-        """Return the clustered fields, without the ranges of harmonised ones."""
+        """Return the clustered fields, without ranges where site effects are removed."""
         if not self.harmonised.any():
             return self.schema
         fields = tuple(
@@ -461,7 +461,7 @@ class ColumnPlan:
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
-        """Return the column names of all covariates; a first level has no column."""
+        """Return the names of all covariates' columns; the first level of each has none."""
         return tuple(
             name for _, field in self._covariates for name in self.design_names(field)
         )
@@ -476,7 +476,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised_ranges(self) -> Ranges:
-        """Return the ranges (f + q,) of harmonised columns and covariates' columns."""
+        """Return the ranges of the harmonised columns (f), then of the covariates' (q)."""
         bounds = []
         for number, field in self._covariates:
             ends = field.extremes
@@ -491,13 +491,14 @@ class ColumnPlan:
     def units(self, spread: FloatArray) -> FloatArray:
         """Return the divisor of each column (m,), given its standard deviation.
 
-        It is 1 for a column in common units, otherwise the spread over the weight.
+        The divisor is 1 for a column in common units, and otherwise the standard
+        deviation divided by the weight.
         """
         return np.where(self.unscaled, 1.0, spread / self.weights)
 
     @cached_property
     def fills(self) -> tuple[Fill, ...]:
-        """Return the statistics to pool before columns can be computed."""
+        """Return the statistics that replace missing values; parties pool them first."""
         return tuple(
             Fill(
                 piece.field.name,
@@ -512,7 +513,7 @@ class ColumnPlan:
         )
 
     def fields_by_missing(self, missing: Missing) -> IntArray:
-        """Return the indices of the fields to read that have this rule for gaps."""
+        """Return the indices, in ``fields``, of those with this rule for missing values."""
         rules = [piece.treatment.missing for piece in self._pieces]
         rules += [self.preparation.missing] * len(self.described)
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)
@@ -531,7 +532,7 @@ class ColumnPlan:
         return [i for i, piece in enumerate(self._pieces) if piece.treatment.log1p]
 
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
-        """Return the columns (n, m) of rows, then the covariates' columns (n, q).
+        """Return float64 (n, m + q): the clustered columns, then the covariates' columns.
 
         observed: float64 (n, fields); NaN for a missing value.
         filled: float64 (len(fills),); the replacement values, one for each of
@@ -576,9 +577,10 @@ def _write_columns(
 
 
 def _rank_levels(field: Field) -> tuple[int, ...]:
-    """Return the indices of levels: ordinals in their order, others sorted by value.
+    """Return the indices of a field's levels, in the order that breaks ties.
 
-    The first of equally frequent levels is imputed, as in scikit-learn.
+    Ordinal levels keep their order; others are sorted by value. The first of equally
+    frequent levels is imputed, as in scikit-learn.
     """
     if field.type == "boolean":
         return (0, 1)
@@ -594,7 +596,7 @@ def build_column_plans(
     dictionary: Sequence[Schema] | None,
     preparation: Sequence[Preparation] | None,
 ) -> tuple[ColumnPlan, ...]:
-    """Return the plan of each column group; none without a preparation.
+    """Return the plan of each column group, or () if there is no preparation.
 
     Raises ValueError if there are not ``n_groups`` dictionaries or preparations, if a
         preparation has no dictionary that it fits, or if categories have no
@@ -627,7 +629,7 @@ def check_field_order(source: DataSource, names: Sequence[str]) -> None:
 
 
 def select_placing_fields(schema: Schema, preparation: Preparation | None) -> Schema:
-    """Return the fields that place a row: the clustered ones, then further covariates."""
+    """Return the fields that assign a row to a cluster: clustered ones, then covariates."""
     if preparation is None or not schema.described_names:
         return schema.clustered_part
     names = ColumnPlan.of(schema, preparation).fields

@@ -21,7 +21,10 @@ from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def derive_session_secret(entropy: bytes, session: str) -> bytes:
-    """Return the 32-byte secret that every invitation contains, but no request."""
+    """Return the 32-byte secret that every invitation contains.
+
+    No request contains the secret.
+    """
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
@@ -78,7 +81,7 @@ def create_roster_line(
 
 
 def check_roster_line(terms: bytes, member: Member) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the expected institution signed a line."""
+    """Raise :class:`KeyNotAuthentic` unless the expected institution signed this line."""
     _check_roster_line(read_terms(terms), digest(terms), member)
 
 

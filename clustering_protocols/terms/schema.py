@@ -174,7 +174,7 @@ class Field(SparseModel):
         return self.is_category and self.categoriesOrdered
 
     @property
-    def last_digit(self) -> float | None:
+    def value_step(self) -> float | None:
         """Return the step between the field's values, such as 0.1; None if unknown."""
         if self.is_category or self.type == "boolean":
             return None
@@ -210,8 +210,8 @@ class Field(SparseModel):
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest number that encode the field's values.
 
-        They are the bounds of a number or date. Levels are encoded by their indices
-        from 0, and no and yes by 0 and 1.
+        The extremes of a number or date are its bounds. Levels are encoded by their
+        indices from 0, and no and yes by 0 and 1.
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))

@@ -50,8 +50,8 @@ MAX_RUNS: Final = 50
 class Evaluation(Section):
     """Several numbers of clusters in one session, and the rule that selects one.
 
-    The protocol's own ``n_clusters`` is the largest, so that size checks cover all
-    runs.
+    The protocol's parameter ``n_clusters`` is the largest of these numbers, so that
+    size checks cover all runs.
     """
 
     n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
@@ -96,7 +96,7 @@ class Evaluation(Section):
         return f"runs with {numbers} clusters; {rule}"
 
     def check_figure(self, figures: Collection[str]) -> None:
-        """Raise :class:`InvalidParameters` if the protocol lacks the chosen figure."""
+        """Raise :class:`InvalidParameters` if ``choose`` is a figure not in ``figures``."""
         if self.choose not in {"usual", "later", *figures}:
             raise InvalidParameters(
                 f"this protocol does not compute {self.choose!r} here; it computes "
@@ -121,10 +121,10 @@ class Evaluation(Section):
         )
 
     def best_run(self, runs: Sequence[Figures]) -> int:
-        """Return the number of the run with the best value of the rule's figure.
+        """Return the index of the run with the best value of the deciding figure.
 
-        It is 0 if all runs have one cluster. Raises InvalidParameters if no run has the
-        figure.
+        The index is 0 if all runs have one cluster. Raises InvalidParameters if no run
+        has the figure.
         """
         rule = self.deciding_figure(runs)
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}

@@ -146,8 +146,8 @@ def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) ->
 def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     """Verify that the analyst's audit contains every receipt of a party's ledger.
 
-    Returns int: the number of receipts. Each is signed with the audit's key, and its
-        line in the audit has the same digests.
+    Returns int: the number of receipts. Each receipt is signed with the audit's key,
+        and its line in the audit has the same digests.
 
     Raises InvalidParameters if the logs belong to different sessions.
     Raises AuditBroken if a receipt does not match, for example in a truncated audit.
@@ -182,7 +182,10 @@ def check_log_key(log: SignedLog, agreement: bytes) -> None:
 
 
 def _check_session(log: SignedLog, subject: str, session: str) -> None:
-    """Raise for logs of two sessions, so that nobody is accused by mistake."""
+    """Raise InvalidParameters if a log belongs to another session.
+
+    Otherwise the log would seem broken, and its signer would be accused by mistake.
+    """
     if log.session != session:
         raise InvalidParameters(
             f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "

@@ -1,6 +1,6 @@
 """The layout and the terms of a session.
 
-Terms are fixed when the session is created and can be read before joining. They are an
+Terms are fixed when the session is created and can be read before joining. Terms are an
 exact byte string: each side hashes the bytes that it received and never serialises them
 again.
 """
@@ -55,7 +55,7 @@ Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
 
 class Words(Value):
-    """Descriptive texts of a session, which appear in its terms and on their sheet."""
+    """Descriptive texts of a session, which appear in its terms and on the terms sheet."""
 
     title: Annotated[Text, TITLE] = Field(
         default="", description="One line, no control characters."
@@ -147,7 +147,7 @@ class Layout(Value):
         return len(self.slots) == self.n_row_groups * self.n_column_groups
 
     def audience_groups(self, audience: Audience) -> list[tuple[str, ...]]:
-        """Return groups of slot names: all, by row or column group, or singly."""
+        """Return the names of all slots, divided into groups according to the audience."""
         groups = {
             "all": (self.names,),
             "row": self.row_groups,
@@ -322,12 +322,16 @@ class Terms(SessionRequest, Section):
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:
-        """Return the plan that turns a slot's fields into columns, or None."""
+        """Return the plan that turns a slot's fields into columns, if there is one."""
         column = self.layout.slot(slot).column
         return self._plans[column] if self._plans else None
 
     def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
-        """Return a slot's clustered columns; ``fields``: the columns of its table."""
+        """Return the names of a slot's clustered columns.
+
+        fields: the columns of the slot's table, all of which are clustered if the terms
+            have no dictionary.
+        """
         plan, schema = self.plan(slot), self.dictionary_of(slot)
         if plan is not None:
             return plan.columns
@@ -344,7 +348,7 @@ class Terms(SessionRequest, Section):
         return () if schema is None else schema.described_names
 
     def bounds(self, slot: str) -> Ranges | None:
-        """Return the ranges of a slot's clustered columns, or None if undeclared."""
+        """Return the ranges of a slot's clustered columns, or None if none is declared."""
         column = self.layout.slot(slot).column
         return None if self._ranges is None else self._ranges[column]
 

@@ -267,9 +267,9 @@ def name_run_stage(stage: str, run: int) -> str:
 
 
 def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
-    """Return the number of the current run, for the progress of a session.
+    """Return the current run's number and the number of runs, for a session's progress.
 
-    stage: the name of a stage; if it belongs to no run, the mapping is empty.
+    stage: the name of the current stage; if it belongs to no run, the mapping is empty.
     """
     match = _RUN.fullmatch(stage or "")
     if n_runs < 2 or match is None or int(match[1]) > n_runs:
@@ -280,7 +280,7 @@ def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
 def updates_done(status: SessionStatus) -> tuple[int, int]:
     """Return how many updates of the stage are finished, and how many there can be.
 
-    Both are 0 if the progress has no updates, or if it is that of an earlier stage.
+    Both numbers are 0 if the progress has no updates or belongs to an earlier stage.
     """
     if status.progress.get("stage", status.stage) != status.stage:
         return 0, 0
@@ -303,9 +303,9 @@ def describe_pace(status: SessionStatus) -> str:
 def _describe_time_left(status: SessionStatus) -> str:
     """Return the time left in words, or "" if it cannot be estimated.
 
-    The time since all parties joined is divided by the number of finished runs plus
-    half of the current one. In the first run, each update that the terms still allow is
-    assumed to take the mean time of the previous ones.
+    The mean time of a run is the time since all parties joined, divided by the number
+    of finished runs plus half of the current one. In the first run, each update that
+    the terms still allow is assumed to take the mean time of the previous ones.
     """
     join_times = [slot.joined_at for slot in status.slots if slot.joined_at]
     if not join_times or len(join_times) < len(status.slots):

@@ -31,7 +31,7 @@ class SlotState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a party stopped, as the others read it. A party on hold may continue."""
+    """Why a party stopped, as told to the other parties. A party on hold may continue."""
 
     HELD = "held"
     LEFT = "left"
