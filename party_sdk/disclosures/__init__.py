@@ -1,1 +1,1 @@
-"""Disclosures of a home's tables, to whom, over all its sessions."""
+"""What a home has disclosed about its tables, and to whom, in all its sessions."""

@@ -1,14 +1,14 @@
 """A home's disclosures about its rows, so that sessions are safe together.
 
-The difference of two sums over nearly the same rows shows the few rows that differ; means
-reveal rows that were only known up to a rigid motion; repeated questions about the same
-people show more each time. So a home stores one history: for each use of rows their marks,
-what was disclosed, and to whom. A party refuses a session that conflicts with it, or asks
-its operator. The history does not know of changes at other parties, or of readers who
-cooperate: the risks of a session say so.
+The difference of two sums over nearly the same rows shows the few rows that differ.
+Means reveal rows that a reader knew only up to a rigid motion. Repeated questions about
+the same people show more each time. Therefore a home stores one history of all uses of
+its rows: the marks of the rows, what was disclosed, and to whom. A party refuses a
+session that conflicts with the history, or asks its operator. The history does not know
+of changes at other parties, or of readers who cooperate: the risks of a session say so.
 
 For tables of more than 32,768 rows the history only counts the sums of clusters, and
-assumes that each determines one row.
+assumes that each sum determines one row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from party_sdk.disclosures.known_rows import (
     CellWords,
     KnownRows,
     Store,
-    cell_words,
+    hash_cells,
     id_marks,
     marks_missing,
     mix,
@@ -70,12 +70,13 @@ _REMEDY: Final = f"To allow it: --choice {session_risks.SHOWN_TOGETHER}=true."
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows that take part.
+    """The rows of a table that take part in a session.
 
     marks: uint64 (n,), in the order of the rows.
-    columns: uint64 (F, 256); for each column, sums of hashed cells over the rows whose
-        marks have the same low byte.
-    cells: uint32 (F, n), words of the cells; None for earlier rows, which have only sums.
+    columns: uint64 (F, 256); the sums of a column's hashed cells over the rows whose
+        marks end with the same byte.
+    cells: uint32 (F, n), hashes of the cells; None for rows of earlier sessions, of
+        which only the sums are stored.
     """
 
     marks: WordArray
@@ -84,7 +85,7 @@ class Rows:
 
     @classmethod
     def from_marks(cls, marks: WordArray, cells: CellWords) -> Rows:
-        """Return rows with these marks (n,) and words of cells (F, n)."""
+        """Return rows with these marks (n,) and hashes of cells (F, n)."""
         buckets = marks.astype(np.uint8)
         order = np.argsort(buckets, kind="stable")
         buckets_present, begins = np.unique(buckets[order], return_index=True)
@@ -97,7 +98,7 @@ class Rows:
 
     @cached_property
     def name(self) -> str:
-        """Return the digest that names the rows."""
+        """Return the digest (hex) under which the rows are stored."""
         digest = blake2b(self.marks.data, digest_size=16)
         digest.update(self.columns.data)
         return digest.hexdigest()
@@ -106,8 +107,9 @@ class Rows:
 class Overlap(NamedTuple):
     """The overlap of two sets of rows.
 
-    differing: the fewest rows that subtracting the two sets' sums can reveal, because they
-        were added, removed, or changed in one column; 0 for none.
+    common: the number of rows in both sets.
+    differing: the fewest rows that the difference of sums over the two sets can reveal,
+        because the rows were added, removed, or changed in one column; 0 for none.
     """
 
     common: int
@@ -115,7 +117,7 @@ class Overlap(NamedTuple):
 
     @classmethod
     def compare(cls, before: Rows, now: Rows) -> Overlap:
-        """Return the overlap of rows with earlier ones."""
+        """Return the overlap of the rows ``now`` with the rows of an earlier session."""
         if np.array_equal(before.marks, now.marks):
             added = removed = now.marks[:0]
         else:
@@ -129,7 +131,7 @@ class Overlap(NamedTuple):
 
 
 def _count_changes(before: Rows, now: Rows) -> Iterator[int]:
-    """Yield, for each changed column, the least number of rows in which it differs."""
+    """Yield, for each changed column, a lower bound for the number of its changed rows."""
     equal = {column.tobytes() for column in before.columns}
     now_columns = {column.tobytes() for column in now.columns}
     unmatched = [
@@ -145,7 +147,8 @@ class Entry:
     """One use of rows in the history.
 
     rows: the name of the rows.
-    summed: the sums that contained each row, in the order of the rows; None without sums.
+    summed: the disclosed sums that contain each row, in the order of the rows; None if
+        no sums were disclosed.
     """
 
     use: Use
@@ -185,7 +188,7 @@ class History:
         self._revealing: dict[tuple[frozenset[str], str, int, int], bool] = {}
 
     def key(self, purpose: str) -> bytes:
-        """Return 32 secret bytes of the home for one purpose."""
+        """Derive a 32-byte key for one purpose from the secret key of the home."""
         return derive_key(row_key(self._home), purpose)
 
     def rows_of(self, data: DataSource, selection: IntArray | None = None) -> Rows:
@@ -195,7 +198,7 @@ class History:
         """
         if self._marked is None or self._marked[0] is not data:
             key = row_key(self._home)
-            ids, (cells, names) = id_marks(key, data.ids), cell_words(key, data)
+            ids, (cells, names) = id_marks(key, data.ids), hash_cells(key, data)
             self._marked = data, self._known.identify(ids, cells, names), cells
         _, marks, cells = self._marked
         if selection is not None:
@@ -211,14 +214,14 @@ class History:
         *,
         is_agreed: bool = False,
     ) -> None:
-        """Refuse a use of rows that is unsafe beside earlier uses.
+        """Refuse a use of rows if it discloses too much together with earlier uses.
 
-        summed: the sums that contain each row with this use, in the order of the rows.
-        is_agreed: whether the operator allows what otherwise needs a question.
+        summed: this session's sums that contain each row, in the order of the rows.
+        is_agreed: whether the operator allows the conflicts about which it is asked.
 
         Raises GuardRefused.
         """
-        self._known.read_same()
+        self._known.load_replaced_marks()
         _Check(self, use, rows, policy, is_agreed=is_agreed).run(summed)
 
     def record(
@@ -255,7 +258,7 @@ class History:
         return [self._entries[name][1] for name in numbers]
 
     def marks(self, name: str) -> WordArray:
-        """Return the present marks of the rows with a name."""
+        """Return the current marks of the rows that are stored under a name."""
         return replace_marks(self._stored_rows(name).marks, *self._known.same)
 
     def _stored_rows(self, name: str) -> Rows:
@@ -265,7 +268,10 @@ class History:
         return self._rows[name]
 
     def overlap(self, before: str, now: Rows, name: str) -> Overlap:
-        """Return the overlap of the rows ``now``, called ``name``, with earlier rows."""
+        """Return the overlap of the rows ``now`` with those stored under ``before``.
+
+        name: the name of the rows ``now``.
+        """
         query = before, name, len(self._known.same[0])
         if query not in self._overlaps:
             earlier, marks = self._stored_rows(before), self.marks(before)
@@ -277,7 +283,12 @@ class History:
         return self._overlaps[query]
 
     def reveals_few_rows(self, names: set[str], now: Rows, minimum: int) -> bool:
-        """Return whether totals of earlier rows and of ``now`` reveal few rows."""
+        """Return whether a sum over few rows follows from several totals of rows.
+
+        names: the names of earlier rows whose totals were disclosed.
+        now: the rows whose total would be disclosed next.
+        minimum: the fewest rows over which a sum may follow.
+        """
         query = frozenset(names), now.name, minimum, len(self._known.same[0])
         if query not in self._revealing:
             earlier = [self.marks(name) for name in sorted(names)]
@@ -314,8 +325,10 @@ class _Check:
         for question in () if self._is_agreed else self._questions():
             raise GuardRefused(f"{question} {_REMEDY}")
 
-    def _largest_amount(self, amount: Callable[[Use], float]) -> float:
-        """Return the largest amount that other sessions add up to on any one row.
+    def _largest_total_per_row(self, amount: Callable[[Use], float]) -> float:
+        """Return the largest total of amounts that other sessions have spent on one row.
+
+        amount: returns the amount that one use adds to each of its rows.
 
         If several slots of a session used a row, the largest of their amounts counts.
         """
@@ -334,7 +347,7 @@ class _Check:
         return float(sum(costs.values(), np.zeros(len(marks))).max(initial=0.0))
 
     def _check_intersections(self) -> None:
-        if self._use.counts and self._largest_amount(lambda use: use.counts):
+        if self._use.counts and self._largest_total_per_row(lambda use: use.counts):
             raise GuardRefused(
                 "Some of these rows were counted with those of others before. A second "
                 "count, of a table with one person more, would show whether others have "
@@ -353,7 +366,7 @@ class _Check:
                 f"have that person. {_REMEDY}"
             )
         own, limit = self._use.coordinator, self._policy.intersections_limit
-        n_sessions = self._largest_amount(
+        n_sessions = self._largest_total_per_row(
             lambda use: use.intersects and use.coordinator == own
         )
         if n_sessions >= limit:
@@ -367,7 +380,7 @@ class _Check:
         cost, total = self._use.epsilon, self._policy.epsilon_total
         if total is None or not cost:
             return
-        spent = self._largest_amount(lambda use: use.epsilon)
+        spent = self._largest_total_per_row(lambda use: use.epsilon)
         if spent + cost > total * _ROUNDING:
             raise GuardRefused(
                 f"This session costs each person ε = {cost:.4g}; earlier ones have cost "
@@ -376,7 +389,9 @@ class _Check:
 
     def _check_degrees(self) -> None:
         degrees = self._use.degrees
-        before = self._largest_amount(lambda use: use.degrees) if degrees else 0.0
+        before = (
+            self._largest_total_per_row(lambda use: use.degrees) if degrees else 0.0
+        )
         if before and before + degrees > _MOST_DEGREES * _ROUNDING:
             raise GuardRefused(
                 "An earlier session sent sums of memberships over these rows: with the "
@@ -386,9 +401,10 @@ class _Check:
             )
 
     def _check_differences(self) -> None:
-        """Refuse sums over rows that differ little from those of an earlier session.
+        """Refuse sums over rows of which only few differ from an earlier session's rows.
 
-        Slots of this session are not compared: its terms decide which sums they pool.
+        Other slots of this session are not compared, because the terms decide which
+        sums they pool.
         """
         own, smallest = self._use.session, self._use.smallest
         for entry, overlap in self._near:
@@ -433,13 +449,13 @@ class _Check:
             )
 
     def _questions(self) -> Iterator[str]:
-        """Yield the conflicts that the operator may allow."""
+        """Yield a sentence for each conflict that the operator may allow."""
         for entry, overlap in self._near:
             if overlap.common >= _FEWEST_COMMON:
                 yield from self._use.questions_after(entry.use)
         if not self._use.published:
             return
-        n_published = self._largest_amount(lambda use: use.published)
+        n_published = self._largest_total_per_row(lambda use: use.published)
         if n_published >= _MOST_PUBLISHED:
             yield (
                 f"Means of these rows were published {n_published:.0f} times before: each "
@@ -452,17 +468,17 @@ Summed = tuple[WordArray, RowHistory]
 
 
 def degrees_in(memory: Memory, terms: Terms) -> float:
-    """Return the number of equations in released sums of memberships, over all runs."""
+    """Return the number of equations per unknown value in all runs' sums of memberships."""
     sums = (item.get(DegreeSums) for item in _run_memories(memory, terms))
     return sum(item.equations for item in sums if item is not None)
 
 
 def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
-    """Return the sums that contain each row, from a party's memory.
+    """Return which disclosed sums contain each row, according to a party's memory.
 
-    A protocol that sums by cluster keeps a history of every run. In other protocols sums
-    of moments and imputations are over all rows, and those of a profile over the final
-    clusters.
+    A protocol that sums by cluster keeps a history of every run. In other protocols the
+    sums for moments and imputations are over all rows, and the sums for a profile are
+    over the final clusters.
     """
     histories = (item.get(RowHistory) for item in _run_memories(memory, terms))
     present = [item for item in histories if item is not None]
@@ -488,7 +504,7 @@ def merge(
 ) -> tuple[WordArray, RowHistory]:
     """Merge the sums of all sessions that are connected by common rows.
 
-    Returns marks and history: of this session's rows, then of other sessions' rows.
+    Returns the marks of all these rows, those of this session first, and their history.
     """
     # late imports: most sessions have too few sums for this
     from scipy.sparse import coo_array
@@ -538,7 +554,7 @@ def merge(
 
 
 def _number_rows(tables: Sequence[WordArray]) -> tuple[WordArray, list[IntArray]]:
-    """Return the different marks in all tables, and the index of each row's mark."""
+    """Return all distinct marks, and for each table the indices of its marks in them."""
     import pyarrow as pa  # a late import, as in id_marks
 
     # Arrow's hash table is much faster than sorting, as np.unique does
@@ -549,7 +565,11 @@ def _number_rows(tables: Sequence[WordArray]) -> tuple[WordArray, list[IntArray]
 
 
 def _random_words(n: int) -> WordArray:
-    """Return words (n,); rows with equal sums of such words are in the same classes."""
+    """Return n random 64-bit words.
+
+    Each class of rows has a word. Rows with equal sums of words belong to the same
+    classes, except with negligible probability.
+    """
     return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
 
 
@@ -561,7 +581,7 @@ _ORDERS: Final = 16
 
 
 def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
-    """Return whether the last total reveals a sum over few rows beside the others.
+    """Return whether a sum over few rows follows from the last total and the others.
 
     Each session releases the total of its rows. Rows that are in the same totals are one
     class, and a combination of totals gives each class one coefficient. If the coefficients
@@ -569,14 +589,14 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
 
     The smallest such sum is hard to find (it is the distance of a linear code). We
     compute a reduced row echelon form, largest classes first, whose rows are
-    combinations with few rows. It contains every sum over a single class, and the
-    smallest sum if only one independent combination has no large class. For more, we
-    repeat it with the small classes in random orders, which may still overlook a sum
-    over several classes. Numbers are integers modulo a prime, so that no rounding
-    error hides a zero.
+    combinations with few rows. This form contains every sum over a single class. The
+    form contains the smallest sum if only one independent combination has no large
+    class. If there are more such combinations, we repeat the computation with the small
+    classes in random orders, which may still overlook a sum over several classes.
+    Numbers are integers modulo a prime, so that no rounding error hides a zero.
 
     totals: uint64 (n,) each; the marks of the rows of each total.
-    minimum: fewest rows of a sum that may follow.
+    minimum: the fewest rows over which a sum may follow.
     """
     members, sizes = _classes(totals)
     rng, is_small = np.random.default_rng(0), sizes < minimum
@@ -606,7 +626,7 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
 
 
 def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
-    """Return how often each total (t) contains each class (c), and the classes' sizes."""
+    """Return how often each total contains each class (t, c), and the class sizes (c,)."""
     marks, rows = _number_rows(totals)
     signatures = np.zeros(len(marks), np.uint64)
     for numbers, word in zip(rows, _random_words(len(totals)), strict=True):
@@ -619,7 +639,7 @@ def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
 def _echelon(members: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the combinations (t, t) of totals that give a reduced row echelon form.
 
-    The first of them have pivots, the returned classes (r,); the others are zero.
+    Also returns the pivot classes (r,) of the first combinations; the others are zero.
     """
     n_totals, n_classes = members.shape
     combinations, pivots = np.eye(n_totals, dtype=np.int64), list[int]()

@@ -1,15 +1,17 @@
-"""Marks that recognise rows of earlier tables: one for each person or object.
+"""Marks by which rows of earlier tables are recognised: one per person or object.
 
-A row is recognised by its id or, if two tables share no ids, by its cells. Two columns are
-taken to be the same if at least a quarter of their unique values, or unique short runs of
-values, occur in both. So rows are recognised in a table with additional fields, other
-headers, another order of columns or rows, or with rows added or removed. A mark follows
-from the id, or is drawn when a row is first seen. If a row is recognised in two tables
-where it has different marks, both marks are stored as those of one row.
+A row is recognised by its id or, if two tables share no ids, by its cells. Two columns
+are taken to be the same if at least a quarter of their unique values, or unique short
+runs of values, occur in both. Rows are thus recognised in a table with additional
+fields, other headers, another order of columns or rows, or with rows added or removed.
+A mark is computed from the id, or drawn at random when a row without an id is first
+seen. If a row is recognised in two tables where it has different marks, both marks are
+stored as those of one row.
 
 Only keyed words are stored and compared. The word of an id is the AES encryption of a
-keyed hash; that of a cell is half of a keyed hash of its value before any mapping, and
-the same in every column. Without the key one learns which cells are equal, but no value.
+keyed hash; the word of a cell is half of a keyed hash of its value before any mapping.
+Equal values have the same word in every column, unless the table has more than 64
+columns. Without the key one learns which cells are equal, but no value.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """Contents by kind and name; writing replaces an earlier content."""
+    """All that a home stores about disclosures; each content has a kind and a name."""
 
     def __init__(self, home: Path) -> None:
         self._database = store_of(home)
@@ -46,20 +48,20 @@ class Store:
         return self._database.transaction()
 
     def numbers(self, kind: str) -> dict[str, int]:
-        """Return the number of each name of a kind, in the order of writing."""
+        """Return the names of a kind, with numbers that grow in the order of writing."""
         rows = self._database.fetch_rows(
             "SELECT name, number FROM disclosures WHERE kind = ? ORDER BY number", kind
         )
         return dict(map(tuple, rows))
 
     def read(self, kind: str, name: str) -> bytes:
-        """Return the content of a name."""
+        """Return the content that is stored under a kind and a name."""
         query = "SELECT content FROM disclosures WHERE kind = ? AND name = ?"
         content: bytes = self._database.fetch_row(query, kind, name)[0]
         return content
 
     def write(self, kind: str, name: str, content: bytes) -> None:
-        """Write or replace a content, durably."""
+        """Store a content durably; it replaces one of the same kind and name."""
         with self._database.transaction() as database:
             database.execute(
                 "INSERT INTO disclosures (kind, name, content) VALUES (?, ?, ?)",
@@ -112,10 +114,11 @@ def hash_stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordAr
     return hashes
 
 
-def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
-    """Return a word for each cell before any mapping, and for the name of each column.
+def hash_cells(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
+    """Return keyed hashes of all cells, before any mapping, and of the columns' names.
 
-    Returns uint32 (F, n), 0 for a missing value, and uint64 (F,).
+    Returns uint32 (F, n) for the cells, with 0 for a missing value, and uint64 (F,) for
+    the names. A table of more than 64 columns gives sums for 64 columns.
     """
     original = find_original_source(data)
     names = np.array([_salt(key, "columns", name) for name in original.columns])
@@ -138,7 +141,7 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
 
 
 def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
-    """Return a word for each id (n,); empty for a table without ids."""
+    """Return a mark for each id (n,); empty for a table without ids."""
     if ids is None:
         return np.empty(0, np.uint64)
     # imported here, since joining and coordinating need no Arrow
@@ -163,7 +166,7 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
 
 
 def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return the UTF-8 buffer (b,) of n texts, and the offsets (n + 1,) of their bounds."""
+    """Return the UTF-8 buffer (b,) of n texts, and the offsets (n + 1,) of their ends."""
     _, offsets, content = texts.buffers()
     if not len(texts):  # there may be no buffers
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -178,7 +181,7 @@ def _salt(key: bytes, purpose: str, name: str) -> np.uint64:
 
 
 def _encipher_words(key: bytes, purpose: str, words: WordArray) -> WordArray:
-    """Return words (n,) encrypted with AES; without the key only equality shows."""
+    """Return words (n,) encrypted with AES; without the key, only equality can be seen."""
     # each word is one block, and equal words must get equal marks
     cipher = Cipher(algorithms.AES(derive_key(key, "row marks", purpose)), modes.ECB())  # noqa: S305  see above
     encryptor, marks = cipher.encryptor(), np.empty(len(words), dtype=np.uint64)
@@ -212,11 +215,11 @@ _BITS: Final = 40.0
 
 
 class KnownTable(NamedTuple):
-    """Rows that a home has seen, in their order.
+    """A table that a home has seen, as marks and keyed hashes.
 
-    rows: uint64 (n,); the marks.
-    ids: uint64 (n,), or empty for a table without ids.
-    cells, names: uint32 (F, n) and uint64 (F,); see :func:`cell_words`.
+    rows: uint64 (n,); the marks of the rows, in their order.
+    ids: uint64 (n,); the marks that follow from the ids; empty for a table without ids.
+    cells, names: uint32 (F, n) and uint64 (F,); see :func:`hash_cells`.
     """
 
     rows: WordArray
@@ -225,7 +228,7 @@ class KnownTable(NamedTuple):
     names: WordArray
 
     def find(self, table: KnownTable) -> IntArray:
-        """Return the index in this table of each row of another one; -1 if absent."""
+        """Return the index in this table of each row of ``table``; -1 if it is absent."""
         shorter_length = min(len(self.cells.T), len(table.cells.T))
         if len(self.ids) and np.array_equal(self.ids, table.ids):
             return np.arange(shorter_length)
@@ -242,14 +245,16 @@ class KnownTable(NamedTuple):
         return positions if is_same else np.full_like(positions, -1)
 
     def has_column(self, column: CellWords) -> bool:
-        """Return whether a column (n,) is one of this table."""
+        """Return whether a column of this table has exactly these cells (n,)."""
         return any(np.array_equal(column, cells) for cells in self.cells)
 
     def _row_words(self, table: KnownTable) -> tuple[WordArray, WordArray]:
-        """Return row hashes of this and of another table, over their common columns."""
+        """Return hashes of the rows of both tables, over their common columns."""
         samples, other_samples = ([*map(_sample_runs, t.cells)] for t in (self, table))
         fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
-        common = np.array([[_n_common(a, b) for b in other_samples] for a in samples])
+        common = np.array(
+            [[_count_common_runs(a, b) for b in other_samples] for a in samples]
+        )
         pairs = [
             (int(n.argmax()), j) for j, n in enumerate(common.T) if max(n) > fewest
         ]
@@ -272,8 +277,11 @@ class KnownRows:
         self._tables: dict[str, KnownTable] = {}
         self._n_same, self.same = 0, (np.empty(0, np.uint64),) * 2
 
-    def read_same(self) -> tuple[WordArray, WordArray]:
-        """Read former marks (m,) of rows, and the present ones (m,), into ``same``."""
+    def load_replaced_marks(self) -> tuple[WordArray, WordArray]:
+        """Read replaced marks (m,), and the current marks (m,) of the same rows.
+
+        The result is also stored as the attribute ``same``.
+        """
         names = list(self._store.numbers(_SAME))
         for name in names[self._n_same :]:
             _, arrays = codec.decode(self._store.read(_SAME, name))
@@ -287,7 +295,7 @@ class KnownRows:
     def identify(self, ids: WordArray, cells: CellWords, names: WordArray) -> WordArray:
         """Return the mark of each row (n,) of a table, and store new marks."""
         n_rows = cells.shape[1]
-        rows = replace_marks(ids, *self.read_same())
+        rows = replace_marks(ids, *self.load_replaced_marks())
         if not len(ids):
             rows = np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
         seen = KnownTable(rows.copy(), ids, cells, names)
@@ -314,10 +322,10 @@ class KnownRows:
         return seen.rows
 
     def _save_same(self, pairs: WordArray, tables: Sequence[KnownTable]) -> None:
-        """Store pairs (n, 2) of an earlier and the present mark of one row.
+        """Store pairs (n, 2) of marks: an earlier and the current mark of the same row.
 
-        Two marks in one table are of different rows, so pairs that would give them one
-        mark are left out.
+        Two marks in one table belong to different rows, so pairs that would give both
+        rows the same mark are left out.
         """
         _, first = np.unique(pairs[:, 0], return_index=True)
         before, now = pairs[first].T
@@ -331,8 +339,8 @@ class KnownRows:
             self._store.write(_SAME, _digest(before, now).hex(), content)
 
     def _newest_first(self) -> Iterator[KnownTable]:
-        """Yield all tables, newest first, with all columns of the same rows together."""
-        merged, same = dict[bytes, KnownTable](), self.read_same()
+        """Yield all tables, newest first; tables of the same rows are joined into one."""
+        merged, same = dict[bytes, KnownTable](), self.load_replaced_marks()
         for name in self._store.numbers(_KIND):
             if name not in self._tables:
                 _, arrays = codec.decode(self._store.read(_KIND, name))
@@ -362,7 +370,7 @@ def _digest(*arrays: np.ndarray) -> bytes:
 
 
 def replace_marks(marks: WordArray, before: WordArray, now: WordArray) -> WordArray:
-    """Return marks (n,) with each one of ``before`` (m,) replaced by that of ``now``."""
+    """Return marks (n,) after replacing those in ``before`` (m,) by those in ``now``."""
     positions = positions_of(marks, before)
     is_other = positions >= 0
     return np.where(is_other, now[positions], marks) if is_other.any() else marks
@@ -396,7 +404,7 @@ def _entropy_bits(column: CellWords) -> float:
 def _find_runs(
     words: WordArray, limit: np.uint64
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
-    """Yield length, hashes and positions of unique runs, sorted by their hashes.
+    """Yield the length, hashes and positions of unique runs of words, sorted by the hashes.
 
     Only two lengths are used: the shortest ones for which most runs are unique.
 
@@ -419,13 +427,13 @@ def _find_runs(
 
 
 def _sample_runs(column: CellWords) -> dict[int, WordArray]:
-    """Return hashes of a column's unique runs by length; of a long column, a sample."""
+    """Return the hashes of a column's unique runs, by length; a sample if it is long."""
     limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
     runs = _find_runs(column.astype(np.uint64), limit)
     return {length: values for length, values, _ in runs}
 
 
-def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
+def _count_common_runs(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
     """Return the number of unique runs that two columns share; 0 if there are too few."""
     lengths = a.keys() & b.keys()
     return max((len(_intersect(a[n], b[n])[0]) for n in lengths), default=0)
@@ -434,7 +442,8 @@ def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
 def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
     """Return the index in ``words`` of each row of ``other_words``; -1 if unknown.
 
-    Runs unique in both tables are matched first, then the other equal rows in order.
+    Runs that are unique in both tables are matched first, then other equal rows in
+    order.
     """
     positions = np.full(len(other_words), -1)
     limit = np.uint64(2**64 - 1)
@@ -463,7 +472,7 @@ def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
 
 
 def _make_distinct(words: WordArray) -> WordArray:
-    """Return different words: each is hashed with the number of equal ones before it."""
+    """Return distinct words: each is hashed with the number of equal words before it."""
     order = np.argsort(words, kind="stable")
     ordered = words[order]
     begins = np.searchsorted(ordered, ordered)

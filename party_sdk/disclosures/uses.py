@@ -1,4 +1,4 @@
-"""Disclosures of one use of rows, and their readers."""
+"""What one use of rows discloses, and to which readers."""
 
 from __future__ import annotations
 
@@ -28,22 +28,26 @@ _IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
 class Use(BaseModel):
     """What one party discloses about its rows in one session.
 
-    session: session and digest of its agreement. Uses of one session are not compared:
-        its terms say what its slots disclose together.
+    session: the session and the digest of its agreement. Uses of one session are not
+        compared with each other, because its terms say what its slots disclose
+        together.
     slot: the party's slot.
-    analyst, coordinator: their public keys; None if the terms name none, or unknown.
-    outside: kinds of disclosure to analyst and coordinator.
-    parties: public keys of the other parties; empty text for an open slot.
-    everybody: kinds of disclosure to every party, even one that lacks the variable.
-    way: digest of the protocol and the clustered columns.
+    analyst, coordinator: their public keys; None for an unknown key.
+    outside: kinds of disclosure to the analyst and the coordinator.
+    parties: public keys of the other parties; an empty text for a slot that any
+        institution may take.
+    everybody: kinds of disclosure to every party, even to one that does not hold the
+        variable.
+    way: the digest of the protocol and the clustered columns.
     sums: whether anybody reads sums or means of rows.
-    published: whether means of clusters are sent beyond the parties with these rows, or a
-        profile is summed.
-    smallest: fewest rows of a published cluster.
-    intersects: whether only common ids are disclosed.
-    counts: whether only the number of common ids is disclosed.
+    published: whether the analyst and the coordinator read means of clusters, or
+        parties sum cluster profiles.
+    smallest: the fewest rows of a published cluster.
+    intersects: whether this use discloses common ids, and nothing else.
+    counts: whether this use discloses only the number of common ids.
     epsilon: the privacy cost for each person.
-    degrees: equations in sums of membership degrees, per unknown number of others' rows.
+    degrees: the number of equations in sums of membership degrees, for each unknown
+        value in the other parties' rows.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings")
@@ -70,7 +74,8 @@ class Use(BaseModel):
     ) -> Use:
         """Return a party's disclosures under checked terms.
 
-        columns: the table's columns; variables that are only described do not count.
+        columns: the table's columns; those that are only described in profiles do not
+            count.
         """
         disclosures, params = disclosures_of_terms(terms), check_terms(terms)
         outside = kinds_read_by(disclosures, Reader.OUTSIDE)
@@ -112,25 +117,28 @@ class Use(BaseModel):
 
     @property
     def name(self) -> str:
-        """Return the digest that names the use."""
+        """Return the digest (hex) under which the use is stored."""
         subject = "ids" if self.intersects else "rows"
         words = length_prefixed(self.session, self.slot, subject)
         return sha256(words).hexdigest()[:32]
 
     @property
-    def shows(self) -> bool:
+    def discloses_anything(self) -> bool:
         """Return whether anything about the rows is disclosed."""
         return bool(self.outside or self.everybody or self.published or self.sums)
 
     def readers_of(self, kind: Kind) -> frozenset[str]:
-        """Return the readers' public keys for a kind; an empty text for an unknown key."""
+        """Return the public keys of the readers of a kind; an unknown key is empty."""
         readers: frozenset[str] = frozenset()
         if kind in self.outside:
             readers |= {self.analyst or "", self.coordinator or ""}
         return readers | self.parties if kind in self.everybody else readers
 
     def questions_after(self, before: Use) -> Iterator[str]:
-        """Yield a question for each pair of kinds that one reader would combine."""
+        """Yield a question for each pair of disclosures that one reader could combine.
+
+        before: an earlier use of the same rows.
+        """
         if before.session == self.session:
             return
         for earlier_kind, later_kind in (

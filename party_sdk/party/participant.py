@@ -98,8 +98,9 @@ _OBJECT_MARK: Final = "an object"
 class Party:
     """One party in one session.
 
-    Call :meth:`join` with an invitation, then :meth:`run` with a table. Both can be
-    repeated, also in another process. As a context manager it closes its connections.
+    Call :meth:`join` with an invitation, then :meth:`run` with a table. Both calls can
+    be repeated, also in another process. As a context manager it closes its
+    connections.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class Party:
         return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> AdmittedTable:
-        """Take the slot by sending sizes and public keys, and return the admitted rows.
+        """Take the slot by sending table sizes and public keys; return the admitted rows.
 
         The keys are derived from stored entropy, so that a join whose response was lost
         can be repeated with the same keys.
@@ -243,7 +244,7 @@ class Party:
     def _check_history(self, data: DataSource) -> None:
         terms, stored, history = self.terms, self.stored, self.stored.history
         use = Use.from_terms(terms, stored.agreement_id, stored.slot, data.columns)
-        if not use.shows:
+        if not use.discloses_anything:
             return
         rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
         update: dict[str, Any] = {"epsilon": cost}
@@ -256,7 +257,7 @@ class Party:
 
     @property
     def _intersection(self) -> Use | None:
-        """Return the use of rows by sending blinded ids; None if this party sends none."""
+        """Return what this party discloses by sending blinded ids; None if it does not."""
         return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property
@@ -303,7 +304,7 @@ class Party:
         return self._result_of(outcome, data)
 
     def announce_refusals(self) -> AbstractContextManager[None]:
-        """Inform the others which check refuses the table, while the slot is free."""
+        """Inform the other members which check refuses a table, while the slot is free."""
         if self._identity.token is not None:
             return nullcontext()
         return announce_refusals(self._analyst, self.invitation.code)
@@ -359,7 +360,8 @@ class Party:
     def _record_end(self) -> Iterator[None]:
         """Record how the session ended if it ends in this block, and raise the reason.
 
-        Only the analyst says that a session ended, so the next run asks it again.
+        Only the analyst can say that a session has ended, so the next run asks the
+        analyst again.
         """
         if self._identity.ended:
             self._save_identity(self._identity.model_copy(update={"ended": ""}))
@@ -463,7 +465,7 @@ class Party:
     ) -> tuple[DataSource, IntArray]:
         """After the session, return the clustered columns of rows, with their labels.
 
-        Rows that lack a required value are dropped from both.
+        Rows that lack a required value are dropped, together with their labels.
         """
         memory = self.stored.load_state().after
         return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
@@ -581,7 +583,7 @@ class Party:
         return self._put_back(outcome)
 
     def _put_back(self, outcome: Outcome) -> Outcome:
-        """Return an outcome in the order of the table, unless its order was admitted."""
+        """Reorder an outcome like the table, unless rows were admitted in that order."""
         admitted = self.stored.load_document(Document.ADMITTED_ROWS)
         return (
             outcome
@@ -590,9 +592,10 @@ class Party:
         )
 
     def early_outcomes(self) -> list[Outcome | None]:
-        """Return the outcome of each run before there is a result, in table order.
+        """Return the outcomes of single runs while the session has no result yet.
 
-        It is None for a run that is not finished, or whose labels come with the result.
+        Each outcome is in the order of the table. The outcome is None for a run that is
+        not finished, or whose labels come with the result.
         """
         party = self._build_engine(self.stored.agreement or b"")
         last = self.stored.load_state()
@@ -652,7 +655,7 @@ def accept_invitation(
 def check_second_invitation(
     invitation: Invitation, stored: PartySession, *, accept_moved: bool
 ) -> None:
-    """Raise GuardRefused if an invitation contradicts the first; store a new address."""
+    """Raise GuardRefused if an invitation contradicts the first; store its new address."""
     identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
     if invitation.secret != first.secret:

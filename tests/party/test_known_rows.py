@@ -17,7 +17,7 @@ from party_sdk.disclosures.known_rows import (
     MOST_COLUMNS,
     KnownRows,
     Store,
-    cell_words,
+    hash_cells,
     id_marks,
     replace_marks,
 )
@@ -45,7 +45,7 @@ class Home:
         ids: Sequence[str] | None = None,
     ) -> np.ndarray:
         data = MatrixSource(rows, columns=names, ids=ids, gaps=True)
-        words = cell_words(KEY, data)
+        words = hash_cells(KEY, data)
         return KnownRows(self.store).identify(id_marks(KEY, data.ids), *words)
 
 
@@ -116,7 +116,7 @@ def test_tables_of_the_same_rows_are_connected_by_a_third(
     one, other = home.marks(X[:, :3]), home.marks(X[:, 3:], OTHER_NAMES[3:])
     assert not np.isin(one, other).any()
     assert np.array_equal(home.marks(X[1:]), other[1:])
-    same = KnownRows(home.store).read_same()
+    same = KnownRows(home.store).load_replaced_marks()
     assert np.array_equal(replace_marks(one, *same)[1:], other[1:])
     assert np.array_equal(home.marks(X[:, :3])[1:], other[1:])
 
@@ -127,9 +127,8 @@ def test_rows_with_equal_cells_stay_different_rows(home: Home) -> None:
     marks = home.marks(X, ids=ids)
     home.marks(X[rng.permutation(N)])
     home.marks(np.hstack([X, X[:, :1] * 2 + 1]), ids=ids)
-    assert (
-        len(set(replace_marks(marks, *KnownRows(home.store).read_same()).tolist())) == N
-    )
+    replaced = KnownRows(home.store).load_replaced_marks()
+    assert len(set(replace_marks(marks, *replaced).tolist())) == N
 
 
 @pytest.mark.parametrize("kind", ["numbers", "levels"])
@@ -182,7 +181,7 @@ NAMES = ("a", "b", "c")
 def cells(
     rows: np.ndarray = X, names: Sequence[str] = NAMES, key: bytes = KEY
 ) -> np.ndarray:
-    return cell_words(key, MatrixSource(rows, columns=names, gaps=True))[0]
+    return hash_cells(key, MatrixSource(rows, columns=names, gaps=True))[0]
 
 
 def test_cells_are_known_by_their_values_and_not_by_names() -> None:

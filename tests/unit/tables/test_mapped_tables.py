@@ -13,7 +13,7 @@ from support.table_kinds import KINDS, as_csv
 
 from clustering_protocols.numerics.data_source import matrix, order_rows
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.known_rows import cell_words
+from party_sdk.disclosures.known_rows import hash_cells
 from party_sdk.tables import (
     ReadOptions,
     examine_table,
@@ -234,7 +234,7 @@ def test_row_marks_are_those_of_the_table_before_it_was_mapped(
         (plain, mapped),
         (order_rows(plain, order), order_rows(mapped, order)),
     ):
-        expected, found = cell_words(KEY, before), cell_words(KEY, after)
+        expected, found = hash_cells(KEY, before), hash_cells(KEY, after)
         orders = np.argsort(found[1]), np.argsort(expected[1])
         for some, others in zip(found, expected, strict=True):
             np.testing.assert_array_equal(some[orders[0]], others[orders[1]])
@@ -267,7 +267,7 @@ def test_another_mapping_makes_no_other_rows(name: str) -> None:
     for said in mappings:
         mapping = TableMapping.model_validate({"columns": {"sex": said}})
         read = read_table(frame, ReadOptions(schema=schema, mapping=mapping))
-        marks.append(cell_words(KEY, read)[0])
+        marks.append(hash_cells(KEY, read)[0])
     np.testing.assert_array_equal(*marks)
 
 
@@ -277,10 +277,10 @@ def test_levels_are_known_in_whichever_order_they_come() -> None:
     for levels in (["1", "2", "3", "often"], ["often", "3", "2", "1"]):
         field = {"name": "q", "type": "string", "categories": levels}
         how = ReadOptions(schema=Schema.model_validate({"fields": [field]}))
-        marks.append(cell_words(KEY, read_table(frame, how))[0])
+        marks.append(hash_cells(KEY, read_table(frame, how))[0])
     np.testing.assert_array_equal(*marks)
     numbers = open_table(pd.DataFrame({"q": [3.0, 1.0, 2.0]}), columns=["q"])
-    np.testing.assert_array_equal(marks[0][:, :3], cell_words(KEY, numbers)[0])
+    np.testing.assert_array_equal(marks[0][:, :3], hash_cells(KEY, numbers)[0])
 
 
 def test_lines_to_leave_out_are_those_of_one_file() -> None:
