@@ -84,7 +84,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_secret_variable(name: str) -> str:
-    """Return the content of the file named by ``NAME_FILE``, or else ``NAME``, or "".
+    """Return the secret in the file that ``NAME_FILE`` names, or the value of ``NAME``.
 
     Raises InvalidParameters if the file cannot be read or is not text.
     """

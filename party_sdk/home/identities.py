@@ -60,12 +60,12 @@ class OwnIdentity:
     def create(self, name: str, *, replace: bool = False) -> Institution:
         """Create and store a named identity.
 
-        A stored identity without a name keeps its key. One with a name is replaced only
-        with ``replace``, because others may trust its card.
+        A stored identity without a name keeps its key. A stored identity with a name is
+        replaced only if ``replace`` is true, because others may trust its card.
 
-        Raises GuardRefused without ``replace``, or if a word of the name has letters of
-            two scripts that look alike; InvalidParameters if the name is empty, too
-            long or has control characters.
+        Raises GuardRefused if ``replace`` is needed but false, or if a word of the name
+            has letters of two scripts that look alike.
+        Raises InvalidParameters if the name is empty, too long or has control characters.
         """
         try:
             TypeAdapter(InstitutionName).validate_python(name)

@@ -34,7 +34,8 @@ class Policy:
     intersections_limit: the most sessions of one coordinator in which the id of a row
         is intersected.
     least_known: the fewest other members with a trusted card or a confirmed safety
-        number. By default two, or all if there are fewer; open slots count.
+        number. The default is two, or all other members if there are fewer. Members in
+        slots that the terms leave open count too.
     epsilon_limit, epsilon_total: the largest ε of differential privacy that one
         session, and all sessions, may cost each person. Answers without noise cost an
         infinite ε.
@@ -149,10 +150,10 @@ class Policy:
         return replace(self, accepted_risks=self.accepted_risks.union(codes))
 
     def check_roster(self, agreement: bytes, slot: str) -> None:
-        """Raise GuardRefused if another party could test too many ids against its own.
+        """Raise GuardRefused if another party could test too many ids against this party's.
 
         Parties call this before they send any id, even in blinded form. The error
-        states the numbers.
+        states the number of ids and the number of rows.
         """
         from clustering_protocols.session_terms import check_terms
         from clustering_protocols.terms.agreements import read_agreement
@@ -212,12 +213,12 @@ class Policy:
 
 
 def quota_option(per_row: float) -> str:
-    """Return the option that admits ``per_row`` values for each row of this party."""
+    """Return the command-line option for ``per_row`` values per row of this party."""
     return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
 def quota_options(n_keys: int, quota: float = _USUAL_QUOTA) -> tuple[str, ...]:
-    """Return the arguments that admit a party of equal size; () if the quota suffices."""
+    """Return the arguments that admit a party of equal size; () if ``quota`` does."""
     return tuple(quota_option(n_keys).split()) if n_keys > quota else ()
 
 

@@ -1,6 +1,6 @@
 """Read and extend ``policy.toml``, the file in a party's home that holds its policy.
 
-Its keys are the fields of :class:`~party_sdk.home.policy.Policy` and
+The keys of the file are the fields of :class:`~party_sdk.home.policy.Policy` and
 ``protocol_packages``. ``--remember`` appends accepted risks as ``consents`` tables; it
 changes nothing else.
 """

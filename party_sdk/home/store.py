@@ -150,9 +150,9 @@ class HomeStore:
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Open a write transaction, or join the one that this store already has open.
 
-        durable: whether the commit waits until the changes have reached the disk.
-            Otherwise a power failure before the next durable commit may lose them, but
-            a crash cannot.
+        durable: whether the commit waits until the changes have reached the disk. If
+            not, a power failure before the next durable commit may lose the changes,
+            but a crash cannot.
 
         Raises StorageFull if the disk is full, NotReady if the database is damaged or
         busy for too long, and InvalidParameters if it cannot be written.
@@ -191,7 +191,7 @@ class HomeStore:
     def erase_log(self) -> None:
         """Truncate the write-ahead log, so that it no longer holds erased content.
 
-        This waits for readers in other processes. It does not affect backups.
+        The method waits for readers in other processes. Backups are not affected.
         """
         with self._mutex, self._translate_errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -275,7 +275,7 @@ class HomeStore:
         return self.home / f".{token}.lock"
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection; without a file, to an empty database in memory."""
+        """Return the connection; if there is no file, to an empty database in memory."""
         try:
             inode = self.path.stat().st_ino
         except FileNotFoundError:
