@@ -35,7 +35,7 @@ class Asker:
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
         """Show the members; return whether all of them read out the same safety number.
 
-        is_known: whether so many members are known that nobody has to be asked.
+        is_known: whether enough members are known, so that nobody has to be asked.
         """
         del roster, is_known
         return False
@@ -48,8 +48,9 @@ class Asker:
     def approve(self, inspection: Inspection) -> bool:
         """Ask whether a contribution may be sent.
 
-        This is called if the protocol demands it (``inspection.asks``), or if consent
-        was withdrawn. After a withdrawal, approval also covers the rest of the session.
+        The question is asked if the protocol demands it (``inspection.asks``), or if
+        consent was withdrawn. After a withdrawal, approval also covers the rest of the
+        session.
         """
         del inspection
         return False

@@ -32,7 +32,7 @@ _HOLD_REMEDY: Final = (
 def decline_slot(
     analyst: Analyst, code: str, reason: str, check: str | None = None
 ) -> None:
-    """Inform the others that a party does not join, and why.
+    """Inform the other members that a party does not join, and why.
 
     reason: the operator's own words.
     check: the name of the check that refused the party; sent instead of a reason.
@@ -43,9 +43,10 @@ def decline_slot(
 
 @contextmanager
 def announce_refusals(analyst: Analyst, code: str) -> Iterator[None]:
-    """Inform the others which check refuses this party, while its slot is free.
+    """Inform the other members which check refuses this party, while its slot is free.
 
-    They learn only the name of the check. The party may still join with another table.
+    The other members learn only the name of the check. The party may still join with
+    another table.
     """
     try:
         yield
@@ -68,9 +69,9 @@ def leave_session(
 
     explanation: the operator's own words; sent only while the slot is free.
     code: the code of the current invitation.
-    reason: sent to the others if the party has joined.
+    reason: sent to the other members if the party has joined.
 
-    Returns bool: whether the others were informed.
+    Returns bool: whether the other members were informed.
 
     Raises NotReady if nothing is stored of the session, or if it has ended. Raises
     CoterieError if the analyst cannot be reached, or refuses.
@@ -94,9 +95,10 @@ def leave_session(
 
 
 def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
-    """Inform the others once that this party stopped for good.
+    """Inform the other members once that this party stopped for good.
 
-    Returns bool: whether the analyst knows. This is also True if the session has ended.
+    Returns bool: whether the analyst knows of the stop. The value is also True if the
+    session has ended.
 
     Raises CoterieError if the analyst cannot be reached; the next run tries again.
     """
@@ -114,11 +116,12 @@ def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
 
 @contextmanager
 def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
-    """Inform the others if this party stops for good, now or in an earlier process.
+    """Inform the other members if this party stops for good, now or in an earlier run.
 
-    If its guards or its table stop it, the others see it as held.
+    If this party's guards or its table stop it, the other members see it as held.
 
-    Raises CoterieError: the error that stopped it, even if nobody can be informed.
+    Raises CoterieError: the error that stopped the party, even if nobody can be
+    informed.
     """
     try:
         yield
@@ -133,7 +136,7 @@ def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
 def announce_resumed(
     stored: PartySession, analyst: Analyst, status: SessionStatus
 ) -> None:
-    """Inform the others that this party is no longer held, if they see it as held."""
+    """Inform the other members that this party is no longer held, if it was held."""
     [slot] = (candidate for candidate in status.slots if candidate.name == stored.slot)
     if slot.stopped is StopReason.HELD:
         _as_party(stored, analyst).stop(stored.session, None)

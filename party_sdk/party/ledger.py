@@ -1,8 +1,8 @@
 """The log of everything that a party sent, with the analyst's receipts.
 
-It is a hash chain of lines. A contribution is logged in the transaction that stores it,
-before its first byte is sent, and its receipt is added when it arrives. Even after a
-crash, the log therefore names everything that may have been sent.
+The log is a hash chain of lines. A contribution is logged in the transaction that
+stores it, before its first byte is sent, and its receipt is added when it arrives. Even
+after a crash, the log therefore names everything that may have been sent.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ class Ledger:
     def log_receipt(self, round_key: RoundKey, receipt: Receipt) -> None:
         """Log the analyst's receipt for the last answer.
 
-        Raises Equivocation if it differs from an earlier receipt for the same bytes, or
-            if its number does not increase: the analyst has lost or changed its log.
+        Raises Equivocation if the receipt differs from an earlier one for the same
+            bytes, or if its number does not increase: the analyst has lost or changed
+            its log.
         """
         fields = receipt.model_dump(mode="json", include=_RECEIPT_FIELDS)
         where = f"round {round_key[0]}, attempt {round_key[1]}"

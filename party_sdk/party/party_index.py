@@ -68,7 +68,10 @@ def stored_parties(home: Path) -> Iterator[PartySummary]:
 
 
 def all_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield all parties of a home, sorted; if there is an order, with its state."""
+    """Yield all parties of a home, sorted by session and slot.
+
+    A party that runs in the background is listed with the state of its order.
+    """
     parties = {(party.session, party.slot): party for party in stored_parties(home)}
     for [stored] in store_of(home).fetch_rows("SELECT status FROM orders"):
         status = json.loads(stored)

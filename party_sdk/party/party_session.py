@@ -423,7 +423,7 @@ class PartySession:
 
     @property
     def cluster_names(self) -> tuple[str, ...]:
-        """Return the names of clusters, with '' for an unnamed one; empty if all are."""
+        """Return the names of clusters, '' for an unnamed one; () if all are unnamed."""
         stored = json.loads(self._get_column("cluster_names") or "{}")
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))

@@ -85,7 +85,8 @@ class PeerVerifier:
     asker: the operator, who sees the members and may have compared the safety number.
     number: the safety number that the other members see.
     confirmed_with: the names of the members who read out the number; they count as
-        known. The number alone shows that all see the same members, not real ones.
+        known. The number alone shows that all members see the same roster, but not that
+        the members are real institutions.
     """
 
     home: Path
@@ -119,7 +120,7 @@ class PeerVerifier:
     def verify_members(self, agreement: bytes, slot: str, policy: Policy) -> None:
         """Raise if too few members of a verified agreement are known.
 
-        A member is known by its card, or because it read out its safety number.
+        A member is known if its card is trusted, or if it read out the safety number.
 
         Raises KeyNotAuthentic if the others see another safety number. Raises
         GuardRefused if too few members are known, or if a known name has another key.
@@ -147,7 +148,7 @@ class PeerVerifier:
             raise refusal
 
     def verify_safety_number(self, agreement: bytes) -> None:
-        """Verify a stored agreement against the safety number that the others see."""
+        """Verify a stored agreement against the safety number that other members see."""
         if self.number is not None:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_safety_number(
                 self.number

@@ -71,14 +71,16 @@ class Responder:
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task (repeated ones with the same bytes), and return the next task.
+        """Answer a task, and return the next task.
+
+        A repeated task is answered with the same bytes as before.
 
         Returns None if the analyst has no next task within the long poll.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            task breaks the rules, such as a second one for the same round and attempt;
-            the party then stops for good. Raises GuardRefused if the party's policy or
-            its operator refuses the answer.
+            task breaks the rules, such as a different second task for the same round
+            and attempt; the party then stops for good. Raises GuardRefused if the
+            party's policy or its operator refuses the answer.
         """
         try:
             return self._answer_task(party, task, data)
@@ -226,8 +228,8 @@ class Responder:
     def _send_contribution(self, contribution: bytes) -> bytes | None:
         """Send the stored answer, and return the next task if the analyst has one.
 
-        If there is a next task, the receipt is stored together with its answer. After a
-        crash before that, the answer is sent again to obtain the receipt.
+        If there is a next task, the receipt is stored together with the answer to that
+        task. After a crash before that, the answer is sent again to obtain the receipt.
         """
         session, task = self.terms.session, None
         round_key, digest = self._state.round_key, self._state.contribution_digest
