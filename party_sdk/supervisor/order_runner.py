@@ -2,9 +2,10 @@
 
     python -m party_sdk.supervisor.order_runner HOME SESSION SLOT
 
-It exits if its parent process dies, which closes the pipe at standard input; the next
-supervisor starts it again. Before it exits to wait for an answer, it stores the question.
-The next process reaches the same question and finds the answer.
+The process exits if its parent process dies, which closes the pipe at standard input;
+the next supervisor starts the order again. Before the process exits to wait for an
+answer, it stores the question. The next process reaches the same question and finds the
+answer.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ class OrderAsker(Asker):
     def ask(
         self, kind: QuestionKind, subject: str, sentence: str = "", **details: Any
     ) -> bool:
-        """Return the stored answer to a question, or store the question and raise.
+        """Return the stored answer to a question; if there is none, store the question.
 
-        subject: distinguishes this question from others of the same kind.
+        subject: distinguishes this question from other questions of the same kind.
 
         Raises DecisionPending if the question has not been answered yet.
         Raises StaleOrder if the order was replaced; the question is then not stored.
@@ -126,7 +127,7 @@ class OrderAsker(Asker):
         raise DecisionPending
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Ask if all members read out the same safety number, unless they are known."""
+        """Ask if all members read out the same safety number; not if ``is_known``."""
         if is_known:
             return False
         number, seats = roster.safety_number, roster.seats

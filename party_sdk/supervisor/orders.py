@@ -43,8 +43,8 @@ class OrderedTable(BaseModel, frozen=True):
     id_column, columns: as in ``--id-column`` and ``--columns``; if no columns are
         named, all columns except the ids are used.
     csv: as in ``--csv``: strings such as ``delimiter=;``.
-    mapping: the content of a ``--mapping`` file, or None for the stored mapping. It is
-        omitted from ``repr`` because its levels are values of cells.
+    mapping: the content of a ``--mapping`` file, or None for the stored mapping. The
+        mapping is omitted from ``repr`` because its levels are values of cells.
     """
 
     path: str
@@ -341,7 +341,7 @@ class PartyOrder:
     def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
         """Record the answer to the pending question, and queue the order again.
 
-        While the slot is free, the others can read the reason for a no.
+        While the slot is free, the other members can read the reason for a no.
 
         Raises NotReady if this question is not pending.
         """
@@ -367,8 +367,8 @@ class PartyOrder:
     def withdraw(self, reason: str = "") -> OrderStatus:
         """Withdraw the order, and decline its slot or leave its session.
 
-        Nothing more is sent, even if the others cannot be notified. If the order's
-        process is running, the supervisor stops it first.
+        Nothing more is sent, even if the other members cannot be notified. If the
+        order's process is running, the supervisor stops it first.
 
         Raises NotReady if the session is completed.
         Raises CoterieError if the analyst cannot be notified; the withdrawal stands.
