@@ -350,11 +350,10 @@ class MappedSource(Source):
         if self._row_locations is None:
             return self._omitted_rows
         numbers = self._row_locations.numbers
-        problem_lines = {finding.line for finding in self._source.findings()}
-        # no row begins on the later lines of a cell
-        absent = lines.difference(numbers.tolist())
-        self._broken_lines = absent & problem_lines
-        self._absent_lines = absent - problem_lines
+        # no row begins in the header, or on the later lines of a cell
+        first_lines = lines.intersection(self._source.row_locations.numbers.tolist())
+        self._broken_lines = first_lines.difference(numbers.tolist())
+        self._absent_lines = lines - first_lines
         return np.flatnonzero(np.isin(numbers, list(lines)))
 
     def _participation_mask(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from party_sdk.tables import ReadOptions, examine_table
+from party_sdk.tables.mapping import TableMapping
 
 HOW = ReadOptions(columns=("age", "crp"))
 
@@ -41,6 +42,18 @@ def test_rows_between_stray_marks_are_refused(
     assert problem.line == first + 2
     assert f"line {last + 2}" in problem.what
     assert "quotation marks" in problem.what
+
+
+def test_rows_within_the_header_cannot_be_left_out_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'id,"age\np1,50,2\np2,61,5\nyears",crp\n' + "p3,70,1.5\np4,80,2.5\n"
+    )
+    mapping = TableMapping.model_validate({"leave_out": {"lines": [1]}})
+    report, table = examine_table(path, ReadOptions(id_column="id", mapping=mapping))
+    assert table is None
+    [problem] = report.problems
+    assert (problem.line, "no row begins here" in problem.what) == (1, True)
 
 
 @pytest.mark.parametrize("place", ["first column", "column of its own"])
