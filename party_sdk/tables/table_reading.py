@@ -363,6 +363,8 @@ class TableReading:
             n_gaps = int(n_missing[self._gaps_refused].sum())
             n_more_obstacles = max(0, n_gaps - len(self._gaps))
             obstacles = [*self._find_unprepared(), *_locate(self._gaps, locations)]
+            n_more_obstacles += max(0, len(obstacles) - MOST_SHOWN)
+            obstacles = obstacles[:MOST_SHOWN]
         word = self._source.row_locations.word
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
