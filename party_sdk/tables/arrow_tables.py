@@ -203,8 +203,8 @@ def file_source(
         table.validate(full=True)
     except (FileNotFoundError, pa.ArrowException, ValueError):
         raise invalid_answer_error(path) from None
-    names = Names(unpacked.names)
-    positions = [i for i in range(len(names.all)) if i in {*unpacked.columns}]
+    names, copied = Names(unpacked.names), {*unpacked.columns}
+    positions = [i for i in range(len(names.all)) if i in copied]
     if [*map(str, positions)] != table.column_names or len(unpacked.kinds) != len(
         names.all
     ):
