@@ -6,6 +6,8 @@
     X, y = load_wine(return_X_y=True)
     dealt = datasets.deal(X, (5, 1), classes=y, concentration=0.5)
     model = FederatedKMeans(3, layout=dealt.layout).fit(dealt.tables)
+
+``dealt.tables`` has one table for each party of ``dealt.layout``.
 """
 
 from __future__ import annotations
