@@ -322,7 +322,7 @@ def is_completed(report: RunReport | SessionReport) -> bool:
     return report.state == SessionState.COMPLETED
 
 
-def shown_figures(runs: Sequence[RunLine]) -> list[str]:
+def figures_with_values(runs: Sequence[RunLine]) -> list[str]:
     """Return the names of the figures that get a column because some run has a value."""
     return [
         name

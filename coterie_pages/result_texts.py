@@ -16,11 +16,11 @@ from clustering_protocols.numerics.profiles import (
 from clustering_protocols.terms.sections import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import (
+    figures_with_values,
     format_number,
     format_share,
     name_figure,
     profile_cell,
-    shown_figures,
 )
 from coterie_pages.models import RunReport, SessionReport
 from coterie_pages.svg import Deviations, deviations
@@ -123,7 +123,7 @@ def _describe_number_of_clusters(report: RunReport | SessionReport) -> Iterator[
     if run is not None:
         measures = [
             f"{name_figure(name)} {format_number(run.figures[name])}"
-            for name in shown_figures([run])
+            for name in figures_with_values([run])
             if name in {*_MEASURES, "stability"}
         ]
         if measures:

@@ -103,7 +103,7 @@ def sheet_of(
         personal_data=protocol.personal_data(terms.layout),
         sent=sent_kinds(terms),
         categories=tuple(f.title or f.name for s in schemas for f in s.fields),
-        risks=show_risks(session_terms.risks_of_terms(terms)),
+        risks=sort_risks(session_terms.risks_of_terms(terms)),
         steps=steps_of(terms),
         cautions=tuple(result_warnings.find_terms_warnings(terms)),
         dictionary=tuple(_dictionary_fields(terms, slot)),
@@ -393,7 +393,7 @@ def _describe_type(annotation: Any) -> str:
 _RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detail")
 
 
-def show_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
+def sort_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
     """Return the risks by level, and the worst first within each level."""
     ordered = session_risks.worst_first(risks).items()
     return tuple(

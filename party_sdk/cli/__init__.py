@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from party_sdk.cli.terminal.output import ExplainedGroup, say
+from party_sdk.cli.terminal.output import RootGroup, say
 
 
 def _show_version(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -15,9 +15,7 @@ def _show_version(context: click.Context, _: click.Parameter, value: object) -> 
         context.exit()
 
 
-@click.group(
-    cls=ExplainedGroup, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

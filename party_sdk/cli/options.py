@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.captions import CHOOSE, PREPARATION
 from party_sdk.cli.parameters import ParameterSpec, argument, option, option_for_caption
-from party_sdk.cli.terminal.output import say, show_outage, show_silence
+from party_sdk.cli.terminal.output import print_outage, print_silence, say
 from party_sdk.coordinator.option_parsing import parse_values
 from party_sdk.home.addresses import address_advice
 from party_sdk.home.files import default_home
@@ -247,7 +247,7 @@ class HomeOptions:
 
         return Home(
             path=self.folder,
-            listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
+            listeners=Listeners(on_outage=print_outage, on_silence=print_silence),
             asker=TerminalAsker(),
             **answers,
         )

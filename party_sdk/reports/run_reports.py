@@ -91,7 +91,7 @@ def run_report(
     points = None if data is None or is_description else _project(member, result, data)
     details["outcomes"] = outcomes_in(terms, details.get("profiles", ()))
     method, measured = find_measured_method(terms)
-    seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
+    seats = () if roster is None else tuple(seat_entries(roster, terms.layout, slot))
     return RunReport(
         session=terms.session,
         title=terms.title,
@@ -116,7 +116,7 @@ def run_report(
         complete=result is not None,
         ended=identity.ended,
         n_rows=None if line is None else line.n_rows,
-        linked="" if result is None else linked_rows(terms, slot, result),
+        linked="" if result is None else describe_linked_rows(terms, slot, result),
         points=points,
         names=stored.cluster_names,
         accepted=terms.risks,
@@ -142,7 +142,7 @@ def _result_or_none(member: Party) -> Result | None:
         return None
 
 
-def linked_rows(terms: Terms, slot: str, result: Result) -> str:
+def describe_linked_rows(terms: Terms, slot: str, result: Result) -> str:
     """Return how many of the party's rows are linked to other parties, as ``n of m``.
 
     Empty if no other party has the same rows, or if common people were only counted.
@@ -216,7 +216,9 @@ def _project(member: Party, result: Result | None, data: DataSource) -> Points:
     )
 
 
-def seats_of(roster: Roster, layout: Layout, own_slot: str = "") -> Iterator[SlotEntry]:
+def seat_entries(
+    roster: Roster, layout: Layout, own_slot: str = ""
+) -> Iterator[SlotEntry]:
     """Yield an entry for each slot of the roster, marking the reader's ``own_slot``."""
     for seat in roster.seats:
         yield SlotEntry.of(

@@ -28,7 +28,7 @@ from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.reports.run_reports import find_measured_method, seats_of
+from party_sdk.reports.run_reports import find_measured_method, seat_entries
 
 
 def audited_report(
@@ -114,7 +114,7 @@ def _verifiable_parts(
     }
     if status.all_joined:
         roster = session.roster()
-        parts["seats"] = tuple(seats_of(roster, terms.layout))
+        parts["seats"] = tuple(seat_entries(roster, terms.layout))
         parts["safety_number"] = roster.safety_number
         parts["agreement"] = digest(session.agreement())
     if status.state is SessionState.COMPLETED:

@@ -254,7 +254,7 @@ class Result:
             )
             for number, figures in enumerate(self.figures)
         ]
-        names = text.shown_figures(runs)
+        names = text.figures_with_values(runs)
         lines = [
             [
                 "*" if run.chosen and len(runs) > 1 else "",

@@ -30,7 +30,7 @@ from party_sdk.tables.cells import (
     resolve_dialect,
 )
 from party_sdk.tables.columns import PLAIN, kind_of_type, to_texts
-from party_sdk.tables.files import MOST_CELL, batch_rows
+from party_sdk.tables.files import MOST_CELL, rows_per_batch
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
 from party_sdk.tables.source import RowLocations, TableSource
@@ -114,7 +114,7 @@ class ArrowSource(TableSource):
 
     def _read(self, positions: Sequence[int]) -> Iterable[pa.RecordBatch]:
         table = self._table.select([str(position) for position in positions])
-        batches: list[pa.RecordBatch] = table.to_batches(batch_rows(len(positions)))
+        batches: list[pa.RecordBatch] = table.to_batches(rows_per_batch(len(positions)))
         return batches
 
     def findings(self) -> list[Finding]:
@@ -240,7 +240,7 @@ def write_rows(
 
     def batches() -> Iterator[pa.RecordBatch]:
         begin, remaining = first, iter(rows)
-        while piece := list(islice(remaining, batch_rows(width))):
+        while piece := list(islice(remaining, rows_per_batch(width))):
             columns = [
                 _to_arrow(cells, index in numeric, index in mixed)
                 for index, cells in enumerate(zip(*piece, strict=True))
@@ -320,7 +320,7 @@ def unpack_parquet(question: Question, copy: Path) -> Unpacked:
             fields = [schema.field(position) for position in positions]
             _check_size(file, fields, question)
             stored = [field.name for field in fields]
-            batches = file.iter_batches(batch_rows(len(positions)), columns=stored)
+            batches = file.iter_batches(rows_per_batch(len(positions)), columns=stored)
             copied = pa.schema(
                 [
                     (str(position), _stored_type(field.type))

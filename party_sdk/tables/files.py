@@ -35,7 +35,7 @@ MOST_NUMBERS: Final = 2_000_000
 """Most cells in a batch, so that batches of a wide table have fewer rows."""
 
 
-def batch_rows(n_columns: int) -> int:
+def rows_per_batch(n_columns: int) -> int:
     """Return the number of rows in a batch of ``n_columns`` columns, at least 1."""
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 

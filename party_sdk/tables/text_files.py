@@ -31,7 +31,7 @@ from party_sdk.tables.cells import (
     split_into_rows,
     split_lines,
 )
-from party_sdk.tables.files import CELL_LINES, MOST_CELL, batch_rows
+from party_sdk.tables.files import CELL_LINES, MOST_CELL, rows_per_batch
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Finding
 from party_sdk.tables.source import RowLocations, TableSource
@@ -376,7 +376,7 @@ def read_text(
     selection = ", ".join(f"c{i}" for i in positions)
     query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  only positions
     relation = connection.sql(query, params={"path": str(path)})
-    yield from relation.to_arrow_reader(batch_rows(len(positions)))
+    yield from relation.to_arrow_reader(rows_per_batch(len(positions)))
 
 
 def _sql_literal(text: str) -> str:

@@ -18,7 +18,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
-from party_sdk.reports.run_reports import linked_rows, run_report
+from party_sdk.reports.run_reports import describe_linked_rows, run_report
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from party_sdk.supervisor.orders import Order, PartyOrder, QuestionKind
 
@@ -88,7 +88,7 @@ def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None
     assert (first.labels >= 0).sum() == (second.labels >= 0).sum() == 25
     with two.party("r1c1") as party:
         terms, result = party.terms, party.result()
-        assert linked_rows(terms, "r1c1", result) == "25 of 40"
+        assert describe_linked_rows(terms, "r1c1", result) == "25 of 40"
         report = run_report(party, house.home_of("r1c1"))
         told = [line.told for line in report.left if line.told]
     assert report.linked == "25 of 40"

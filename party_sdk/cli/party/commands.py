@@ -325,10 +325,10 @@ def _result_lines(
 ) -> Iterator[str]:
     from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.session_views import outcomes_in
-    from party_sdk.reports.run_reports import linked_rows, result_details
+    from party_sdk.reports.run_reports import describe_linked_rows, result_details
 
     terms = member.terms
-    if linked := linked_rows(terms, member.invitation.slot, result):
+    if linked := describe_linked_rows(terms, member.invitation.slot, result):
         yield f"linked rows: {linked}"
     yield from unlinked
     if outputs.labels is not None and not result.is_description:

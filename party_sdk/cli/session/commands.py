@@ -35,15 +35,15 @@ from party_sdk.cli.terminal.output import (
     align_columns,
     audit_lines,
     change_receivers,
+    print_outage,
+    print_silence,
     progress_line,
     receiver_lines,
     report_lines,
     roster_document,
     roster_lines,
     say,
-    show_outage,
     show_progress,
-    show_silence,
 )
 from party_sdk.cli.terminal.result_lines import (
     outcome_lines,
@@ -89,7 +89,7 @@ def session(
         analyst = connect(
             url,
             patience=30,
-            listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
+            listeners=Listeners(on_outage=print_outage, on_silence=print_silence),
         )
         return ctx.with_resource(Coordinator(url, secret, home=home, analyst=analyst))
 

@@ -108,7 +108,7 @@ def exit_code(problem: Problem) -> int:
     return next(codes, 7)
 
 
-class ExplainedGroup(click.Group):
+class RootGroup(click.Group):
     """The group of all commands, which it loads from entry points; it explains errors.
 
     Listing the commands imports their modules, so these only declare commands, and
@@ -317,7 +317,7 @@ def align_columns(
         yield "  ".join(cells).rstrip()
 
 
-def show_outage(outage: str) -> None:
+def print_outage(outage: str) -> None:
     """Print why the analyst is unreachable or, if ``outage`` is "", that it is back."""
     if outage:
         say(f"The analyst {outage}; trying again since {_current_time()}.", err=True)
@@ -325,7 +325,7 @@ def show_outage(outage: str) -> None:
         say(f"The analyst answers again, at {_current_time()}.", err=True)
 
 
-def show_silence(host: str) -> None:
+def print_silence(host: str) -> None:
     """Print that the analyst has not answered yet."""
     say(
         f"No answer from the analyst at {host} yet; still waiting at {_current_time()}.",

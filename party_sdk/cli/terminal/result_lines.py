@@ -37,11 +37,11 @@ def run_table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     # Imported here, because it needs arrays.
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.quality.runs import favours_one_cluster
-    from coterie_pages.formatting import format_number, shown_figures
+    from coterie_pages.formatting import figures_with_values, format_number
 
     if not runs:
         return
-    names = shown_figures(runs)
+    names = figures_with_values(runs)
     has_sizes = any(run.sizes for run in runs)
     rows = [["clusters", *names, *["sizes"] * has_sizes]]
     for run in runs:

@@ -74,7 +74,7 @@ class AddressedParty(PartyOrder):
         return self.stored.exists
 
     @property
-    def labels(self) -> Path:
+    def labels_path(self) -> Path:
         """Return the path of the label file that the party's order writes."""
         usual = self.home / "labels" / f"{self.file_stem}.csv"
         return self.current_order.labels or usual

@@ -35,14 +35,14 @@ _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 def render_report_page(request: Request, party: AddressedParty) -> Response:
     """Show the report of a party's run, with links to its files."""
     report, undrawn = _report(party)
-    has_labels, is_stored = party.labels.is_file(), party.stored.exists
+    has_labels, is_stored = party.labels_path.is_file(), party.stored.exists
     is_complete = party.table is not None and report.complete
     has_result = is_stored and party.stored.result is not None
     model = Screen(
         "desk/outcome.html.j2",
         report,
         labels=has_labels,
-        note=formula_advice(party.labels) if has_labels else "",
+        note=formula_advice(party.labels_path) if has_labels else "",
         undrawn=undrawn,
         labels_new_rows=has_result
         and party.desk.own_home.labels_new_rows(party.session, party.slot),
@@ -86,10 +86,10 @@ def get_labels(request: Request) -> Response:
     """Return the labels file that the party's order wrote."""
     party = requested_party(request)
     try:
-        content = party.labels.read_bytes()
+        content = party.labels_path.read_bytes()
     except OSError:
         raise NotReady("There is no file of labels here.") from None
-    name = f"{party.file_stem}-labels{party.labels.suffix}"
+    name = f"{party.file_stem}-labels{party.labels_path.suffix}"
     return download(
         content,
         name,

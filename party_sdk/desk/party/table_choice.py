@@ -151,8 +151,8 @@ def get_table(request: Request) -> Response:
         party=party,
         earlier="" if previous is None else previous.title,
         mapping=table_form.mapping,
-        notify=notification_address(party, table_form),
-        choices=choices_of(party, table_form),
+        notify=notification_addresses(party, table_form),
+        choices=limit_fields(party, table_form),
         **reading,
     )
     return render_page(request, model, notice=trouble)
@@ -180,7 +180,7 @@ def post_order(request: Request) -> Response:
         "table": table,
         "choices": {**usual, **choices},
         "ids_per_row": ids_per_row,
-        "labels": party.labels,
+        "labels": party.labels_path,
         "notify": table_form.addresses(),
         "withdrawn": None,
     }
@@ -200,14 +200,14 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
     }
 
 
-def notification_address(party: AddressedParty, table_form: TableForm) -> str:
+def notification_addresses(party: AddressedParty, table_form: TableForm) -> str:
     """Return the addresses for notifications as typed, or else as the order has them."""
     if table_form.limits is not None:
         return table_form.notify
     return table_form.notify or " ".join(party.current_order.notify)
 
 
-def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
+def limit_fields(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     """Return the form fields of the party's own limits for this session."""
     typed, terms = typed_limits(party, table_form), party.terms()
     fields = [
@@ -352,8 +352,8 @@ def post_mapping(request: Request) -> Response:
         place=f"{party.address}/table/mapping",
         dictionary="",
         party=party,
-        notify=notification_address(party, table_form),
-        choices=choices_of(party, table_form),
+        notify=notification_addresses(party, table_form),
+        choices=limit_fields(party, table_form),
         **content,
     )
     return render_page(request, model, notice=trouble)
@@ -377,7 +377,7 @@ def post_rehearsal(request: Request) -> Response:
         party=party,
         chosen=table_form,
         notify=table_form.notify,
-        choices=choices_of(party, table_form),
+        choices=limit_fields(party, table_form),
         played=rehearse(terms, party.slot, data, choices),
     )
     return render_page(request, page)

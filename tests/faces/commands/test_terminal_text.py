@@ -20,7 +20,7 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
+from party_sdk.cli.terminal.output import RootGroup, progress_line, say
 from party_sdk.cli.terminal.progress import StatusLine
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
@@ -87,7 +87,7 @@ def test_what_is_harmless_is_said_as_it_is(
 
 
 def test_the_detail_of_a_problem_hides_nothing_that_follows_it() -> None:
-    group = ExplainedGroup("coterie")
+    group = RootGroup("coterie")
 
     @group.command()
     def fail() -> None:

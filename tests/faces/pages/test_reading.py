@@ -7,7 +7,7 @@ from support import page_models
 
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.terms.sections import LEAST_IS_BEST, Rule
-from coterie_pages.formatting import AUXILIARY, shown_figures
+from coterie_pages.formatting import AUXILIARY, figures_with_values
 from coterie_pages.pages import READING, render_html
 
 
@@ -23,7 +23,7 @@ def test_a_sentence_says_the_direction_in_which_the_rule_chooses(rule: str) -> N
 
 def test_a_report_says_how_to_read_what_it_shows_and_no_more() -> None:
     report = page_models.session_report()
-    shown = shown_figures(report.runs)
+    shown = figures_with_values(report.runs)
     assert shown
     for name, sentence in READING.items():
         assert (
