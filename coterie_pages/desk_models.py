@@ -16,8 +16,9 @@ class PartyRow(Value):
 
     group: whether the party waits for an answer of its operator, is running, or has
         ended.
-    sentence: what the party waits for, or why it ended.
-    since: when it entered this state; None if it was started on the command line.
+    sentence: what the party waits for, or why its part in the session ended.
+    since: the time at which the party entered its current state; None if the party was
+        started on the command line.
     """
 
     session: str
@@ -89,7 +90,7 @@ class TableScreen(Screen):
 
 
 class CellLine(Value):
-    """A distinct text in a column, and the option ``chosen`` for it, or an empty string."""
+    """A distinct text in a column; ``chosen`` is the option chosen for it, or empty."""
 
     text: str = Field(repr=False)
     n_rows: int
@@ -122,7 +123,7 @@ class VariableSource(Value):
 
     @property
     def written(self) -> str:
-        """Return the thousands separator, ``_`` and decimal sign; empty to detect them."""
+        """Return the mapping's thousands separator, ``_`` and decimal sign, or ''."""
         if not self.mapping.sets_signs:
             return ""
         return f"{self.mapping.thousands or ''}_{self.mapping.decimal or ''}"
@@ -166,8 +167,9 @@ class SlotLine(Value):
 class ColumnGroup(Value):
     """The variables of one column group in the form; ``number`` counts from 1.
 
-    fields, elsewhere: form fields that select the table, in the folder of tables or
-        elsewhere, from which the dictionary is drafted.
+    fields: form fields for a table in the folder of tables, from which the dictionary
+        is drafted.
+    elsewhere: form fields for the path of another table, or of a finished dictionary.
     variables: one :class:`party_sdk.tables.variables.Variable` per row.
     listed: the table that lists these variables; empty if the user types them.
     notes, wrong: notes and error messages by row number, counted from 1.

@@ -25,7 +25,7 @@ class Parameter(NamedTuple):
 
     name: the full name, such as ``alignment.ids`` for a nested parameter.
     schema: the JSON schema of its value.
-    group: its topic, or else the topic of the enclosing parameter.
+    group: the topic of the parameter or, if it has none, of the enclosing parameter.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(schema: Schema) -> Iterator[Parameter]:
-    """Yield the parameters of a new session; of a nested parameter, each of its parts."""
+    """Yield the parameters of a new session; nested ones replace their parent."""
     yield from _walk_parameters("", schema, schema.get("$defs", {}), is_required=True)
 
 

@@ -123,7 +123,7 @@ def number_clusters(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield each cluster's title, size and number of own rows; skip unknown columns."""
+    """Yield each cluster's name and, if known, its size and its number of own rows."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
@@ -169,12 +169,12 @@ def contribution_facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
 
 
 def named_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the figures with readable names."""
+    """Yield the readable name and the value of each quality figure."""
     return ((name_figure(name), value) for name, value in figures.items())
 
 
 def shorten_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the names with their values, truncated if they are long."""
+    """Yield each name with its value, which is truncated if it is long."""
     return ((name, shorten(value)) for name, value in values.items())
 
 
@@ -323,7 +323,7 @@ def is_completed(report: RunReport | SessionReport) -> bool:
 
 
 def figures_with_values(runs: Sequence[RunLine]) -> list[str]:
-    """Return the names of the figures that get a column because some run has a value."""
+    """Return the names of the quality figures that at least one run has."""
     return [
         name
         for name in (runs[0].figures if runs else ())
@@ -333,7 +333,11 @@ def figures_with_values(runs: Sequence[RunLine]) -> list[str]:
 
 
 def profile_cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
-    """Format a variable's mean and standard deviation, or shares, in a profile line."""
+    """Format a variable's mean and deviation, or shares of levels, as a table cell.
+
+    line: the index of a line of the profile, such as a cluster.
+    quartiles: whether to append the quartiles.
+    """
     if field.levels:
         return field.format_shares(line)
     mean, spread = field.mean[line], field.spread[line]
@@ -412,7 +416,7 @@ def _format_statistic(
 
 
 def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the name, rows, events and restricted mean survival time of each line."""
+    """Yield a row for each curve: its name, rows, events and restricted mean time."""
     for name, line in zip(lines, time.lines, strict=True):
         if line is None:
             yield name, "–", "–", "–"

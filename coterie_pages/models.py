@@ -80,7 +80,8 @@ class SlotEntry(_Place):
     """A slot and the party that holds it.
 
     state, read_at: as reported by the analyst; empty if the analyst was not asked.
-    reason: why the slot is empty: the check that refused, or a person's own words.
+    reason: why the slot is empty: which check refused the terms, or what a person
+        wrote.
     n_rows, n_columns: the size of the party's table; None until the party has joined.
     """
 
@@ -293,17 +294,19 @@ class TermsSheet(Words):
     digest: the SHA-256 of the exact text of the terms, in hex.
     consent: the SHA-256 of all that a party accepts, in hex; see ``consent_digest``.
     url: the analyst's address; empty if unknown.
-    coordinator, analyst: the institutions that signed the terms and that run the
-        service.
+    coordinator: the institution that signed the terms.
+    analyst: the institution that runs the service.
     slot, you: the reader's slot and institution; empty for a coordinator.
     runs, release, storage: sentences that summarise these sections of the terms.
     personal_data: one sentence about the data of individual people that are sent.
     sent: the kinds of messages that are sent, starting with those that others can read.
-    categories: the variables of the reader's column group, or of all groups.
+    categories: the variables of the reader's column group or, for a coordinator, of all
+        column groups.
     answer_within, join_within: time limits in seconds.
     least_rows: the minimum number of rows that a party must have.
     paper: the publication to cite for the method.
-    audit: how many updates fit a party's audit of its sums; empty without an audit.
+    audit: a sentence on how many updates a party's audit of its own sums allows; empty
+        if the method has no such audit.
     """
 
     kind: Literal["terms-sheet"] = "terms-sheet"
@@ -364,14 +367,14 @@ class _Report(Value):
 
     sheet: the terms; None for a coordinator on a machine that did not open the session,
         because the terms cannot be verified there.
-    agreement, safety_number: empty until all have joined; the agreement as SHA-256 in
-        hex.
-    sizes: rows of all parties in each cluster of the selected run; empty if
-        unpublished.
+    agreement: the SHA-256 of the agreement in hex; empty until all parties have joined.
+    safety_number: the number that members compare; empty until all parties have joined.
+    sizes: the number of all parties' rows in each cluster of the selected run; empty if
+        the sizes are not published.
     names: the names that this home gave to the clusters; '' for a cluster without a
         name.
     centroids: the centroids of the selected run, if protocol and terms publish them.
-    told: further figures that the protocol publishes.
+    told: further values that the protocol publishes with the result, by name.
     outcomes: intervals and tests of variables that are described but not clustered.
     measured: the agreement of this method with pooled clustering on the worst and the
         best public data set; None if it was not measured.
@@ -469,7 +472,8 @@ class OwnRun(Value):
 class VariableDrift(Value):
     """How a column of new rows differs from the rows that were clustered.
 
-    shift: of the mean, in standard deviations of the clustered rows; None if that is 0.
+    shift: the difference of the means, in standard deviations of the clustered rows;
+        None if that standard deviation is 0.
     outside: the share of new rows that are outside the range of the clustered rows.
     """
 
@@ -479,7 +483,7 @@ class VariableDrift(Value):
 
 
 class ClusterDrift(Value):
-    """New rows in a cluster; ``then``, ``now``: its shares of clustered and new rows."""
+    """A cluster's share of clustered rows (``then``) and of new rows (``now``)."""
 
     cluster: int = Field(ge=0)
     n_rows: int = Field(ge=0)
@@ -493,7 +497,8 @@ class NewRowsSummary(Value):
     n_rows, n_labelled: the number of new rows, and how many of them have a label.
     n_trained: the number of own rows that the session clustered.
     outside: the share of new rows with a value outside the range of the clustered rows.
-    by_chance: a bound on the mean of ``outside`` for rows of the same distribution.
+    by_chance: an upper bound on the mean of ``outside`` if the new rows have the same
+        distribution as the clustered rows.
     farthest: the largest distance of a row to its centre; None if there are no centres.
     variables: the columns that drifted most; ``more_variables`` counts the others.
     """

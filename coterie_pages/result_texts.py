@@ -189,7 +189,7 @@ def _bracketed_value(row: Deviations, line: int) -> str:
 
 
 class PairedProfile(NamedTuple):
-    """A profile, paired with that of the party's own rows, or with None."""
+    """A profile, and the matching profile of the party's own rows or None."""
 
     profile: Profile
     own: Profile | None
@@ -242,7 +242,7 @@ class PairedProfile(NamedTuple):
 
 
 def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
-    """Pair each pooled profile with that of the own rows; append the unpaired ones."""
+    """Pair each pooled profile with the party's own; unpaired own profiles follow."""
     unpaired = {id(profile): profile for profile in profiles if profile.own}
     pairs = []
     for pooled in (profile for profile in profiles if not profile.own):
@@ -325,9 +325,10 @@ class Suggestion(NamedTuple):
 def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
     """Return the number of clusters that most quality measures prefer.
 
-    Stable runs come first. A tie goes to the best run by the first measure, then to
-    fewer clusters. Returns None if there are fewer than two runs, or no quality
-    measures.
+    A stable run is preferred to all unstable runs. If several runs are best by equally
+    many measures, the run that is best by the first measure is suggested, or else the
+    run with the fewest clusters. Returns None if there are fewer than two runs, or no
+    quality measures.
     """
     best = {
         name: run

@@ -25,7 +25,7 @@ N_COLOURS: Final = 8
 
 
 def element(tag: str, *content: str, **attributes: object) -> Markup:
-    """Return an SVG element, with ``_`` in attributes as ``-`` and plain text escaped."""
+    """Return an SVG element; ``_`` in attribute names is ``-``, and text is escaped."""
     attributes_ = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _to_text(value))
         for name, value in attributes.items()
@@ -188,7 +188,7 @@ def _widen_range(values: Sequence[float], share_: float) -> _Pair:
 
 
 def draw_changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
-    """Draw a curve of the updates on a logarithmic axis, with zeros at the bottom."""
+    """Draw the sizes of the updates on a logarithmic axis, with zeros at the bottom."""
     description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."
     powers = [math.log10(value) for value in shifts if value > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
@@ -278,7 +278,8 @@ class Deviations(NamedTuple):
     """How far each line of a profile deviates from the overall mean in one variable.
 
     level: the index of the level, for a variable with levels; otherwise None.
-    values: in standard deviations within lines; None if too few rows have a value.
+    values: the deviation of each line, in standard deviations within lines; None for a
+        line in which too few rows have a value.
     """
 
     field: FieldProfile
@@ -388,7 +389,7 @@ def draw_heat_map(
 
 
 def draw_distributions(name: str, title: str, profile: Profile) -> Markup:
-    """Draw a row per described variable: a box of its quartiles, or shares of levels."""
+    """Draw each described variable in a row: quartiles as a box or shares of levels."""
     fields = profile.fields[:_MOST_ROWS]
     description = (
         "A number has its mean as a mark, one standard deviation to both sides as a line "

@@ -69,9 +69,10 @@ def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable
 
 
 def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
-    """Return the sizes, centroids and other figures that the coordinator may read.
+    """Return the sizes, centroids and other values that the coordinator may read.
 
-    If the sizes of small clusters are withheld, ``told`` lists those of the others.
+    If the sizes of small clusters are withheld, ``sizes`` is empty, and an entry of
+    ``told`` lists the sizes of the other clusters.
     """
     arrays = summary.arrays
     sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
@@ -95,7 +96,7 @@ def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
 
 
 def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
-    """Return centroids (k, m) as a matrix, with the column names if there are m of them."""
+    """Return centroids (k, m) as a matrix, with column names if there are m of them."""
     if values is None or values.ndim != 2 or not values.size:
         return None
     names = columns if len(columns) == values.shape[1] else ()

@@ -150,7 +150,7 @@ def identify(
 
 
 def audit_sentence(terms: Terms) -> str:
-    """Return a sentence on how many updates fit a party's audit, or an empty string."""
+    """Return a sentence on how many updates a party's audit of sums allows, or ''."""
     params, layout = session_terms.check_terms(terms), terms.layout
     runs = session_terms.params_per_run(params, terms.evaluation)
     sizes = catalogue.protocol(terms.protocol.name).sizing()
@@ -181,7 +181,7 @@ def _planned_slots(
 def _parameter_lines(
     params: BaseModel, runs: Evaluation | None, prefix: str = ""
 ) -> Iterator[ParameterLine]:
-    """Yield a line for every parameter, listing n_clusters of all runs."""
+    """Yield a line for every parameter, with the n_clusters of all runs in one line."""
     for name, field in type(params).model_fields.items():
         value = getattr(params, name)
         if isinstance(value, BaseModel):
@@ -288,7 +288,7 @@ _DIGEST: Final = "[0-9a-f]{64}"
 
 
 def steps_of(terms: Terms) -> tuple[Step, ...]:
-    """Return the stages of a session in order, listing stages of several runs once."""
+    """Return the stages of a session in order, each once even if every run has it."""
     n_runs = len(
         session_terms.params_per_run(session_terms.check_terms(terms), terms.evaluation)
     )
@@ -316,7 +316,7 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
 
 
 def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
-    """Return the kinds of messages that parties send, starting with the readable ones."""
+    """Return the kinds of messages that parties send, those that others read first."""
     stages = _stages_of(terms)
     records = [exchange.answer for stage in stages for exchange in stage.exchanges]
     records += [envelope for stage in stages for envelope in stage.envelopes]
@@ -342,7 +342,8 @@ def _stages_of(terms: Terms) -> list[Stage]:
 def describe_message(record: type[Record]) -> Message:
     """Describe a record class as a message with its fields.
 
-    Its sentence is the first paragraph of the class's docstring, without its role.
+    The message's sentence is the first paragraph of the class's docstring, without the
+    role that the docstring states.
     """
     text = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
     text = _ROLE.sub("", " ".join(text.split()).replace("``", ""))
@@ -394,7 +395,7 @@ _RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detai
 
 
 def sort_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
-    """Return the risks by level, and the worst first within each level."""
+    """Return the risks sorted by level, with the worst risk of each level first."""
     ordered = session_risks.worst_first(risks).items()
     return tuple(
         Risk(
